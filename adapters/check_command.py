@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -265,9 +265,9 @@ class _Checking:
     def _cases(self) -> list[Case]:
         from fnop.adapters.checking import (
             CheckProblem,
+            calls_of,
             cases_of,
-            found_beside,
-            manifests_in,
+            given_by,
             subjects_of,
         )
         from fnop.adapters.loading import LoadProblem, handlers_of_file, load
@@ -285,20 +285,12 @@ class _Checking:
             settings = Settings(operator=options["name"])
             program = Program(tuple(handlers), settings)
             modules = load([options["script"]]) if options["script"] else []
-            calls = _calls_of([*load(options["calls"]), *modules])
-            given = [*options["crds"], *options["objects"]]
-            if not given and not (modules and hasattr(modules[0], "CRDS")):
-                given = found_beside(Path(self.paths[0]))
-                if given:
-                    self._say(f"with {', '.join(given)}")
-            manifests = manifests_in(given)
-            manifests += [
-                dict(each)
-                for module in modules
-                for name in ("CRDS", "GIVEN")
-                for each in getattr(module, name, ())
-            ]
-            subjects = subjects_of(program, manifests)
+            calls = calls_of([*load(options["calls"]), *modules])
+            paths = [*options["crds"], *options["objects"]]
+            given = given_by(self.paths[0], paths, modules)
+            if given.found:
+                self._say(f"with {', '.join(given.found)}")
+            subjects = subjects_of(program, given.manifests)
             for note in subjects.notes:
                 self._say(note)
             module = modules[0] if modules else None
@@ -528,14 +520,6 @@ def _status(report: Report) -> int:
         return EXIT_VIOLATION
     known = report.tried - report.unknown
     return 0 if known > 0 else EXIT_UNKNOWN
-
-
-def _calls_of(modules: Iterable[Any]) -> dict[Any, Callable[..., Any]]:
-    """The models of called functions that files define."""
-    found: dict[Any, Callable[..., Any]] = {}
-    for module in modules:
-        found |= getattr(module, "CALLS", {})
-    return found
 
 
 # ---------------------------------------------------------------------- failures

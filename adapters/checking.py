@@ -19,7 +19,17 @@ from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["CheckProblem", "Subjects", "cases_of", "found_beside", "subjects_of"]
+__all__ = [
+    "SERVING",
+    "CheckProblem",
+    "Given",
+    "Subjects",
+    "calls_of",
+    "cases_of",
+    "found_beside",
+    "given_by",
+    "subjects_of",
+]
 
 Manifest = dict[str, Any]
 
@@ -38,13 +48,50 @@ class Subjects(NamedTuple):
     """The manifests of a check.
 
     `definitions` and `given` are there before the operator begins; `subjects` are the
-    objects that the scripts create, edit and delete. `notes` say what was made up.
+    objects that the scripts create, edit and delete. `notes` say what was made up, and
+    `made_up` are the plurals of kinds without a definition of the author's.
     """
 
     definitions: tuple[Manifest, ...]
     given: tuple[Manifest, ...]
     subjects: tuple[Manifest, ...]
     notes: tuple[str, ...] = ()
+    made_up: tuple[str, ...] = ()
+
+
+class Given(NamedTuple):
+    """The manifests that an author gives, and the files that were found for them."""
+
+    manifests: list[Manifest]
+    found: tuple[str, ...] = ()
+
+
+def given_by(
+    file: str, paths: Sequence[str], modules: Sequence[ModuleType] = ()
+) -> Given:
+    """The manifests of files and folders, and of an author's modules of scripts.
+
+    Without any, those beside the operator's file. Raises `ManifestProblem`.
+    """
+    found: tuple[str, ...] = ()
+    if not paths and not any(hasattr(each, "CRDS") for each in modules):
+        found = tuple(found_beside(Path(file)))
+    manifests = manifests_in([*paths, *found])
+    manifests += [
+        dict(each)
+        for module in modules
+        for name in ("CRDS", "GIVEN")
+        for each in getattr(module, name, ())
+    ]
+    return Given(manifests, found)
+
+
+def calls_of(modules: Iterable[ModuleType]) -> dict[Any, Callable[..., Any]]:
+    """The models of called functions that files define."""
+    found: dict[Any, Callable[..., Any]] = {}
+    for module in modules:
+        found |= getattr(module, "CALLS", {})
+    return found
 
 
 def found_beside(file: Path) -> list[str]:
@@ -65,7 +112,8 @@ def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
     definitions = [each for each in found if each.get("kind") == _DEFINITION]
     others = [each for each in found if each.get("kind") != _DEFINITION]
     notes: list[str] = []
-    definitions += _made_up_definitions(program, definitions, notes)
+    missing = [*_made_up_definitions(program, definitions, notes)]
+    definitions += missing
     run = prepared(Case(program, definitions)).base
     handled = _handled(program, run)
     subjects = [each for each in others if _kind_of(run, each) in handled]
@@ -76,7 +124,13 @@ def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
         raise CheckProblem(
             "there is no object to check the operator with; give one with --object"
         )
-    return Subjects(tuple(definitions), tuple(given), tuple(subjects), tuple(notes))
+    return Subjects(
+        tuple(definitions),
+        tuple(given),
+        tuple(subjects),
+        tuple(notes),
+        tuple(each["spec"]["names"]["plural"] for each in missing),
+    )
 
 
 def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
@@ -84,13 +138,13 @@ def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
 
 
 # The families of handlers that serve objects: an index, or a spy of events, only looks.
-_SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
+SERVING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
 
 
 def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
     """The kinds that handlers serve, or else those that they look at."""
     catalogue = catalogue_of(run)
-    for families in (_SERVING, frozenset(Family)):
+    for families in (SERVING, frozenset(Family)):
         found = [
             resource
             for handler in program.handlers

@@ -32,7 +32,9 @@ from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
+from fnop.adapters.olm_command import olm
 from fnop.adapters.plain import echo
+from fnop.adapters.rbac_command import rbac
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import default_registry
@@ -131,6 +133,8 @@ main.add_command(check)
 main.add_command(cluster)
 main.add_command(crd)
 main.add_command(freeze)
+main.add_command(olm)
+main.add_command(rbac)
 main.add_command(resume)
 main.add_command(uninstall)
 

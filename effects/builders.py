@@ -10,7 +10,6 @@ import builtins
 import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fnop.effects.effects import (
@@ -28,6 +27,7 @@ from fnop.effects.effects import (
     Log,
     Patch,
     Random,
+    Rate,
     Remember,
     Requeue,
     Resume,
@@ -42,7 +42,6 @@ from fnop.effects.names import check_marks, field_selector, label_selector
 from fnop.effects.values import check_seconds
 
 __all__ = [
-    "Rate",
     "adopt",
     "again",
     "apply",
@@ -591,20 +590,6 @@ def function_name(function: _Any) -> str:
     return f"{module}:{name}"
 
 
-@dataclass(frozen=True, slots=True)
-class Rate:
-    """A limit of calls, built by `fnop.rate`.
-
-    There are so many `per_second`, after the first `burst`, which may come at once.
-
-    >>> Rate(per_second=2.0, burst=1).burst
-    1
-    """
-
-    per_second: float
-    burst: float
-
-
 def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
     """A limit for `fnop.call`: so many times `per` seconds, for all objects together.
 
@@ -616,7 +601,8 @@ def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
     """
     check_seconds(per, "per=", least=0.001)
     most = times if burst is None else burst
-    for name, value in (("times", times), ("burst", most)):
+    named: tuple[tuple[str, _Any], ...] = (("times", times), ("burst", most))
+    for name, value in named:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (is_number and 0 < value < float("inf")):
             raise ValueError(f"{name} of a rate is a number above zero, not {value!r}")

@@ -39,6 +39,7 @@ __all__ = [
     "Log",
     "Patch",
     "Random",
+    "Rate",
     "Remember",
     "Requeue",
     "Resume",
@@ -685,6 +686,20 @@ class Call(_Asking):
                 "defined at the top level of a module"
             )
         self._freeze("arguments", dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """A limit of calls, built by `fnop.rate`.
+
+    There are so many `per_second`, after the first `burst`, which may come at once.
+
+    >>> Rate(per_second=2.0, burst=1).burst
+    1
+    """
+
+    per_second: float
+    burst: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,7 +120,6 @@ from fnop.core.values.errors import (
     TemporaryError as TemporaryError,
 )
 from fnop.effects.builders import (
-    Rate as Rate,
     adopt as adopt,
     again as again,
     apply as apply,
@@ -153,7 +152,7 @@ from fnop.effects.desired import (
     condition as condition,
     desired as desired,
 )
-from fnop.effects.effects import Effect as Effect, Target as Target
+from fnop.effects.effects import Effect as Effect, Rate as Rate, Target as Target
 
 if TYPE_CHECKING:
     from fnop.adapters.credentials import (

@@ -118,8 +118,8 @@ class Despair:
 
     def hear(self, say: Say) -> None:
         """Take in a line of the log."""
-        if say.handler is None:
-            return
+        if say.handler is None or (say.ended is None and not say.error):
+            return  # a line of the author's, or of an attempt that goes on
         key = ACTIVITY if say.subject is None else _key_of(say.subject)
         last = self.errors.pop((key, say.handler), None)
         if say.error:
@@ -149,6 +149,14 @@ class Despair:
                 for key, handler in self.errors
                 if handler in failing[key] and is_left(state.record(key), handler)
             ]
+        )
+
+    def tries_again(self, state: State) -> bool:
+        """Whether a daemon or timer has failed, and may yet succeed at its next try."""
+        return any(
+            found.times < self._repeats and _is_background(state, key, handler)
+            for (key, handler), found in self.errors.items()
+            if is_left(state.record(key), handler)
         )
 
     def is_foreseen(self, state: State) -> bool:

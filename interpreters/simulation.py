@@ -151,6 +151,8 @@ class SimulatedRun:
     ) -> None:
         self.cluster = cluster
         self.director: Director | None = None
+        # Hears each command, whatever becomes of it; forks share it.
+        self.listener: Callable[[Command], None] | None = None
         # The seconds by which the operator's wall clock is ahead of the cluster's.
         self.skew = 0.0
         self.clock = clock or VirtualClock()
@@ -347,6 +349,10 @@ class SimulatedRun:
         """Why all that is left to do fails for ever, in a sentence; or ""."""
         return self._despair.reason(self.state)
 
+    def tries_again(self) -> bool:
+        """Whether a daemon or timer that has failed may yet succeed."""
+        return self._despair.tries_again(self.state)
+
     def restlessness(self) -> str:
         """Why the run is not going to come to rest, in a sentence; or ""."""
         return self._restless.reason()
@@ -478,6 +484,8 @@ class SimulatedRun:
         commands = self._fed(found.input)
         try:
             for command in commands:
+                if self.listener is not None:
+                    self.listener(command)
                 self.perform(command)
         except Crashed:
             self.crash()  # the commands that are left are lost with it

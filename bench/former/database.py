@@ -205,7 +205,7 @@ def next_size(wanted: int, stateful_set: Any) -> int:
         return wanted
     seen = stateful_set.get("status", {})
     is_seen = seen.get("observedGeneration") == stateful_set["metadata"]["generation"]
-    return asked - 1 if is_seen and seen["replicas"] <= asked else asked
+    return int(asked - 1 if is_seen and seen["replicas"] <= asked else asked)
 
 
 def config_map(name: str, settings: dict[str, str]) -> dict[str, Any]:

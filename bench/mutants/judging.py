@@ -120,6 +120,9 @@ class Subjected:
         self.ends: dict[Place, Tried] = {}
         self.alarms: dict[tuple[int, str], str] = {}
         explored = Explored(subject, subject.file)
+        unmodelled = [e for each in explored.explorers for e in each.unmodelled]
+        if unmodelled:  # nothing that is said of such a run means anything
+            raise LookupError(f"{subject.name}: {unmodelled[0]}")
         for place in itertools.islice(explored.places(), SCHEDULES_MAX):
             tried = self.ends[place] = explored.tried(place)
             for each in tried.violations:

@@ -12,7 +12,8 @@ __all__ = ["lines_of", "score_of"]
 
 # The difference of a survivor from the operator that it was made of.
 _SURVIVES = {
-    "end": "an expectation would tell: the benign run has another end",
+    "end": "only an expectation can tell: another operator, and a consistent one, "
+    "whose benign run has another end",
     "writes": "the end is the same; the writes on the way to it are others",
     "faults": "the benign run is the same; the end after a fault is another one",
 }
@@ -46,6 +47,8 @@ def _scores(outcomes: Sequence[Outcome]) -> Iterator[str]:
     killed, counted = score_of(outcomes)
     more = _share(killed + len(told), counted)
     yield f"with an expectation of the benign end: {more}"
+    rest = _share(killed, counted - len(told))
+    yield f"of those that can be told without an expectation: {rest}"
     yield f"of those with the same benign end: {_share(*score_of(known))}"
     yield f"killed by properties alone: {_share(killed, counted)}"
 

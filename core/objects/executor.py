@@ -95,9 +95,13 @@ def serve(context: Context) -> None:
             return  # it is relisted before anything is done about it
         action = _decide(context, record)
         if isinstance(action, Rest):
+            if record.left:
+                context.put(record._replace(left=False))
             _rest(context, action.until)
             return
         if context.drives and isinstance(action, _DRIVING):
+            if not record.left:
+                context.put(record._replace(left=True))
             context.due()
             return
         if not guarded(context, lambda: _execute(context, record, action)):  # noqa: B023

@@ -33,6 +33,7 @@ from fnop.core.objects.actions import (
     is_due,
 )
 from fnop.core.objects.background import (
+    StartRun,
     background_action,
     background_due,
 )
@@ -89,12 +90,48 @@ def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
 def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     work = record.work or IDLE
     action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
-    if action is None and at.kind.background:
-        action = background_action(at, record, work)
-    if action is None and (at.kind.levels or work.level_runs):
-        action = level_action(at, record, work)
     if action is not None:
         return action
+    woken = _woken(at, work)
+    if woken is not None and not record.left:
+        return woken.action
+    # Daemons and timers may be due again and again, faster than they can be served.
+    # So that none of them, no change and no deletion waits for ever, what was left at
+    # the last step comes first, and among them the one that is due for longest.
+    if at.kind.background:
+        action = background_action(at, record, work)
+    if isinstance(action, StartRun) and woken is not None:
+        began = background_due(at, record, work)
+        if began is not None and woken.since < began:
+            return woken.action
+    if action is None:
+        action = _change_or_rest(at, record, work)
+    return woken.action if woken is not None and isinstance(action, Rest) else action
+
+
+class _Woken(NamedTuple):
+    """The next action of a daemon or timer under way, and since when it is due."""
+
+    since: float
+    action: Continue | Expire
+
+
+def _woken(at: Circumstances, work: Work) -> _Woken | None:
+    """The conversation of a daemon or timer that has been due for longest."""
+    found = [
+        _Woken(each.due, action)
+        for each in work.background_runs
+        if each.due is not None and each.due <= at.now.mono
+        if (action := _continued(at, each)) is not None
+    ]
+    return min(found, key=lambda each: each.since, default=None)
+
+
+def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
+    if at.kind.levels or work.level_runs:
+        action = level_action(at, record, work)
+        if action is not None:
+            return action
     if work.running and _is_unwanted(at, record, work):
         return Cancel()
     if record.gone:
@@ -124,14 +161,20 @@ def _going_on(
     for pending_event in () if is_paused else work.pending_events:
         if pending_event.handler.id not in busy and not at.stopping:
             return HandleEvent(pending_event)
-    for each in invocations:
-        if each.wake is not None and each.wake <= at.now.mono:
-            return Continue(each)
-        if each.in_flight and is_due(each.in_flight.due, at):
-            return Continue(each)
-        if is_due(each.deadline, at):
-            return Expire(each)
+    for each in (*work.running, *work.event_runs):
+        action = _continued(at, each)
+        if action is not None:
+            return action
     return None
+
+
+def _continued(at: Circumstances, each: Invocation) -> Continue | Expire | None:
+    """The next action of a conversation whose time has come."""
+    if each.wake is not None and each.wake <= at.now.mono:
+        return Continue(each)
+    if each.in_flight and is_due(each.in_flight.due, at):
+        return Continue(each)
+    return Expire(each) if is_due(each.deadline, at) else None
 
 
 def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) -> bool:

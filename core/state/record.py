@@ -326,6 +326,8 @@ class ObjectRecord(NamedTuple):
     # Its observation when no handler selected it, where an update handler may do so
     # later.
     overlooked: Seen | None = None
+    # More was due at the last step about it than the one call of the author's code.
+    left: bool = False
 
     def progress_of(self, name: str) -> Progress | None:
         """The progress of a handler with the present change; None if there is none."""

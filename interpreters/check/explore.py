@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from types import FrameType
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import Command
 from fnop.core.values.merge import applied
 from fnop.interpreters.actions import (
     Action,
@@ -36,6 +38,7 @@ from fnop.interpreters.check.faults import (
     Severity,
     Site,
 )
+from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import (
     Benign,
     Seen,
@@ -58,7 +61,16 @@ from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.scenario import apply_manifests, catalogue_of
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
-__all__ = ["Case", "Explorer", "Failure", "Verdict", "observed", "prepared"]
+__all__ = [
+    "Case",
+    "Explorer",
+    "Failure",
+    "Verdict",
+    "is_special",
+    "observed",
+    "prepared",
+    "sort_of",
+]
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
@@ -77,7 +89,7 @@ class Case(NamedTuple):
     `calls` are models of called functions; `rivals` are other controllers, by the kind
     that they change. `history` are the beginnings of what may depend on how an object
     became what it is, such as `persistentvolumeclaims/`. `former` is the code that
-    this one replaces.
+    this one replaces. A `listener` hears each command of all runs.
     """
 
     program: Program
@@ -91,6 +103,7 @@ class Case(NamedTuple):
     expectations: tuple[Expectation, ...] = ()
     history: tuple[str, ...] = ()
     former: Program | None = None
+    listener: Callable[[Command], None] | None = None
 
 
 class Verdict(NamedTuple):
@@ -131,6 +144,7 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     cluster = empty_cluster(seed, start)
     calls = forked(case.calls)
     run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
+    run.listener = case.listener
     apply_manifests(run, [dict(each) for each in case.definitions])
     bare = run.cluster
     for each in case.given:
@@ -180,24 +194,42 @@ def reference_of(case: Case) -> Reference:
             forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
-    purity = Purity()
-    other = trial if trial.is_endless else _second(case, purity)
+    gates = _Gates(Purity(), Idleness(case.program.handlers))
+    other = trial if trial.is_endless else _second(case, gates)
     return Reference(
         scene,
-        _benign(case, trial, other, purity),
+        _benign(case, trial, other, gates),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
 
 
-def _second(case: Case, purity: Purity) -> Trial:
-    """The benign run with another seed and another clock, under the purity gate."""
+class _Gates(NamedTuple):
+    """The eyes on the author's code in the second benign run."""
+
+    purity: Purity
+    idleness: Idleness
+
+    def open(self) -> None:
+        self.purity.open()
+        self.idleness.open()
+
+    def shut(self) -> None:
+        self.idleness.shut()
+        self.purity.shut()
+
+    def acted(self, deed: str, frame: FrameType | None) -> None:
+        self.purity.acted(deed, frame)
+
+
+def _second(case: Case, gates: _Gates) -> Trial:
+    """The benign run with another seed and another clock, under the gates."""
     other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
-    other.run.machine.eye = purity
+    other.run.machine.eye = gates
     return other.play()
 
 
-def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
+def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
@@ -206,51 +238,57 @@ def _benign(case: Case, trial: Trial, other: Trial, purity: Purity) -> Benign:
         has_background(case.program),
         None if trial.is_endless else _fresh_world(case, trial.scene),
         case.history,
-        tuple(map(str, purity.findings)),
+        tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
+        _has_no_way_back(case.script),
+        gates.idleness.idle,
     )
 
 
 def _fresh_world(case: Case, scene: Scene) -> World | None:
     """The world of a user who creates at once what the script ends with.
 
-    None where the script has no edits, or deletes something.
+    None where the script changes nothing that it has created.
     """
-    edits = [each for each in case.script if isinstance(each, Edit)]
-    if not edits or any(isinstance(each, (Delete, SetPace)) for each in case.script):
+    script = case.script
+    changed = any(isinstance(each, (Delete, Edit)) for each in script)
+    if not changed or any(isinstance(each, SetPace) for each in script):
         return None
-    actions: list[Action] = []
-    for each in case.script:
-        if isinstance(each, Apply):
-            manifest = each.manifest
-            for edit in edits:
-                if _is_about(scene, edit, manifest):
-                    manifest = applied(edit.changes, manifest)
-            actions.append(Apply(manifest))
-        elif not isinstance(each, Edit) or not _is_of_script(scene, each, case):
-            actions.append(each)
-    fresh = scene._replace(script=tuple(actions))
-    return seen_by(Trial(fresh).play()).world
+    # What is made anew is made where it was made first: others may build upon it.
+    left: dict[object, Action | None] = {}
+    for number, each in enumerate(script):
+        place = _address(scene, each)
+        before = left.get(place)
+        if place not in left:
+            left[place if isinstance(each, Apply) else number] = each
+        elif isinstance(each, Delete) or before is None:
+            left[place] = each if isinstance(each, Apply) else None
+        else:
+            assert isinstance(before, Apply)
+            assert isinstance(each, (Apply, Edit))
+            changes = each.manifest if isinstance(each, Apply) else each.changes
+            left[place] = Apply(applied(changes, before.manifest))
+    actions = tuple(each for each in left.values() if each is not None)
+    return seen_by(Trial(scene._replace(script=actions)).play()).world
 
 
-def _is_of_script(scene: Scene, edit: Edit, case: Case) -> bool:
-    """Whether an edit is of an object that the script itself creates."""
-    return any(
-        isinstance(each, Apply) and _is_about(scene, edit, each.manifest)
-        for each in case.script
-    )
+def _has_no_way_back(script: Sequence[Action]) -> bool:
+    """Whether it deletes nothing: then its end is that of one creation (`history`)."""
+    return not any(isinstance(each, Delete) for each in script)
 
 
-def _is_about(scene: Scene, edit: Edit, manifest: Mapping[str, Any]) -> bool:
-    """Whether an edit is of the object of this manifest."""
-    resource, name = address_of(scene.base, edit.where)
-    meta = manifest.get("metadata") or {}
-    place = meta.get("namespace") or scene.namespace
-    return (
-        resource == catalogue_of(scene.base).of_manifest(manifest)
-        and name == meta.get("name")
-        and (edit.namespace or scene.namespace) == place
-    )
+def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
+    """The kind, the name and the namespace of what an action is about."""
+    match action:
+        case Apply(manifest):
+            meta = manifest.get("metadata") or {}
+            resource = catalogue_of(scene.base).of_manifest(manifest)
+            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
+        case Edit() | Delete():
+            found, name = address_of(scene.base, action.where)
+            return found, name, action.namespace or scene.namespace
+        case _:
+            return None
 
 
 class Explorer:
@@ -368,7 +406,7 @@ class Explorer:
         else:
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
             again = judged(other.benign, seen_by(trial))
-        names = {each.property for each in again} | {"pure"}
+        names = {each.property for each in again} | {"pure", "idle"}
         return tuple(each for each in verdict.violations if each.property in names)
 
 
@@ -377,7 +415,7 @@ def _other_reference(case: Case) -> Reference:
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, Purity())
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(())))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 
@@ -432,6 +470,8 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
             return left > 1
         case "F8:touched" | "F8:held":
             return visit.site.verb not in ("create", "adopt")
+        case "F8:remade":  # others are meant for whatever has the name
+            return visit.site.verb in ("patch", "delete") and visit.site.handler != ""
         case "F21:backup":
             return visit.place > 0
         case _:
@@ -492,18 +532,20 @@ def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
 
 
 def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
-    """The first of each sort, then the second of each, and so on.
-
-    A sort is a fault at an effect of a kind by a handler.
-    """
+    """The first of each sort, then the second of each, and so on."""
     numbers: dict[tuple[str, str, str, str], int] = {}
     ranked = []
     for place, each in enumerate(faults):
-        kind = each.site.target.partition("/")[0]
-        sort = (each.kind.name, each.site.handler, each.site.verb, kind)
+        sort = sort_of(each)
         numbers[sort] = numbers.get(sort, -1) + 1
         ranked.append((numbers[sort], _RANK[each.kind.name], place, each))
     return [each for *_, each in sorted(ranked, key=lambda found: found[:3])]
+
+
+def sort_of(fault: Fault) -> tuple[str, str, str, str]:
+    """The sort of a fault: what it does, at which effect, of a kind, by a handler."""
+    site = fault.site
+    return fault.kind.name, site.handler, site.verb, site.target.partition("/")[0]
 
 
 _RANK = {each.name: number for number, each in enumerate(FAULTS)}

@@ -151,6 +151,14 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind(
         "F8", "held", _WRITE, "a rival adds a finalizer before {site}", merges=True
     ),
+    FaultKind(
+        "F8",
+        "remade",
+        _WRITE,
+        "a rival deletes the target and makes another of its name before {site}",
+        merges=True,
+        tampers=True,
+    ),
     FaultKind("F13", "before", _ASKED, "the user goes on before {site}", merges=True),
     FaultKind("F13", "after", _SENT, "the user goes on after {site}", merges=True),
     FaultKind("F13", "event", _EVENT, "the user goes on before {site}", merges=True),

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.children.synchronise import is_immutable
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.values.cause import Reason
@@ -74,8 +75,9 @@ class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
     `handled` are the kinds that the operator has handlers for (`claims.example.com`);
-    `fresh` is the world of a user who creates at once what the script ends with, of
-    which what begins like one of `history` may be another. `impure` says which pure
+    `fresh` is the world of a user who creates at once what the script ends with; where
+    the script is `straight`, and deletes nothing, it is that of the script as well,
+    except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise.
     """
@@ -88,11 +90,13 @@ class Benign(NamedTuple):
     history: tuple[str, ...] = ()
     impure: tuple[str, ...] = ()
     unsteady: frozenset[tuple[str, str]] = frozenset()
+    straight: bool = True
+    idle: tuple[str, ...] = ()
 
 
 def seen_by(trial: Trial) -> Seen:
     """Prepare a finished trial for the judges."""
-    end = trial.ends[Phase.AGAIN]
+    end = trial.run.cluster
     events = tuple(events_after(end, trial.first_version) or ())
     writes = {
         version: each
@@ -157,7 +161,7 @@ def _tampers(trial: Trial) -> bool:
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults the world becomes that of the benign run."""
-    if _tampers(seen.trial) or seen is benign.seen:
+    if _tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
         return
     bare = benign.handled if _merges(seen.trial) else frozenset[str]()
     found = differences(
@@ -170,20 +174,56 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     if benign.background:  # what timers do outside depends on when they do it
         found = [each for each in found if "/" in each.alias]
+    if found and benign.fresh is not None and _merges(seen.trial):
+        # It may not have seen what was there for a while, and left its traces.
+        other = differences(
+            benign.fresh, seen.world, benign.volatile, without_status=bare
+        )
+        wrong = {each.alias for each in other}
+        found = [each for each in found if each.alias in wrong]
+    usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
     refused = [
         f"the user's action is refused: {each}"
         for each in seen.trial.refused
-        if each not in benign.seen.trial.refused
+        if each.partition(": ")[0] not in usual
     ]
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
 
 
+def _gave_up(benign: Benign, seen: Seen) -> bool:
+    """Whether a handler has had as many attempts, or as much time, as it is given.
+
+    Its author wants it to end so, and it is not called again.
+    """
+    handlers = seen.trial.scene.program.handlers
+    return any(
+        _is_spent(each, seen.trial) and not _is_spent(each, benign.seen.trial)
+        for each in handlers
+        if each.retries is not None or each.timeout is not None
+    )
+
+
+def _is_spent(handler: Handler, trial: Trial) -> bool:
+    failed = [
+        say.ended
+        for _, say in trial.lines
+        if say.handler == handler.id
+        and say.ended is not None
+        and say.ended.result in ("error", "timeout")
+    ]
+    if all(each.retried for each in failed):
+        return False
+    return handler.timeout is not None or len(failed) >= (handler.retries or 0)
+
+
 def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The end does not depend on how the object became what it is."""
     if seen is not benign.seen or benign.fresh is None or seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
+    if not benign.straight:
+        return
     found = [
         f"after the edits {each}, as after one creation"
         for each in differences(
@@ -213,17 +253,18 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The second restart at the end changes nothing.
+    """The last restart at the end changes nothing: the second one, or the third.
 
     Timers and daemons may tell in their own object, again and again, that they are
     alive; what they have made stays as it is.
     """
-    if Phase.AGAIN in seen.trial.unsettled:
+    last = max(seen.trial.ends)
+    if last in seen.trial.unsettled:
         return
     again = [
         each
         for each in seen.trial.writes
-        if each.phase is Phase.AGAIN
+        if each.phase is last
         and not (benign.background and _kind_of(each) in benign.handled)
     ]
     if again:
@@ -331,7 +372,11 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if _tampers(seen.trial) or seen is benign.seen:
         return
     usual, found = _losses(benign.seen), _losses(seen)
-    for alias, number in (found - usual).items():
+    more = found - usual
+    for alias, number in (usual - found).items():
+        # Who loses a value instead of the whole loses less.
+        more -= Counter({f"a value of {alias}": number})
+    for alias, number in more.items():
         yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")
         return
     lowest, least = _replicas(benign.seen), _replicas(seen)
@@ -460,6 +505,26 @@ def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
                     "no_clobber", f"{message}, which was changed after it had looked"
                 )
                 return
+
+
+def right_object(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Nothing is deleted or changed that only has the name of what was looked at.
+
+    A handler that never looked is not judged: it means whatever has the name.
+    """
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or write.uid is None or event.previous is None:
+            continue
+        meta = event.object["metadata"]
+        where = f"{'/'.join(event.resource)}/{meta.get('namespace') or ''}"
+        if write.path != f"{where}/{meta['name']}" or write.uid == meta["uid"]:
+            continue
+        if write.site.verb in ("patch", "delete"):
+            alias = alias_of(event.resource, event.object)
+            message = f"{write.site} strikes another {alias} than the one it had seen"
+            yield Violation("right_object", message)
+            return
 
 
 _NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
@@ -665,6 +730,13 @@ def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield Violation("pure", benign.impure[0], benign.impure)
 
 
+def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers do something: if not in this state, then in another one."""
+    if seen is benign.seen:
+        for each in benign.idle:
+            yield Violation("idle", f"{each} does nothing, in whatever state")
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -672,6 +744,7 @@ PROPERTIES: dict[str, Judge] = {
     "keeps_data": keeps_data,
     "creates_once": creates_once,
     "no_clobber": no_clobber,
+    "right_object": right_object,
     "deletes": deletes,
     "no_orphans": no_orphans,
     "honest_status": honest_status,
@@ -681,4 +754,5 @@ PROPERTIES: dict[str, Judge] = {
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
     "pure": pure,
+    "idle": idle,
 }

@@ -35,7 +35,8 @@ class Phase(IntEnum):
     HEALED = 1
     RESTARTED = 2
     AGAIN = 3
-    DONE = 4
+    LAST = 4  # only where the first restart had a change to handle
+    DONE = 5
 
 
 class Limits(NamedTuple):
@@ -76,8 +77,9 @@ class Write(NamedTuple):
     """A request of the operator that has changed the cluster.
 
     The versions of the cluster are those before and after it. `view` is the version of
-    the object that the handler has seen last; None if it has not looked. `generation`
-    is that of the handled object in the handler's view, if that is what is written.
+    the object that the handler has seen last, `uid` is its uid; None if it has not
+    looked. `generation` is that of the handled object in the handler's view, if that is
+    what is written.
     """
 
     site: Site
@@ -89,6 +91,7 @@ class Write(NamedTuple):
     subject: str  # the uid of the handled object
     phase: Phase
     body: Any = None
+    uid: str | None = None
 
 
 class Unrest(NamedTuple):

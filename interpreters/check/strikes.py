@@ -87,6 +87,9 @@ def _answered(
         case "F1", "after":
             performed()
             raise Crashed
+        case "F8", "remade":
+            _remake(trial, command)
+            return performed()
         case "F8", mode:
             _touch(trial, command, held=mode == "held")
             return performed()
@@ -159,13 +162,39 @@ def _fails(command: Perform, problem: Exception) -> Outcome:
     return called(fail, call)
 
 
-def _touch(trial: Trial, command: Perform, *, held: bool) -> None:
-    """Let a rival change the target, if it is there: what it changes is its own."""
+def _target(trial: Trial, command: Perform) -> dict[str, Any] | None:
+    """The object that a request is about, if it is there."""
     resource, name = command.resource, command.name
     if resource is None or name is None:
-        return
+        return None
     shelf = trial.run.cluster.shelves.get((resource.group, resource.plural))
-    found = shelf.get((command.namespace or "", name)) if shelf else None
+    return shelf.get((command.namespace or "", name)) if shelf else None
+
+
+def _remake(trial: Trial, command: Perform) -> None:
+    """Let a rival delete the target and make another one like it, which is its own.
+
+    One that somebody holds by a finalizer is not deleted at once, and stays.
+    """
+    found = _target(trial, command)
+    if found is None or found["metadata"].get("finalizers"):
+        return
+    meta = found["metadata"]
+    path = object_path(trial.run, found, meta.get("namespace", ""))
+    if path is None:
+        return
+    now = {"gracePeriodSeconds": 0}
+    trial.run.request(ApiRequest("DELETE", path, body=now))
+    kept = {key: meta[key] for key in ("name", "namespace", "labels") if key in meta}
+    rest = {key: each for key, each in found.items() if key != "status"}
+    trial.run.request(
+        ApiRequest("POST", path.rpartition("/")[0], body={**rest, "metadata": kept})
+    )
+
+
+def _touch(trial: Trial, command: Perform, *, held: bool) -> None:
+    """Let a rival change the target, if it is there: what it changes is its own."""
+    found = _target(trial, command)
     if found is None:
         return
     meta = found["metadata"]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform, Say
@@ -111,7 +111,7 @@ class Trial:
         self.until: float | None = None
         self.rested = -1
         self._delivered: Delivery | None = None
-        self._seen: dict[tuple[str, str], dict[str, int]] = {}
+        self._seen: dict[tuple[str, str], dict[str, Sight]] = {}
         self._noted = 0  # versions that the operator's own notes have made
         self._still: tuple[int, int, float]  # see `rest_anew`
         self._rivals_at: dict[tuple[str, Any], str] = {}
@@ -260,6 +260,8 @@ class Trial:
             return False
         if self.down:
             return True
+        if run.tries_again():
+            return False
         rounds = ROUNDS if self.blocked is None else PATIENT_ROUNDS
         if self._calm.lasts(run) or self._calm.rounds > rounds:
             return True
@@ -324,10 +326,32 @@ class Trial:
                 self.crashes = self.run.lives
                 self.healed_calls = forked(self.run.calls)
             self.phase = Phase(self.phase + 1)
+            if self.phase is Phase.LAST and not self._came_to_rest_late():
+                self.phase = Phase.DONE
             if self.phase is not Phase.DONE:
                 self.tell("rest", "the operator restarts")
                 self.run.crash()
         self.rest_anew()
+
+    def _came_to_rest_late(self) -> bool:
+        """Whether the second restart was the first after all changes were handled.
+
+        A change that a restarted operator finds is handled together with the
+        resumption, and by its reason: what resuming alone writes is written at the
+        next restart.
+        """
+        handlers = self.scene.program.handlers
+        changers = {
+            each.id
+            for each in handlers
+            if each.rule.reasons and not each.rule.is_for_resuming
+        }
+        again = any(each.phase is Phase.AGAIN for each in self.writes)
+        return again and any(
+            each.phase is Phase.RESTARTED
+            and not changers.isdisjoint(each.site.handler.split(", "))
+            for each in self.writes
+        )
 
     def _on_rest_of_script(self) -> None:
         if strikes.released_at_rest(self):
@@ -438,7 +462,7 @@ class Trial:
         self, command: Perform, site: Site, perform: Callable[[], Outcome]
     ) -> Outcome:
         before = self.run.cluster.version
-        view, generation = self._view(command)
+        view = self._view(command)
         outcome = perform()
         after = self.run.cluster.version
         path = self._path(command)
@@ -448,8 +472,8 @@ class Trial:
             uid = (command.subject.uid or "") if command.subject else ""
             self.writes.append(
                 Write(
-                    *(site, before, after, path, view, generation, uid, self.phase),
-                    getattr(outcome, "object", None),
+                    *(site, before, after, path, view.version, view.generation),
+                    *(uid, self.phase, getattr(outcome, "object", None), view.uid),
                 )
             )
         self._note(command, path, outcome)
@@ -467,8 +491,8 @@ class Trial:
     def _who(self, command: Perform) -> tuple[str, str]:
         return command.subject.label if command.subject else "", command.handler or ""
 
-    def _view(self, command: Perform) -> tuple[int | None, int | None]:
-        """The version and generation of the target as the handler has seen it."""
+    def _view(self, command: Perform) -> Sight:
+        """The target as the handler has seen it."""
         subject, resource = command.subject, command.resource
         if subject is not None and resource is not None:
             key = Key(subject.resource, subject.namespace or "", subject.name)
@@ -477,9 +501,9 @@ class Trial:
             if own == key and record is not None:
                 change = record.work.change if record.work else None
                 body = change.body if change else record.body
-                return _number(body.version), body.generation
+                return Sight(_number(body.version), body.uid, body.generation)
         seen = self._seen.get(self._who(command), {})
-        return seen.get(self._path(command)), None
+        return seen.get(self._path(command), Sight())
 
     def _note(self, command: Perform, path: str, outcome: Outcome) -> None:
         """Remember which versions a handler's attempt has read."""
@@ -500,7 +524,8 @@ class Trial:
             where = f"{meta.get('namespace') or ''}/{meta.get('name')}"
             version = _number(meta.get("resourceVersion"))
             if version is not None:
-                seen[f"{resource.group}/{resource.plural}/{where}"] = version
+                sight = Sight(version, meta.get("uid"))
+                seen[f"{resource.group}/{resource.plural}/{where}"] = sight
 
     def admits(self, request: ApiRequest) -> ApiRequest:
         """The request, as a webhook changes it where there is one."""
@@ -578,6 +603,14 @@ class Trial:
                     self.run.request(request)
                     return True
         return False
+
+
+class Sight(NamedTuple):
+    """An object as a handler has seen it: nothing is known if it has not looked."""
+
+    version: int | None = None
+    uid: str | None = None
+    generation: int | None = None
 
 
 class Beside:

@@ -187,14 +187,21 @@ class Operator:
 
 @contextmanager
 def operating(
-    file: Path, api: ApiServer, namespace: str, folder: Path, *options: str
+    file: Path,
+    api: ApiServer,
+    namespace: str,
+    folder: Path,
+    *options: str,
+    config: Path | None = None,
 ) -> Iterator[Operator]:
     """An operator that is not started yet; it ends with the block at the latest.
 
-    It has no peers, unless `options` say otherwise.
+    It has no peers, unless `options` say otherwise, and all rights, unless it has a
+    kubeconfig of its own.
     """
     options = options or ("--standalone",)
-    operator = Operator(file, api.kubeconfig, namespace, folder, options)
+    config = config or api.kubeconfig
+    operator = Operator(file, config, namespace, folder, options)
     try:
         yield operator
     finally:
@@ -223,12 +230,21 @@ class RealWorld(User):
         eventually(lambda: not unmet(expectations, self), otherwise=otherwise)
 
 
-def tell(story: Story, api: ApiServer, namespace: str, folder: Path) -> None:
-    """Play an example's story on an API server; its recordings replay identically."""
+def tell(
+    story: Story,
+    api: ApiServer,
+    namespace: str,
+    folder: Path,
+    config: Path | None = None,
+) -> list[str]:
+    """Play an example's story on an API server; its recordings replay identically.
+
+    The lines of its log are the answer.
+    """
     file = ROOT / "examples" / story.example / "example.py"
     options = ("--standalone", "-A") if story.everywhere else ()
     with (
-        operating(file, api, namespace, folder, *options) as operator,
+        operating(file, api, namespace, folder, *options, config=config) as operator,
         NameServer() as server,
     ):
         world = RealWorld(api, namespace, operator)
@@ -243,6 +259,7 @@ def tell(story: Story, api: ApiServer, namespace: str, folder: Path) -> None:
     assert server.records == {}
     for recording in operator.recordings:
         assert_replays(recording, file)
+    return operator.lines
 
 
 def assert_replays(recording: Path, file: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from itertools import product
 from typing import Any
 
 import pytest
@@ -301,6 +302,201 @@ def test_what_timers_do_outside_depends_on_when_they_do_it() -> None:
 
     calls = {f"{charge.__module__}:charge": Backups().made}
     assert found(Explorer(case_of(registry, apply(example()), calls=calls))) == {}
+
+
+def single(explorer: Explorer, name: str, verb: str = "") -> Any:
+    """The verdicts of the single faults of one name, at sites of one verb."""
+    return [
+        explorer.tried(schedule)
+        for schedule in explorer.singles()
+        if schedule[0].kind.name == name and schedule[0].site.verb.startswith(verb)
+    ]
+
+
+@pytest.mark.parametrize("by_name", [True, False])
+def test_what_only_has_the_name_of_what_was_seen_is_another(by_name: bool) -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def tidy(**_: Any) -> None:
+        found = await fnop.get("configmaps", name="old")
+        if found is not None and by_name:
+            await fnop.delete("configmaps", name="old")
+        elif found is not None:
+            await fnop.delete(found)
+
+    case = case_of(registry, apply(example()), given=(child("old"),))
+    (verdict,) = single(Explorer(case), "F8:remade")
+    assert verdict.struck
+    names = {each.property for each in verdict.violations}
+    assert names == ({"right_object"} if by_name else set())
+
+
+def test_who_never_looked_means_whatever_has_the_name() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def tidy(**_: Any) -> None:
+        await fnop.delete("configmaps", name="old")
+
+    case = case_of(registry, apply(example()), given=(child("old"),))
+    (verdict,) = single(Explorer(case), "F8:remade")
+    assert verdict.violations == ()
+
+
+def test_a_handler_without_any_effect_is_idle() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def forgets(name: str, **_: Any) -> None:
+        found = await fnop.get("configmaps", name=name)
+        size = 0 if found is None else len(found)
+        assert size >= 0
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def waits_for_more(spec: fnop.Spec, **_: Any) -> None:
+        if spec.get("size", 0) > 100:
+            await fnop.adopt(child("large"))
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def tells(logger: fnop.Logger, **_: Any) -> None:
+        logger.info("hello")
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def shows(patch: fnop.Patch, **_: Any) -> None:
+        patch.status["seen"] = None
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    def divides(**_: Any) -> None:
+        parted()
+
+    def parted() -> None:
+        @fnop.subhandler(id="part")
+        def part(**_: Any) -> int:
+            return 1
+
+    violations = Explorer(case_of(registry, apply(example()))).benign.violations
+    (violation,) = violations
+    assert violation.property == "idle"
+    assert violation.message.endswith("forgets does nothing, in whatever state")
+
+
+def test_a_timer_that_has_failed_is_not_at_rest_before_its_next_try() -> None:
+    """The user goes on when it has succeeded, and not in between."""
+    registry = Registry()
+
+    @fnop.timer("fnopexamples", interval=10, registry=registry)
+    async def collect(spec: fnop.Spec, **_: Any) -> None:
+        found = await fnop.get("configmaps", name="old")
+        if found is not None and spec["size"] == 2:
+            await fnop.delete(found)
+
+    script = (
+        apply(example(size=1)),
+        edit(NAME, spec={"size": 2}),
+        edit(NAME, spec={"size": 3}),
+    )
+    explorer = Explorer(case_of(registry, *script, given=(child("old"),)))
+    (verdict,) = single(explorer, "F9:forbidden", "delete")
+    assert verdict.struck
+    assert verdict.violations == ()
+
+
+def test_the_first_restart_may_have_a_change_to_handle() -> None:
+    """What resuming alone writes then comes with the second one, and stays."""
+    registry = Registry()
+
+    @fnop.on.resume("fnopexamples", registry=registry)
+    @fnop.on.create("fnopexamples", registry=registry)
+    def known(reason: fnop.Reason, patch: fnop.Patch, **_: Any) -> None:
+        patch.status["seen"] = reason
+
+    @fnop.on.update("fnopexamples", registry=registry)
+    def changed(diff: fnop.Diff, patch: fnop.Patch, **_: Any) -> None:
+        patch.status["changed"] = len(diff)
+
+    script = (
+        apply(example(size=1)),
+        edit(NAME, spec={"size": 2}),
+        edit(NAME, spec={"size": 1}),
+    )
+    explorer = Explorer(case_of(registry, *script))
+    singles: dict[str, list[Fault]] = {}
+    for (each,) in explorer.singles():
+        singles.setdefault(each.kind.name, []).append(each)
+    late = [each for each in singles["F11:crash"] if "changed" in each.site.handler]
+    schedules = [*product(singles["F1:after"][:1], late, singles["F2:action"])]
+    trials = [explorer.trial_of(each).play() for each in schedules]
+    verdicts = map(explorer.verdict_of, trials, schedules)
+    assert [each.violations for each in verdicts] == [()] * len(trials)
+    assert any(Phase.LAST in each.ends for each in trials)
+
+
+def test_a_handler_may_use_up_its_attempts() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", retries=3, registry=registry)
+    async def announce(name: str, **_: Any) -> None:
+        await fnop.call(charge, key=name)
+        await fnop.adopt(child(name))
+
+    class Service(PutService):
+        def made(self, key: str) -> None:
+            self.put(key)
+
+    calls = {f"{charge.__module__}:charge": Service().made}
+    explorer = Explorer(case_of(registry, apply(example()), calls=calls))
+    verdicts = single(explorer, "F17:three errors")
+    assert verdicts
+    assert [each.violations for each in verdicts] == [()] * len(verdicts)
+
+
+def test_a_life_that_nobody_saw_leaves_no_traces() -> None:
+    """An operator that was down sees the end alone, as if nothing had been before."""
+    registry = Registry()
+
+    @fnop.timer("fnopexamples", interval=60, registry=registry)
+    async def take(**_: Any) -> None:
+        found = await fnop.get("configmaps", name="old")
+        if found is not None:
+            await fnop.delete(found)
+
+    case = case_of(registry, apply(example()), delete(NAME), given=(child("old"),))
+    explorer = Explorer(case)
+    (verdict,) = single(explorer, "F18:backlog")
+    assert verdict.violations == ()
+    assert explorer.trial_of(verdict.schedule).play().writes == []
+
+
+def test_a_daemon_that_is_always_due_keeps_nobody_waiting() -> None:
+    """Where each step takes as long as its pause, others have their turn as well."""
+    registry = Registry()
+
+    @fnop.daemon("fnopexamples", registry=registry)
+    async def busy(**_: Any) -> None:
+        while True:
+            await fnop.get("configmaps", name="any")
+            await fnop.sleep(1)
+
+    @fnop.daemon("fnopexamples", initial_delay=1, registry=registry)
+    async def once(**_: Any) -> dict[str, int]:
+        await fnop.sleep(1)
+        return {"done": 1}
+
+    @fnop.on.update("fnopexamples", registry=registry)
+    async def changed(spec: fnop.Spec, **_: Any) -> dict[str, int]:
+        return {"size": spec["size"]}
+
+    script = (
+        apply(example(size=1)),
+        wait(10),
+        edit(NAME, spec={"size": 2}),
+        delete(NAME),
+    )
+    for length in (2, 3, 4):
+        explorer = Explorer(case_of(registry, *script[:length]))
+        (verdict,) = single(explorer, "F12:slow")
+        assert verdict.violations == ()
 
 
 def test_an_error_of_the_simulator_loses_one_schedule(

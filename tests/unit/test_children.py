@@ -114,7 +114,7 @@ def test_what_is_empty_is_lost_only_where_something_else_is(
 
 
 def test_an_empty_list_is_lost_to_who_fills_it() -> None:
-    manifest = {"subjects": []}
+    manifest: dict[str, Any] = {"subjects": []}
     assert lost_fields(manifest, {**live({}), "subjects": [{"name": "x"}]}, ME) == [
         "subjects"
     ]

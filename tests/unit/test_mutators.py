@@ -154,8 +154,9 @@ def test_the_score_leaves_out_what_is_equal_and_what_does_not_load() -> None:
     )
     assert "total                   2             1         1" in lines
     assert "    a:3 order: without line 3 (200 schedules)" in lines
-    assert lines[-3:] == [
+    assert lines[-4:] == [
         "with an expectation of the benign end: 2 of 3 (67 %)",
+        "of those that can be told without an expectation: 2 of 3 (67 %)",
         "of those with the same benign end: 1 of 2 (50 %)",
         "killed by properties alone: 2 of 3 (67 %)",
     ]

@@ -140,6 +140,18 @@ def test_who_has_given_up_is_not_the_one_that_fails() -> None:
     assert "other" not in sim.unsettled
 
 
+def test_who_tells_something_before_each_failure_fails_as_often() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="broken")
+    def broken(logger: Any, **_: Any) -> None:
+        logger.info("it begins")
+        raise KeyError("x")
+
+    sim = simulation(registry).settle()
+    assert f"the same {REPEATS_MAX} times in a row" in sim.unsettled
+
+
 def test_a_plan_that_is_refused_each_time_is_given_up_early() -> None:
     registry = Registry()
 

@@ -29,8 +29,10 @@ CHILDREN = {
     "21-records": ["configmaps"],
 }
 # What is of the style, and not of the operator.
-STYLE = ("labels", "annotations", "ownerReferences", "managedFields", "generation")
-STYLE += ("uid", "resourceVersion", "creationTimestamp")
+STYLE = (
+    *("labels", "annotations", "ownerReferences", "managedFields", "generation"),
+    *("uid", "resourceVersion", "creationTimestamp"),
+)
 
 
 class Played:
@@ -77,7 +79,7 @@ def test_both_styles_end_alike(example: str) -> None:
     assert levels == causes
     assert None not in levels.values()
     for each in both:
-        each.run.edit(kind, **{"spec": spec})
+        each.run.edit(kind, spec=spec)
     levels, causes = (each.settled() for each in both)
     assert levels == causes
     for each in both:

@@ -51,3 +51,14 @@ async def store(name, spec, **_):
             if claim.status.get("phase") != "Bound":
                 return fnop.again(after=10, because=f"{claim.name} is not bound yet")
             await fnop.patch(claim, spec=sized(wanted))
+
+
+@fnop.on.delete("xs.example.com")
+async def end(name, **_):
+    """Delete the pods that nobody owns, if their stateful set is being made anew."""
+    found = await fnop.get("statefulsets.apps", name=name)
+    if found is not None and "deletionTimestamp" in found.meta:
+        return fnop.again(after=1, because="its stateful set goes first")
+    for pod in await fnop.list("pods", labels={"cluster": name}):
+        if not pod.meta.get("ownerReferences"):
+            await fnop.delete(pod)

@@ -37,3 +37,14 @@ async def run(body, name, spec, **_):
         await fnop.apply(fnop.owned(child, body), force=True)
     elif "deletionTimestamp" not in found["metadata"]:
         await fnop.delete(found, propagation="Orphan")
+
+
+@fnop.on.delete("xs")
+async def end(name, **_):
+    """Delete the pods that nobody owns, if their stateful set is being made anew."""
+    found = await fnop.get("statefulsets.apps", name=name)
+    if found is not None and "deletionTimestamp" in found.meta:
+        return fnop.again(after=1, because="its stateful set goes first")
+    for pod in await fnop.list("pods", labels={"app": name}):
+        if not pod.meta.get("ownerReferences"):
+            await fnop.delete(pod)

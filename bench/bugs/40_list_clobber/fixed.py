@@ -26,6 +26,15 @@ async def let_go(body, name, meta, **_):
         await write(body, [each for each in names if each != FINALIZER])
 
 
+@fnop.on.delete("secrets")
+async def let_go_at_last(body, name, meta, **_):
+    """Timers do not run for a secret that is being deleted, and it may be held."""
+    if FINALIZER in meta.get("finalizers", ()):
+        if any(each.spec["secret"] == name for each in await fnop.list("xs")):
+            return fnop.again(after=10, because="it is in use")
+        await let_go(body=body, name=name, meta=meta)
+
+
 async def write(secret, names):
     """Write the list, unless the secret has changed: then look at it again."""
     version = secret["metadata"]["resourceVersion"]

@@ -1,0 +1,308 @@
+"""The command `fnop rbac`: the least rights of an operator, printed or verified."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from fnop.adapters.name_options import a_namespace
+from fnop.adapters.plain import echo
+from fnop.core.handlers.rights import by_right
+
+if TYPE_CHECKING:
+    from fnop.adapters.rights import Study, Wishes
+    from fnop.adapters.roles import Difference
+
+__all__ = ["rbac", "study_options", "study_with", "wishes_of"]
+
+EXIT_DIFFERENT, EXIT_USAGE = 1, 2
+
+
+def fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
+    """Tell why the command cannot go on, and end it."""
+    echo(f"fnop: {sentence}", err=True)
+    sys.exit(status)
+
+
+def tell(sentence: str) -> None:
+    """Tell what is to be known beside the result."""
+    echo(f"fnop: {sentence}", err=True)
+
+
+def study_options(
+    *, without: Sequence[str] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The options of commands that need the rights of an operator."""
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        for name, option in reversed(_OPTIONS.items()):
+            if name not in without:
+                command = option(command)
+        return command
+
+    return decorate
+
+
+_OPTIONS = {
+    "paths": click.argument(
+        "paths",
+        nargs=-1,
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="[FILE]...",
+    ),
+    "name": click.option(
+        "--name",
+        default="default",
+        metavar="NAME",
+        show_default=True,
+        help="The operator's name, as `fnop run --name` has it.",
+    ),
+    "namespace": click.option(
+        "-n",
+        "--namespace",
+        multiple=True,
+        metavar="NAME",
+        help="The operator serves this namespace only; repeat it for several.",
+    ),
+    "all_namespaces": click.option(
+        "-A",
+        "--all-namespaces",
+        is_flag=True,
+        help="It serves the whole cluster (as without -n).",
+    ),
+    "service_account": click.option(
+        "--service-account",
+        metavar="[NAMESPACE/]NAME",
+        help="The account that its pod runs under; by default fnop-operator, in the "
+        "namespace of that name, or the operator's --name.",
+    ),
+    "leader_elect": click.option(
+        "--leader-elect", is_flag=True, help="It runs as one of several replicas."
+    ),
+    "lease_namespace": click.option(
+        "--lease-namespace",
+        callback=a_namespace,
+        metavar="NAME",
+        help="The namespace of the lease; by default the account's.",
+    ),
+    "peering": click.option(
+        "--peering", is_flag=True, help="It meets other operators in peering objects."
+    ),
+    "crds": click.option(
+        "--crd",
+        "crds",
+        multiple=True,
+        type=click.Path(exists=True),
+        metavar="PATH",
+        help="Definitions: a file or folder of manifests. Without --crd and --object, "
+        "crd.yaml and object.yaml beside the operator are taken.",
+    ),
+    "objects": click.option(
+        "--object",
+        "objects",
+        multiple=True,
+        type=click.Path(exists=True),
+        metavar="PATH",
+        help="Objects to run the operator with; by default one is made up.",
+    ),
+    "script": click.option(
+        "--script",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Python file with SCRIPTS, as for `fnop check`.",
+    ),
+    "calls": click.option(
+        "--calls",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Python file with CALLS: models that answer fnop.call.",
+    ),
+    "seen": click.option(
+        "--seen",
+        multiple=True,
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="RECORDING",
+        help="A recording of a real run, which may have asked for more.",
+    ),
+    "budget": click.option(
+        "--budget",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Try at most N schedules of faults; 0 for the runs without faults alone.",
+    ),
+    "quiet": click.option(
+        "-q", "--quiet", is_flag=True, help="Do not say what was made up or unseen."
+    ),
+}
+
+
+def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wishes:
+    """The wishes that the options tell."""
+    from fnop.adapters.rights import Wishes, account_of
+
+    if not paths:
+        raise click.UsageError(f"name the operator's file: {command} operator.py")
+    if options["namespace"] and options["all_namespaces"]:
+        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    if options["lease_namespace"] and not options["leader_elect"]:
+        raise click.UsageError("--lease-namespace needs --leader-elect")
+    return Wishes(
+        tuple(paths),
+        account_of(options["service_account"], options["name"]),
+        options["name"],
+        tuple(options["namespace"]) or None,
+        options["leader_elect"],
+        options["lease_namespace"],
+        options["peering"],
+        options["crds"],
+        options["objects"],
+        options["script"],
+        options["calls"],
+        options["budget"],
+        options["seen"],
+    )
+
+
+def study_with(wishes: Wishes, *, quiet: bool) -> Study:
+    """Study the operator; what is not known is told, or why it cannot be studied."""
+    from fnop.adapters.checking import CheckProblem
+    from fnop.adapters.loading import LoadProblem
+    from fnop.adapters.manifests import ManifestProblem
+    from fnop.adapters.rights import RightsProblem, studied
+    from fnop.interpreters.actions import ActionRefused
+    from fnop.interpreters.scenario import ApplyProblem
+
+    try:
+        with _progress(quiet) as step:
+            found = studied(wishes, step)
+    except (RightsProblem, CheckProblem, LoadProblem, ManifestProblem) as problem:
+        fail(str(problem))
+    except (ActionRefused, ApplyProblem) as problem:
+        fail(f"{problem} (as --crd or --object)")
+    except ValueError as problem:  # of a name, or of a namespace
+        fail(str(problem))
+    if not quiet:
+        for note in (*found.notes, *found.unknown):
+            tell(note)
+    return found
+
+
+@contextmanager
+def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
+    hidden = quiet or not sys.stderr.isatty()
+    with click.progressbar(
+        length=1, label="schedules", file=sys.stderr, hidden=hidden
+    ) as bar:
+
+        def step(done: int, of: int) -> None:
+            bar.length = of
+            bar.update(1)
+
+        yield step
+
+
+@click.command()
+@study_options()
+@click.option("--verify", is_flag=True, help="Compare with the rights that there are.")
+@click.option(
+    "--against",
+    multiple=True,
+    type=click.Path(exists=True, allow_dash=True),
+    metavar="PATH",
+    help="With --verify: manifests with the roles and bindings; without it the cluster "
+    "is asked what its present user may do.",
+)
+@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
+@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file.")
+def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
+    """Print the least rights that an operator needs, as YAML; or verify them.
+
+    Its scripts are run in a simulated cluster, as `fnop check` does, and each with one
+    fault of every sort: a request that is made is a right that is needed. What was not
+    seen is said.
+
+    \b
+      fnop rbac operator.py | kubectl apply -f -
+      fnop rbac operator.py -n team-a --service-account team-a/operator
+      fnop rbac operator.py --verify --against deploy.yaml
+
+    With --verify each right that is missing, and each that nobody needs, is one line.
+
+    Each option has a variable: FNOP_RBAC_NAMESPACE for --namespace.
+
+    Exit status: 0 when printed, or when nothing is missing or superfluous; 1 when
+    something is, or could not be found out; 2 for a wrong call, or an operator that
+    cannot be run.
+    """
+    if not verify:
+        for name in ("against", "context", "kubeconfig"):
+            if options[name]:
+                raise click.UsageError(f"--{name} needs --verify")
+    wishes = wishes_of(paths, options, "fnop rbac")
+    found = study_with(wishes, quiet=options["quiet"])
+    if not verify:
+        from fnop.adapters.roles import shown
+
+        # Line by line: further lines of one text would be indented.
+        for line in shown(found.needs, wishes.account).splitlines():
+            echo(line)
+        return
+    if options["against"]:
+        difference = _against(found, options)
+    else:
+        difference = _in_cluster(found, options)
+    sys.exit(_verdict(difference, found))
+
+
+def _against(study: Study, options: dict[str, Any]) -> Difference:
+    from fnop.adapters.manifests import ManifestProblem, read_manifests
+    from fnop.adapters.rights import account_of
+    from fnop.adapters.roles import NoAccount, compared, granted_by
+
+    given = options["service_account"]
+    account = account_of(given, options["name"]) if given else None
+    try:
+        manifests = read_manifests(options["against"], tell)
+        grants = granted_by(manifests, account)
+    except (ManifestProblem, NoAccount) as problem:
+        fail(str(problem))
+    for note in grants.notes:
+        tell(note)
+    return compared(study.needs, grants.granted)
+
+
+def _in_cluster(study: Study, options: dict[str, Any]) -> Difference:
+    from fnop.adapters.kubernetes import ConfigurationProblem
+    from fnop.adapters.reviews import ReviewProblem, reviewed_by
+    from fnop.interpreters.protocol import Unreachable
+
+    try:
+        return asyncio.run(
+            reviewed_by(
+                study.needs,
+                kubeconfig=options["kubeconfig"],
+                context=options["context"],
+                tell=tell,
+            )
+        )
+    except (ConfigurationProblem, ReviewProblem, Unreachable) as problem:
+        fail(str(problem), EXIT_DIFFERENT)
+
+
+def _verdict(difference: Difference, study: Study) -> int:
+    for line in difference.missing:
+        echo(f"missing: {line}")
+    for line in difference.superfluous:
+        echo(f"superfluous: {line}")
+    if difference.missing or difference.superfluous:
+        return EXIT_DIFFERENT
+    seen = ", as far as was seen" if study.unknown else ""
+    number = len(by_right(study.needs))
+    echo(f"the rights are enough, and none too many{seen}: {number} are needed")
+    return 0
