@@ -101,9 +101,10 @@ def maps(*words: Word, **options: Unpack[MapOptions]) -> Callable[[MapFn], MapFn
 
     The function is called for each watch event of the kind that `words` name, and
     answers names of objects of the kind in `to`: their reconcile handlers are called,
-    without any write. Of the `options`, `to` is required; the others are in `fnop.on`.
-    Raises `RegistrationError`
-    for an unknown argument or option.
+    without any write. For an object that has changed it is called as it was, too: so
+    whom it named before is looked at, though it names another now, or matches no more.
+    Of the `options`, `to` is required; the others are in `fnop.on`. Raises
+    `RegistrationError` for an unknown argument or option.
 
         @fnop.maps("configmaps", to="tenants", labels={"template": fnop.PRESENT})
         def tenants_of(name, tenants_by_template=fnop.INDEX, **_):

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
+from fnop.core.handlers.roles import Role
 from fnop.core.memory.last_seen import Stored, Unreadable, read_stored, restated
 from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
@@ -66,7 +67,8 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
     if kind.event_handlers and context.phase is Phase.SERVING:
-        record = _with_pending_events(context, record, kind, type, body)
+        former = None if was is None else was.body
+        record = _with_pending_events(context, record, kind, type, body, former)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
         record = record._replace(changed=context.now.mono)
     context.put(record)
@@ -233,14 +235,20 @@ def _has_changed(was: ObjectRecord | None, body: Body, kind: Kind) -> bool:
 
 
 def _with_pending_events(
-    context: Context, record: ObjectRecord, kind: Kind, type: str | None, body: Body
+    context: Context,
+    record: ObjectRecord,
+    kind: Kind,
+    type: str | None,
+    body: Body,
+    former: Body | None = None,
 ) -> ObjectRecord:
     fresh = tuple(
-        PendingEvent(handler, type, body)
+        PendingEvent(handler, type, each)
         for handler in kind.event_handlers
+        for each in _looked_at(handler, former, body)
         # Indices may not be filled yet: then its filters are evaluated later.
         if handler.filters.asks_indices
-        or event_handler_wants(context, record, handler, type, body)
+        or event_handler_wants(context, record, handler, type, each)
     )
     if not fresh:
         return record
@@ -254,6 +262,17 @@ def _with_pending_events(
             "the oldest are dropped",
         )
     return record._replace(work=work._replace(pending_events=pending_events))
+
+
+def _looked_at(handler: Handler, former: Body | None, body: Body) -> tuple[Body, ...]:
+    """The versions of an object that a handler of its events is called for.
+
+    A mapping gets the one before, too: whom that has named has to be looked at when it
+    names another, or loses the label by which it was a template.
+    """
+    if handler.role is not Role.MAP or former is None or former.version == body.version:
+        return (body,)
+    return former, body
 
 
 def event_handler_wants(

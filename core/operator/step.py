@@ -146,7 +146,7 @@ def background_horizon(
     moments: list[float] = list(outside)
     for key, (due, _) in state.objects.queue.due.items():
         record = state.objects.records.get(key)
-        if record is None or not _only_repeats(record):
+        if record is None or not _only_repeats(record, now):
             return None
         work = record.work or IDLE
         if any(each.in_flight is not None for each in work.background_runs):
@@ -162,14 +162,20 @@ def background_horizon(
     return max(near, default=now.mono)
 
 
-def _only_repeats(record: ObjectRecord) -> bool:
-    """Whether an object waits for nothing but daemons, timers and `again=`."""
+def _only_repeats(record: ObjectRecord, now: Now) -> bool:
+    """Whether an object waits for nothing but daemons, timers and `again=`.
+
+    A reconcile handler that is due by now may have been asked for by another object.
+    """
     work, levels = record.work, record.levels.values()
     if work is not None and not work._replace(background_runs=()).is_over:
         return False
     if any(each.has_failed and not each.over for each in levels):
         return False
-    return bool(record.background) or any(each.start is not None for each in levels)
+    starts = [each.start for each in levels if each.start is not None]
+    if any(start <= now.mono for start in starts):
+        return False
+    return bool(record.background or starts)
 
 
 # -------------------------------------------------------------------- fold

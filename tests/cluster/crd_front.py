@@ -88,7 +88,11 @@ def in_front_of(url: str, folder: Path) -> Iterator[Path]:
         def log_message(self, format: str, *args: object) -> None:
             """Nothing: it only passes on."""
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    class Server(ThreadingHTTPServer):
+        def handle_error(self, request: Any, client_address: Any) -> None:
+            """Nothing: clients are killed on purpose."""
+
+    server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
