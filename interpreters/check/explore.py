@@ -458,7 +458,7 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
         case "F8:touched" | "F8:held":
             return visit.site.verb not in ("create", "adopt")
         case "F8:remade":  # others are meant for whatever has the name
-            return visit.site.verb in ("patch", "delete") and visit.site.handler != ""
+            return visit.site.verb in ("patch", "delete")
         case "F21:backup":
             return visit.place > 0
         case _:
