@@ -154,7 +154,7 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind(
         "F8",
         "remade",
-        _OTHERS,
+        _WRITE,
         "a rival deletes the target and makes another of its name before {site}",
         merges=True,
         tampers=True,

@@ -228,8 +228,8 @@ def test_what_an_author_expects_is_judged_at_each_rest() -> None:
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    def nothing(**_: Any) -> None:
-        """It does not do what is expected."""
+    def nothing(logger: fnop.Logger, **_: Any) -> None:
+        logger.info("it does not do what is expected")
 
     @expect("fnopexamples")
     def has_a_child(each: Any, world: Any) -> bool:
@@ -422,7 +422,7 @@ def test_the_first_restart_may_have_a_change_to_handle() -> None:
         edit(NAME, spec={"size": 1}),
     )
     explorer = Explorer(case_of(registry, *script))
-    singles = {each.kind.name: [] for (each,) in explorer.singles()}
+    singles: dict[str, list[Fault]] = {name: [] for name in BY_NAME}
     for (each,) in explorer.singles():
         singles[each.kind.name].append(each)
     late = [each for each in singles["F11:crash"] if "changed" in each.site.handler]
