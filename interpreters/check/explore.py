@@ -265,7 +265,7 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
             left[place] = each if isinstance(each, Apply) else None
         else:
             assert isinstance(before, Apply)
-            assert isinstance(each, (Apply, Edit))
+            assert isinstance(each, (Apply, Edit))  # all others are about no object
             changes = each.manifest if isinstance(each, Apply) else each.changes
             left[place] = Apply(applied(changes, before.manifest))
     actions = tuple(each for each in left.values() if each is not None)
@@ -471,7 +471,8 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
         case "F8:touched" | "F8:held":
             return visit.site.verb not in ("create", "adopt")
         case "F8:remade":  # others are meant for whatever has the name
-            return visit.site.verb in ("patch", "delete") and visit.site.handler != ""
+            own = visit.site.place is Place.OWN  # it is patched as whatever it is now
+            return visit.site.verb in (("delete",) if own else ("patch", "delete"))
         case "F21:backup":
             return visit.place > 0
         case _:

@@ -163,7 +163,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults the world becomes that of the benign run."""
     if _tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
         return
-    bare = benign.handled if _merges(seen.trial) else frozenset[str]()
+    merges = _merges(seen.trial)
+    bare = benign.handled if merges else frozenset[str]()
     found = differences(
         benign.seen.world, seen.world, benign.volatile, without_status=bare
     )
@@ -174,7 +175,7 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     if benign.background:  # what timers do outside depends on when they do it
         found = [each for each in found if "/" in each.alias]
-    if found and benign.fresh is not None and _merges(seen.trial):
+    if found and benign.fresh is not None and not benign.straight and merges:
         # It may not have seen what was there for a while, and left its traces.
         other = differences(
             benign.fresh, seen.world, benign.volatile, without_status=bare

@@ -75,6 +75,7 @@ def test_every_fault_comes_about_and_hurts_no_good_operator(name: str) -> None:
 
 # These need a script, a call, a Deployment or former code that this operator has not.
 _ELSEWHERE = {"F17:error", "F17:three errors", "F20:upgrade", "F15:former"}
+_ELSEWHERE |= {"F8:remade"}  # it neither patches nor deletes others
 # Where nothing has changed since, it is the same as a crash after something.
 _ELSEWHERE |= {"F1:before"}
 
@@ -227,8 +228,8 @@ def test_what_an_author_expects_is_judged_at_each_rest() -> None:
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    def nothing(**_: Any) -> None:
-        """It does not do what is expected."""
+    def nothing(logger: fnop.Logger, **_: Any) -> None:
+        logger.info("it does not do what is expected")
 
     @expect("fnopexamples")
     def has_a_child(each: Any, world: Any) -> bool:
@@ -421,9 +422,9 @@ def test_the_first_restart_may_have_a_change_to_handle() -> None:
         edit(NAME, spec={"size": 1}),
     )
     explorer = Explorer(case_of(registry, *script))
-    singles: dict[str, list[Fault]] = {}
+    singles: dict[str, list[Fault]] = {name: [] for name in BY_NAME}
     for (each,) in explorer.singles():
-        singles.setdefault(each.kind.name, []).append(each)
+        singles[each.kind.name].append(each)
     late = [each for each in singles["F11:crash"] if "changed" in each.site.handler]
     schedules = [*product(singles["F1:after"][:1], late, singles["F2:action"])]
     trials = [explorer.trial_of(each).play() for each in schedules]
