@@ -44,9 +44,11 @@ def learn(context: Context, body: Body) -> None:
     if record is not None and record.body.uid == body.uid:
         context.put(shown(context, record, body))
     elif record is None and not context.kind.changes:
-        context.put(
-            ObjectRecord(body, Stored(), memo=context.memo, learned=context.step)
-        )
+        # It may be gone by now, and the watch may have shown that before this answer.
+        fresh = ObjectRecord(body, Stored(), memo=context.memo, learned=context.step)
+        expected = expectation_of(context, body.version)
+        context.put(fresh._replace(expected=expected))
+        context.due(expected.due)
 
 
 def expectation_of(

@@ -175,6 +175,13 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     if benign.background:  # what timers do outside depends on when they do it
         found = [each for each in found if "/" in each.alias]
+    if merges:  # it has another history
+        depends = benign.history or ("\0",)
+        found = [
+            each
+            for each in found
+            if not f"{each.alias} {each.path}".startswith(depends)
+        ]
     if found and benign.fresh is not None and not benign.straight and merges:
         # It may not have seen what was there for a while, and left its traces.
         other = differences(
@@ -400,11 +407,12 @@ def _times(number: int) -> str:
 def _losses(seen: Seen) -> Counter[str]:
     """The number of times that each Secret or claim was deleted, or lost a value."""
     lost: Counter[str] = Counter()
+    late = _born_orphans(seen)
     for event in seen.events:
         if event.resource not in _DATA:
             continue
-        if event.object["metadata"]["uid"] in seen.trial.stray:
-            continue  # it was never part of what the operator knew
+        if event.object["metadata"]["uid"] in seen.trial.stray | late:
+            continue  # it was never part of what the operator knew, or never in use
         if event.type == "DELETED":
             lost[alias_of(event.resource, event.object)] += 1
         elif event.previous is not None and event.version in seen.writes:
@@ -412,6 +420,24 @@ def _losses(seen: Seen) -> Counter[str]:
             if any(now.get(key) != value for key, value in was.items()):
                 lost[f"a value of {alias_of(event.resource, event.object)}"] += 1
     return lost
+
+
+def _born_orphans(seen: Seen) -> set[str]:
+    """The uids of objects that were made for an owner that was gone by then.
+
+    The operator had yet to see that, and the garbage collector deletes them at once.
+    """
+    gone: set[str] = set()
+    found: set[str] = set()
+    for event in seen.events:
+        meta = event.object["metadata"]
+        if event.type == "DELETED":
+            gone.add(meta["uid"])
+        elif event.type == "ADDED":
+            owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
+            if owners & gone:
+                found.add(meta["uid"])
+    return found
 
 
 def _replicas(seen: Seen) -> dict[str, int]:
