@@ -161,7 +161,7 @@ def _going_on(
     for pending_event in () if is_paused else work.pending_events:
         if pending_event.handler.id not in busy and not at.stopping:
             return HandleEvent(pending_event)
-    for each in (*work.running, *work.event_runs):
+    for each in (*work.running, *work.event_runs, *work.level_runs):
         action = _continued(at, each)
         if action is not None:
             return action
