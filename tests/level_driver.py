@@ -127,7 +127,7 @@ class Driver:
         assert status in (200, 404), found
         return found if status == 200 else None
 
-    def list(self, kind: str, namespace: str = "") -> list[Manifest]:
+    def listed(self, kind: str, namespace: str = "") -> list[Manifest]:
         place = f"/namespaces/{namespace}" if namespace else ""
         status, found = self.world.raw("GET", f"{ROOTS[kind]}{place}/{kind}")
         assert status == 200, found
@@ -211,7 +211,7 @@ class Driver:
         chosen()
 
     def _owners(self) -> list[Manifest]:
-        found = self.list(self.subject.kind, self.world.namespace)
+        found = self.listed(self.subject.kind, self.world.namespace)
         return sorted(found, key=lambda each: str(each["metadata"]["name"]))
 
     def _edit_owner(self) -> None:
@@ -311,7 +311,7 @@ class Driver:
         """All objects in the cluster that bear the operator's mark."""
         scope = "" if self.subject.everywhere else self.world.namespace
         for kind in sorted(self.subject.hands):
-            for each in self.list(kind, scope):
+            for each in self.listed(kind, scope):
                 meta = each["metadata"]
                 place = meta.get("namespace") or meta["name"]
                 is_here = place.startswith(self.world.namespace)

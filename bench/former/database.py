@@ -17,7 +17,12 @@ KIND = "databases"
 @fnop.on.create(KIND)
 @fnop.on.resume(KIND)
 async def made(
-    spec: fnop.Spec, body: fnop.Body, name: str, namespace: str, now: datetime, **_: Any
+    spec: fnop.Spec,
+    body: fnop.Body,
+    name: str,
+    namespace: str | None,
+    now: datetime,
+    **_: Any,
 ) -> None:
     settings = settings_of(spec)
     await fnop.apply(owned(config_map(name, settings), body), force=True)

@@ -10,7 +10,9 @@ CLOSED = {"pods": "0"}
 
 
 @fnop.index("tenants")
-def users(name: str, namespace: str, spec: fnop.Spec, **_: Any) -> dict[str, str]:
+def users(
+    name: str, namespace: str | None, spec: fnop.Spec, **_: Any
+) -> dict[str, str]:
     return {f"{namespace}/{spec['template']}": name}
 
 
@@ -22,7 +24,7 @@ async def tenant(body: fnop.Body, now: Any, **_: Any) -> None:
 
 
 @fnop.on.delete("tenants")
-async def gone(name: str, namespace: str, **_: Any) -> None:
+async def gone(name: str, namespace: str | None, **_: Any) -> None:
     """What is in the namespace goes with it."""
     await fnop.delete("namespaces", name=f"{namespace}-{name}")
     if await fnop.get("namespaces", name=f"{namespace}-{name}") is not None:
@@ -32,7 +34,7 @@ async def gone(name: str, namespace: str, **_: Any) -> None:
 @fnop.on.event("configmaps", labels=TEMPLATE)
 async def template_seen(
     name: str,
-    namespace: str,
+    namespace: str | None,
     now: Any,
     users: fnop.Index[str, str] = fnop.INDEX,
     **_: Any,

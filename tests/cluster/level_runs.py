@@ -114,16 +114,16 @@ def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str
                 driver.end()
             try:
                 eventually(lambda: driver.wrong() == [], seconds=PATIENCE_SECONDS)
-                found: list[str] = []
+                wrong: list[str] = []
             except AssertionError:
-                found = driver.wrong()
-            if not found and phase == "deleted":
+                wrong = driver.wrong()
+            if not wrong and phase == "deleted":
                 status = operator.stop()
-                found = driver.wrong()
+                wrong = driver.wrong()
                 if status:
-                    found.append(f"the operator has ended with {status}")
-            if found:
-                return [phase, *found, *driver.story, *operator.lines[-40:]]
+                    wrong.append(f"the operator has ended with {status}")
+            if wrong:
+                return [phase, *wrong, *driver.story, *operator.lines[-40:]]
     return []
 
 

@@ -6,7 +6,7 @@ import fnop
 
 
 @fnop.reconcile("gardens.fnop.dev", owns="beds.fnop.dev")
-def garden(spec: fnop.Spec, name: str, namespace: str, **_: Any) -> fnop.Desired:
+def garden(spec: fnop.Spec, name: str, namespace: str | None, **_: Any) -> fnop.Desired:
     beds = [
         fnop.child(
             {
