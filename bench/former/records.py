@@ -33,7 +33,7 @@ async def publish(
 
 @fnop.on.resume("records")
 async def resumed(spec: fnop.Spec, body: fnop.Body, name: str, **_: Any) -> None:
-    """What was done to the index while no operator ran is undone."""
+    """Changes of the index while no operator ran are undone."""
     found = await fnop.get("configmaps", name=name)
     if found is None or differs(index_of(body, wanted_by(spec)), found):
         await fnop.apply(index_of(body, wanted_by(spec)), force=True)

@@ -25,7 +25,7 @@ async def tenant(body: fnop.Body, now: Any, **_: Any) -> None:
 
 @fnop.on.delete("tenants")
 async def gone(name: str, namespace: str | None, **_: Any) -> None:
-    """What is in the namespace goes with it."""
+    """The namespace goes, with all that is in it."""
     await fnop.delete("namespaces", name=f"{namespace}-{name}")
     if await fnop.get("namespaces", name=f"{namespace}-{name}") is not None:
         raise fnop.TemporaryError("the namespace is still there", delay=2)

@@ -422,6 +422,7 @@ def declare(
             filters,
             owner=owner,
             owns=owns,
+            to=to,
             schedule=schedule,
             function=function,
             **_plain(rule, options),

@@ -212,6 +212,8 @@ class On:
     index = staticmethod(index)
     daemon = staticmethod(daemon)
     timer = staticmethod(timer)
+    reconcile = staticmethod(reconcile)
+    map = staticmethod(maps)
 
     def startup(
         self, *words: Never, **options: Unpack[ActivityOptions]

@@ -54,6 +54,8 @@ class Handler:
     owns: tuple[tuple[str, Selector], ...] = ()
     owned: Mapping[str, Resource] = dataclasses.field(default_factory=Table)
     resync: float | None = None
+    # The kind whose objects a mapping names; "" of other handlers.
+    to: str = ""
     # Two consequences of these, which are asked for all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""

@@ -143,8 +143,34 @@ def needs_of(command: Command, who: Who) -> Iterator[Need]:
         case Perform(resource=Resource() as resource, namespace=namespace):
             for verb, sub in _asked(command, resource):
                 yield _on(resource, namespace, verb, who, sub)
+            yield from _of_granting(command.effect, resource, namespace, who)
         case _:
             return
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
+
+
+def _of_granting(
+    effect: Effect, resource: Resource, namespace: str | None, who: Who
+) -> Iterator[Need]:
+    """The right to grant what a role or a binding grants.
+
+    Who writes a role needs all of its rights or the verb `escalate`, and who binds one
+    the same or the verb `bind` (Kubernetes: RBAC, privilege escalation prevention).
+    """
+    manifest = getattr(effect, "manifest", None) or getattr(effect, "child", None)
+    if resource.group != _RBAC or not isinstance(manifest, Mapping):
+        return
+    if resource.plural in _ROLES.values():
+        yield _on(resource, namespace, "escalate", who)
+        return
+    wanted = manifest.get("roleRef") or {}
+    plural, name = _ROLES.get(str(wanted.get("kind"))), wanted.get("name")
+    if plural is not None and name:
+        place = namespace if plural == "roles" else None
+        yield Need(Right("bind", _RBAC, plural, name=str(name)), place, who)
 
 
 def _on(

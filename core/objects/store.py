@@ -9,7 +9,6 @@ from __future__ import annotations
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
-from fnop.core.handlers.roles import Role
 from fnop.core.memory.last_seen import Stored, Unreadable, read_stored, restated
 from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
@@ -270,7 +269,7 @@ def _looked_at(handler: Handler, former: Body | None, body: Body) -> tuple[Body,
     A mapping gets the one before, too: whom that has named has to be looked at when it
     names another, or loses the label by which it was a template.
     """
-    if handler.role is not Role.MAP or former is None or former.version == body.version:
+    if not handler.to or former is None or former.version == body.version:
         return (body,)
     return former, body
 

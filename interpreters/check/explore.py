@@ -254,7 +254,7 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
     changed = any(isinstance(each, (Delete, Edit)) for each in script)
     if not changed or any(isinstance(each, SetPace) for each in script):
         return None
-    # What is made anew is made where it was made first: others may build upon it.
+    # It is made anew where it was made first: others may build upon it.
     left: dict[object, Action | None] = {}
     for number, each in enumerate(script):
         place = _address(scene, each)

@@ -382,7 +382,7 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
     usual, found = _losses(benign.seen), _losses(seen)
     more = found - usual
     for alias, number in (usual - found).items():
-        # Who loses a value instead of the whole loses less.
+        # A value is lost instead of the whole: that is less.
         more -= Counter({f"a value of {alias}": number})
     for alias, number in more.items():
         yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")

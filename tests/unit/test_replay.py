@@ -29,8 +29,10 @@ MEANT_TO_FAIL = {story.example for story in STORIES if story.failing}
 def record(example_name: str, folder: Path) -> Path:
     """The recording of an example's simulated run."""
     case = ROOT / "examples" / example_name
+    models = case / "models.py"
     done = fnop(
         *("run", case / "example.py", "--simulate", case / "object.yaml"),
+        *(("--calls", models) if models.exists() else ()),
         *("--record", "run.fnop"),
         folder=folder,
     )

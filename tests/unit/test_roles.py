@@ -17,6 +17,7 @@ from fnop.core.handlers.roles import (
     CHANGES,
     EVENTS,
     INDICES,
+    LEVELS,
     OUTSIDE,
     ROLES,
     Family,
@@ -29,7 +30,7 @@ from fnop.core.values.cause import HANDLED
 from fnop.core.values.errors import RegistrationError
 from tests.simulations import ROOT
 
-DERIVED = (ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND)
+DERIVED = (ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND, LEVELS)
 
 
 def declared(role: Role, fn: Any, **options: Any) -> Any:

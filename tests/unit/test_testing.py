@@ -599,7 +599,8 @@ def test_what_is_no_object_is_refused(given: Any) -> None:
 
 
 CHANGE_ARGUMENTS = sorted(
-    PROVIDERS.keys() - {"activity", "settings", "event", "type", "stopped"}
+    PROVIDERS.keys()
+    - {"activity", "settings", "event", "type", "stopped", "children", "conditions"}
 )
 
 

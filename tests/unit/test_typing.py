@@ -584,7 +584,8 @@ def test_arguments_are_of_the_types_that_they_are_said_to_be(role: Role) -> None
     registry = Registry()
     seen: list[dict[str, Any]] = []
     words = () if role in (Role.STARTUP, Role.CLEANUP) else (KIND,)
-    options = {"field": "spec.size"} if role is Role.FIELD else {}
+    needed = {Role.FIELD: {"field": "spec.size"}, Role.MAP: {"to": KIND}}
+    options = needed.get(role, {})
     handler = asking(sorted(kwargs_of(role)), seen, role)
     decorator = getattr(fnop.on, role.value)
     decorator(*words, registry=registry, **options)(handler)
