@@ -20,8 +20,8 @@ from fnop.core.objects.levels import (
     ForgetLevel,
     Purpose,
     StopLevel,
-    at_key,
     forgotten,
+    owner_key,
 )
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
@@ -118,7 +118,7 @@ def _owner_of(context: Context, record: ObjectRecord) -> Target:
     for owner in reversed(owners_of(record.body)):
         for by in context.kind.owned_by:
             if (owner.group, owner.kind) == (by.resource.group, by.resource.kind):
-                key = at_key(owner, by)
+                key = owner_key(owner, by)
                 place = key.namespace or None
                 found = Target.existing(key.resource, key.name, place)
                 return replace(found, uid=owner.uid)

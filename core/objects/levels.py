@@ -37,7 +37,6 @@ __all__ = [
     "ForgetLevel",
     "Purpose",
     "StopLevel",
-    "at_key",
     "call_due",
     "clearing",
     "collecting",
@@ -45,6 +44,7 @@ __all__ = [
     "holds_children",
     "level_action",
     "level_due",
+    "owner_key",
     "requeued",
 ]
 
@@ -132,9 +132,10 @@ def clearing(
     for handler in at.kind.levels:
         state = record.levels.get(handler.id) or LevelState()
         found = outside(_bodies(at), set_of(marker, handler.id))
-        left = left or bool(found)
-        waits = state.start is not None and state.start > at.now.mono
-        if waits:
+        if not found:
+            continue
+        left = True
+        if state.has_failed and state.start and state.start > at.now.mono:
             return AwaitChildren(state.start)
         is_asked = all(body.is_deleting for body in found.values())
         if not is_asked and not _waits_for_watch(at, state):
@@ -150,7 +151,7 @@ def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
     if at.stopping:
         return True
     was = state.body
-    if was is None or not was.is_deleting or state.start is not None:
+    if was is None or not was.is_deleting or state.has_failed:
         return False
     return state.children is at.children or state.children == at.children
 
@@ -185,14 +186,14 @@ def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> b
     if served is not None and owner.namespace not in served:
         return False  # it may be there, and is not followed
     if not outside(
-        {at_key(owner, by): body}, set_of(at.settings.marker, by.handler.id)
+        {owner_key(owner, by): body}, set_of(at.settings.marker, by.handler.id)
     ):
         return False
-    found = at.body_of(at_key(owner, by))
+    found = at.body_of(owner_key(owner, by))
     return found is None or found.uid != owner.uid
 
 
-def at_key(owner: Owner, by: OwnedBy) -> Key:
+def owner_key(owner: Owner, by: OwnedBy) -> Key:
     """The key of an owner."""
     place = owner.namespace if by.resource.namespaced else ""
     return Key(by.resource.key, place, owner.name)
@@ -202,10 +203,11 @@ def _collect(
     at: Circumstances, record: ObjectRecord, handler: Handler
 ) -> CallLevel | AwaitChildren | None:
     state = record.levels.get(handler.id) or LevelState()
-    if state.start is not None and state.start > at.now.mono:
+    if state.has_failed and state.start and state.start > at.now.mono:
         return AwaitChildren(state.start)
-    if state.body is not None and state.body.version == record.body.version:
-        return CallLevel(handler, Purpose.COLLECT) if state.has_failed else None
+    is_known = state.body is not None and state.body.version == record.body.version
+    if is_known and not state.has_failed:
+        return None  # its owner was there by a live read, or its deletion is under way
     return CallLevel(handler, Purpose.COLLECT)
 
 

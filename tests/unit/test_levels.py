@@ -674,3 +674,20 @@ def test_who_is_undone_by_another_each_time_is_slowed_down_and_tells() -> None:
     assert len(told) == 1
     op.sim.wait(120)
     assert data_of(op.sim, "one") == {"a": "1"}
+
+
+@pytest.mark.parametrize("place", ["", "kube-public"])
+def test_a_deletion_does_not_wait_for_the_next_call(place: str) -> None:
+    op = Desiring(config_map("one", place))
+    op.more = {"again": 10_000_000}
+
+    @fnop.on.delete(KIND, registry=op.registry)
+    def deleted(**_: Any) -> None: ...
+
+    op.sim = simulation(op.registry)
+    op.sim.apply(example())
+    op.sim.wait(10)
+    op.sim.delete(NAME)
+    op.sim.wait(10)
+    assert op.sim.get(NAME) is None
+    assert data_of(op.sim, "one", namespace=place or "default") is None
