@@ -196,7 +196,8 @@ def _settled(
     if known is not None and owned.checked.get(planned.key) == known:
         told.checked[planned.key] = known
         return
-    lost = _drift(planned, live, keeper)
+    is_child = planned.key in owned.bodies
+    lost = _drift(planned, live, keeper) if is_child else []
     if lost is None:
         told.checked[planned.key] = known or ("", "")
         return
@@ -218,8 +219,9 @@ _ANEW = "is being deleted, and is made anew when it is gone"
 def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     """Why an object of the child's name may not be taken over; "" if it may.
 
-    What a former owner of this name has left against its will is not taken over: it may
-    hold what is no business of this one.
+    One that was applied by this handler, and names no owner any more, is its own. What
+    a former owner of this name has left against its will is not taken over: it may hold
+    what is no business of this one.
     """
     if live.is_deleting:
         return _ANEW
@@ -235,6 +237,8 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     if mark and mark != ours and not is_kept:
         return _ANEW
     if planned.child.adopt or mark == ours:
+        return ""
+    if not mark and is_of_set(live, keeper.set):
         return ""
     why = "was kept from a former owner of this name" if mark else "nobody owns it"
     return f"exists, and {why}; adopt=True takes it over"

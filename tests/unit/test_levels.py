@@ -691,3 +691,25 @@ def test_a_deletion_does_not_wait_for_the_next_call(place: str) -> None:
     op.sim.wait(10)
     assert op.sim.get(NAME) is None
     assert data_of(op.sim, "one", namespace=place or "default") is None
+
+
+def test_a_child_whose_owner_somebody_takes_away_is_owned_again() -> None:
+    op = Desiring(config_map("one", a="1")).begin()
+    op.sim.edit("configmaps/one", metadata={"ownerReferences": None}).settle()
+    assert op.synced()[0] == "True"
+    found = op.sim.get("configmaps/one")
+    assert found is not None
+    assert len(found.metadata["ownerReferences"]) == 1
+    op.desire()
+    assert data_of(op.sim, "one") is None
+
+
+def test_what_a_former_owner_has_kept_is_taken_over_where_that_is_asked_for() -> None:
+    kept = fnop.child(config_map("one", a="1"), keep=True)
+    op = Desiring(kept).begin()
+    op.sim.delete(NAME).settle()
+    op.sim.apply(example()).settle()
+    assert "was kept from a former owner of this name" in op.synced()[2]
+    op.desire(fnop.child(config_map("one", a="1"), keep=True, adopt=True))
+    assert op.synced()[0] == "True"
+    assert [*op.calls[-1]["children"]["configmaps"]] == ["one"]
