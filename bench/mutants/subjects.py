@@ -164,7 +164,9 @@ def _world_of(folder: str) -> Callable[[Path], Case]:
         begin = [apply(each) for each in objects if each not in crds]
         script = (*begin, *_FURTHER.get(folder, ()))
         program = Program(handlers_of_file(file))
-        return Case(program, crds, script, calls=_CALLS.get(folder, _no_calls)(file))
+        return Case(
+            program, crds, script, calls=_CALLS.get(folder, _beside(folder))(file)
+        )
 
     return world
 
@@ -186,19 +188,17 @@ class Archive(External):
         return sorted(self.kept.values())
 
 
-def _no_calls(file: Path) -> Mapping[str, Any]:
-    return {}
-
-
 def _archive(file: Path) -> Mapping[str, Any]:
     return models_for({"archive": Archive().keep})
 
 
-def _shop(file: Path) -> Mapping[str, Any]:
-    return models_of([module_of_file(EXAMPLES / "17-models" / "models.py")])
+def _beside(folder: str) -> Callable[[Path], Mapping[str, Any]]:
+    """The models that an example has of what it calls."""
+    file = EXAMPLES / folder / "models.py"
+    return lambda _: models_of([module_of_file(file)]) if file.exists() else {}
 
 
-_CALLS = {"09-testing": _archive, "17-models": _shop}
+_CALLS = {"09-testing": _archive}
 _FEX = "fnopexamples/example-1"
 # The actions of users on the examples' objects, besides applying them.
 _FURTHER: dict[str, Sequence[Action]] = {
