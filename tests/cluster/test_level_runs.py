@@ -12,7 +12,7 @@ from tests.cluster.level_runs import drive, on_crds_alone
 from tests.level_driver import SUBJECTS
 
 
-@pytest.mark.parametrize("seed", [1, 2])
+@pytest.mark.parametrize("seed", [1])
 @pytest.mark.parametrize("kind", SUBJECTS)
 def test_whatever_happens_the_end_is_what_is_desired(
     kind: str, seed: int, apiserver: ApiServer, tmp_path: Path
@@ -24,4 +24,4 @@ def test_whatever_happens_the_end_is_what_is_desired(
 def test_whatever_happens_on_a_current_server(tmp_path: Path) -> None:
     if (reason := crd_server.missing()) is not None:
         pytest.skip(reason)
-    assert on_crds_alone(tmp_path, range(1, 4)) == []
+    assert on_crds_alone(tmp_path, range(1, 2)) == []

@@ -9,11 +9,16 @@ from typing import Any
 import yaml
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import MERGE_PATCH, assert_replays, eventually, operating
+from tests.cluster.operating import (
+    MERGE_PATCH,
+    assert_replays,
+    eventually,
+    operating,
+    serve,
+)
 from tests.simulations import ROOT
 
 FOLDER = ROOT / "examples" / "18-definitions"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 def test_the_operator_of_a_typed_kind_does_what_it_says(
@@ -21,8 +26,7 @@ def test_the_operator_of_a_typed_kind_does_what_it_says(
 ) -> None:
     crd = yaml.safe_load((FOLDER / "crd.yaml").read_text())
     manifest = yaml.safe_load((FOLDER / "object.yaml").read_text())
-    status, answer = apiserver.raw("POST", DEFINITIONS, crd)
-    assert status in (201, 409), answer
+    serve(apiserver, crd)
     path = f"/apis/fnop.dev/v1/namespaces/{namespace}/databases"
     trial = {"dryRun": "All"}
     eventually(lambda: apiserver.raw("POST", path, manifest, query=trial)[0] == 201)
