@@ -87,6 +87,7 @@ from fnop.effects import (
     Missing,
     Outcome,
     Refused,
+    Unknown,
     Unreachable,
 )
 
@@ -235,7 +236,7 @@ def _given_up(peering: Peering, now: Now) -> Peering:
     """Give up requests whose answers are late."""
     member = peering.member
     seats = tuple(
-        _failed(seat, member, Unreachable("no answer came"), now)
+        _failed(seat, member, Unknown("no answer came"), now)
         if seat.pending is not None and late_at(seat.pending, member) <= now.mono
         else seat
         for seat in peering.seats
@@ -380,15 +381,21 @@ def _about_renewal(seat: Seat, member: Member) -> list[Say]:
 def _renewed(
     seat: Seat, member: Member, pending: Pending[PeeringPurpose], jitter: float
 ) -> Seat:
-    """Note a successful renewal; the record's lifetime counts from its sending."""
+    """Note a successful renewal; the record's lifetime counts from its sending.
+
+    It counts from that of one before, if nobody knows the end of that: it may land yet.
+    """
     first, last = _RENEW_AFTER
     wait = member.lifetime * (first + (last - first) * jitter)
+    sent_at = pending.sent_at
+    begun = sent_at if seat.unheard is None else min(sent_at, seat.unheard)
     return replace(
         seat,
         pending=None,
         looked_at=pending.sent_at,
-        good_until=pending.sent_at + member.lifetime * _SERVE_FOR,
-        due=pending.sent_at + wait,
+        good_until=begun + member.lifetime * _SERVE_FOR,
+        due=sent_at + wait,
+        unheard=None,
         failures=0,
         trouble="",
         is_removed=False,
@@ -407,8 +414,23 @@ def _failed(seat: Seat, member: Member, outcome: Outcome, now: Now) -> Seat:
         wait = max(wait, asked)
     message = message_of(outcome) or "the answer is none"
     return replace(
-        seat, pending=None, failures=failures, trouble=message, due=now.mono + wait
+        seat,
+        pending=None,
+        failures=failures,
+        trouble=message,
+        due=now.mono + wait,
+        unheard=_unheard(seat, outcome),
     )
+
+
+def _unheard(seat: Seat, outcome: Outcome) -> float | None:
+    """The sending time of the first renewal since the last reply that may land yet."""
+    pending = seat.pending
+    if pending is None or pending.purpose is not PeeringPurpose.RENEW:
+        return seat.unheard
+    if not isinstance(outcome, Unknown):
+        return seat.unheard
+    return pending.sent_at if seat.unheard is None else seat.unheard
 
 
 def _about_refusal(seat: Seat, outcome: Refused) -> Say:

@@ -60,7 +60,8 @@ class Seat:
     `removals` counts the removals of the record by others since its last renewal in
     its usual time; until `doubled_until` a record counts that another process has
     written under the own identity. `tidied` is the version of the object in which dead
-    records were removed, or were tried to be.
+    records were removed, or were tried to be. `unheard` is the time of sending of a
+    renewal without a reply: it may land after a later one, and take the record back.
     """
 
     place: PeeringPlace
@@ -81,6 +82,7 @@ class Seat:
     doubled_until: float = -inf
     tidied: str = ""
     has_left: bool = False
+    unheard: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,9 @@ def test_the_deployment_lives_with_what_is_printed_for_it(
             assert pod.stop() == 0, pod.text
         finally:
             end(pod.process)
-    assert_all_is_well(pod.text)
+    # Other tests may have left objects in the cluster, which it serves as well.
+    own = [each for each in pod.text.splitlines() if "renewals-" not in each]
+    assert_all_is_well("\n".join(own))
 
 
 def verified(example: str, namespace: str, config: Path) -> Result:

@@ -10,7 +10,7 @@ import json
 from typing import Any
 
 import yaml
-from hypothesis import given, note, settings, strategies as st
+from hypothesis import example, given, note, settings, strategies as st
 
 from fnop.core.peers.freezing import Frozen, Serving, Why
 from fnop.core.peers.peering import advance, begin
@@ -216,7 +216,27 @@ def test_when_all_is_quiet_only_the_highest_serves(
     check_quiet([each for each in operators if world.time < each.host.dies])
 
 
+# The second renewal of `b` is lost, and lands after the third: the record that the
+# other one then reads first is older than the one that was answered last.
+LANDS_LATE = (
+    [
+        Host("a", wall=0.5, pauses=((0.0, 23.0),)),
+        Host("b", wall=-0.4, rate=0.97),
+    ],
+    [0, 0, 0, 0],
+    [
+        Fate(0.01, 8.0, "", False),
+        Fate(8.0, 0.01, "", False),
+        Fate(0.01, 0.01, "", False),
+        Fate(2.0, 0.01, "", False),
+        Fate(0.01, 0.01, "", False),
+    ],
+    [1.0],
+)
+
+
 @settings(max_examples=60)
+@example(*LANDS_LATE)
 @given(near_hosts, ranks, fates, lags)
 def test_an_operator_freezes_before_its_record_dies_for_others(
     found: list[Host], ranks: list[int], fates: list[Fate], lags: list[float]
