@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -97,8 +98,15 @@ def test_the_deployment_lives_with_what_is_printed_for_it(
         finally:
             end(pod.process)
     # Other tests may have left objects in the cluster, which it serves as well.
-    own = [each for each in pod.text.splitlines() if "renewals-" not in each]
+    places = (None, namespace)
+    own = [each for each in pod.text.splitlines() if place_of(each) in places]
     assert_all_is_well("\n".join(own))
+
+
+def place_of(line: str) -> str | None:
+    """The namespace of the object that a line of the log is about."""
+    place: str | None = json.loads(line).get("object", {}).get("namespace")
+    return place
 
 
 def verified(example: str, namespace: str, config: Path) -> Result:
