@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
