@@ -39,6 +39,15 @@ class Owner(NamedTuple):
     namespace: str
     name: str
 
+    def is_of(self, resource: Resource) -> bool:
+        """Whether the owner is of a kind, in whatever version."""
+        return (self.group, self.kind) == (resource.group, resource.kind)
+
+    def key(self, resource: Resource) -> Key:
+        """The key of the owner, as one of this kind."""
+        place = self.namespace if resource.namespaced else ""
+        return Key(resource.key, place, self.name)
+
 
 def owners_of(body: Body) -> list[Owner]:
     """The owners of an object, by its references and by fnop's annotation.

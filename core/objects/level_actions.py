@@ -21,7 +21,6 @@ from fnop.core.objects.levels import (
     Purpose,
     StopLevel,
     forgotten,
-    owner_key,
 )
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
@@ -117,8 +116,8 @@ def _owner_of(context: Context, record: ObjectRecord) -> Target:
     """The owner that an orphan's annotation names."""
     for owner in reversed(owners_of(record.body)):
         for by in context.kind.owned_by:
-            if (owner.group, owner.kind) == (by.resource.group, by.resource.kind):
-                key = owner_key(owner, by)
+            if owner.is_of(by.resource):
+                key = owner.key(by.resource)
                 place = key.namespace or None
                 found = Target.existing(key.resource, key.name, place)
                 return replace(found, uid=owner.uid)
@@ -148,7 +147,7 @@ def _is_new(state: LevelState, body: Body) -> bool:
 
 def _keeping(context: Context, record: ObjectRecord, handler: Handler) -> Keeping:
     settings = context.settings
-    found = {key: _body_of(context, key) for key in context.children}
+    found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
     state = record.levels.get(handler.id) or LevelState()
@@ -163,11 +162,6 @@ def _keeping(context: Context, record: ObjectRecord, handler: Handler) -> Keepin
         context.now.wall,
     )
     return Keeping(owned, keeper)
-
-
-def _body_of(context: Context, key: Key) -> Body | None:
-    record = context.of(key).record
-    return None if record is None or record.gone else record.body
 
 
 def _time_out(

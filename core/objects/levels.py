@@ -44,7 +44,6 @@ __all__ = [
     "holds_children",
     "level_action",
     "level_due",
-    "owner_key",
     "requeued",
 ]
 
@@ -177,26 +176,17 @@ def collecting(
 
 def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> bool:
     """Whether an object was made for an owner of this kind that is not there."""
-    if not by.sees_all or (owner.group, owner.kind) != (
-        by.resource.group,
-        by.resource.kind,
-    ):
+    if not by.sees_all or not owner.is_of(by.resource):
         return False
     served = at.settings.namespaces
     if served is not None and owner.namespace not in served:
         return False  # it may be there, and is not followed
     if not outside(
-        {owner_key(owner, by): body}, set_of(at.settings.marker, by.handler.id)
+        {owner.key(by.resource): body}, set_of(at.settings.marker, by.handler.id)
     ):
         return False
-    found = at.body_of(owner_key(owner, by))
+    found = at.body_of(owner.key(by.resource))
     return found is None or found.uid != owner.uid
-
-
-def owner_key(owner: Owner, by: OwnedBy) -> Key:
-    """The key of an owner."""
-    place = owner.namespace if by.resource.namespaced else ""
-    return Key(by.resource.key, place, owner.name)
 
 
 def _collect(

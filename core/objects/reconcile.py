@@ -240,8 +240,8 @@ def _level(
     """The call of a reconcile handler that is due; nothing of changes is left to do."""
     if keeps_back(at, record):
         return Rest(earlier(waking, record.pace.until))
-    due = level_due(at, record, work)
-    return call_due(at, record, work) or Rest(earlier(waking, due))
+    call = call_due(at, record, work)
+    return call or Rest(earlier(waking, level_due(at, record, work)))
 
 
 def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:

@@ -56,7 +56,7 @@ class Family(NamedTuple):
     def _keys(self, child: Key, owner: Owner) -> list[Key]:
         """The key of an owner, if its kind is one that owns the child's."""
         return [
-            Key(each.key, owner.namespace if each.namespaced else "", owner.name)
+            owner.key(each)
             for each in self.owners.get(child.resource, ())
-            if (each.group, each.kind) == (owner.group, owner.kind)
+            if owner.is_of(each)
         ]
