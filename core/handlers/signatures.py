@@ -88,6 +88,11 @@ Labels: TypeAlias = Mapping[str, str]
 """The argument `labels`: the object's labels, read-only."""
 Annotations: TypeAlias = Mapping[str, str]
 """The argument `annotations`: the object's annotations, read-only."""
+Namespace: TypeAlias = Any
+"""The argument `namespace`: a str, and None for a kind without namespaces.
+
+Which of both is known to the author, who names the kind, and to no type checker.
+"""
 Index: TypeAlias = Mapping[Key, tuple[Value, ...]]
 """An index: each key with the values of all objects that have it.
 
@@ -265,7 +270,7 @@ class ChangeHandler(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -303,7 +308,7 @@ class EventHandler(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -340,7 +345,7 @@ class DaemonHandler(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -389,7 +394,7 @@ class ReconcileHandler(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -431,7 +436,7 @@ class MapHandler(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -461,7 +466,7 @@ class IndexHandler(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -501,7 +506,7 @@ class ObjectCallback(Protocol[Answer_co]):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,
@@ -535,7 +540,7 @@ class ValueCallback(Protocol):
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
         name: str,
-        namespace: str | None,
+        namespace: Namespace,
         uid: str,
         owner: Target | None,
         resource: Resource,

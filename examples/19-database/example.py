@@ -61,7 +61,7 @@ def password_in(secret: Any) -> tuple[str, datetime]:
 
 def next_size(wanted: int, stateful_set: Any) -> int:
     """The replicas to ask for now: fewer only one by one, each when the last went."""
-    asked = stateful_set.get("spec", {}).get("replicas", 0)
+    asked: int = stateful_set.get("spec", {}).get("replicas", 0)
     if wanted >= asked:
         return wanted
     seen = stateful_set.get("status", {})

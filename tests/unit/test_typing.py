@@ -61,6 +61,18 @@ ACCEPTED = {
             logger.info("%s %s", name, [item.field for item in diff])
             patch.status["labels"] = dict(labels)
     """,
+    "a namespace, as the kind has one or none": """
+        @fnop.on.create("pods")
+        def a(namespace: str, **_: Any) -> None: ...
+
+        @fnop.reconcile("namespaces")
+        def b(namespace: None, **_: Any) -> fnop.Desired:
+            return fnop.desired([])
+
+        @fnop.index(fnop.EVERYTHING)
+        def c(namespace: str | None, **_: Any) -> str | None:
+            return namespace
+    """,
     "a class in the place of a kind's name": """
         from dataclasses import dataclass
         from typing import Annotated, TypedDict
@@ -302,9 +314,6 @@ REFUSED = {
     "an argument of another type": f"""
         @fnop.on.create("pods")  # E: {HANDLER}
         def a(name: int, **_: Any) -> None: ...
-
-        @fnop.on.create("pods")  # E: {HANDLER}
-        def b(namespace: str, **_: Any) -> None: ...
 
         @fnop.on.create("pods")  # E: {HANDLER}
         def c(patch: fnop.Settings, **_: Any) -> None: ...
