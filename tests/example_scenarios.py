@@ -757,6 +757,10 @@ def hands_off_children(world: World) -> None:
     world.edit("services", "example-1", {"spec": {"selector": {"database": "x"}}})
 
 
+def scaled_by_hand(world: World) -> None:
+    world.edit("statefulsets", "example-1/scale", {"spec": {"replicas": 1}})
+
+
 DATABASE = Story(
     "19-database",
     (
@@ -777,6 +781,15 @@ DATABASE = Story(
                 spec_of("statefulsets", "example-1", "replicas", 3),
                 spec_of("services", "example-1", "selector", {"database": "example-1"}),
                 said("repaired service/example-1: spec.selector.database"),
+                synced("databases"),
+            ),
+        ),
+        # As kubectl scale does: older servers tell nobody whose field it is then.
+        Step(
+            scaled_by_hand,
+            (
+                said("repaired statefulset/example-1: spec.replicas"),
+                spec_of("statefulsets", "example-1", "replicas", 3),
                 synced("databases"),
             ),
         ),

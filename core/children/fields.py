@@ -28,7 +28,9 @@ def lost_fields(
 ) -> list[str]:
     """The fields of an applied manifest that its manager does not have any more.
 
-    They are paths such as `spec.ports[0].port`, in the manifest's order.
+    They are paths such as `spec.ports[0].port`, in the manifest's order. A number that
+    has another value is lost, too: no server changes the form of a number, as it does
+    with quantities and times.
 
     >>> entry = {"manager": "me", "operation": "Apply",
     ...          "fieldsV1": {"f:spec": {"f:size": {}}}}
@@ -58,7 +60,10 @@ def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
 
 
 def fields_digest(live: Mapping[str, Any], manager: str) -> str:
-    """A digest of the fields that a manager has of the object itself.
+    """A digest of the fields that a manager has of the object itself, and of its spec.
+
+    API servers before 1.22 let the scale subresource change a spec and leave the
+    managed fields as they are.
 
     >>> entry = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
     >>> live = {"metadata": {"managedFields": [entry, {"manager": "you"}]}}
@@ -70,7 +75,7 @@ def fields_digest(live: Mapping[str, Any], manager: str) -> str:
         for each in _entries(live)
         if each.get("manager") == manager and not each.get("subresource")
     ]
-    return digest(mine)
+    return digest([mine, live.get("spec")])
 
 
 def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
@@ -96,7 +101,8 @@ def _lost(value: Any, owned: Any, live: Any, path: str) -> Iterator[str]:
     if not isinstance(owned, Mapping):
         yield from _leaves(value, live, path)
     elif not owned or not isinstance(value, (Mapping, list)):
-        return  # it is owned as a whole
+        if isinstance(value, int) and isinstance(live, int) and value != live:
+            yield path  # by the scale subresource, which older servers do not track
     elif isinstance(value, Mapping):
         for name, item in value.items():
             yield from _lost(

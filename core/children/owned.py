@@ -186,8 +186,9 @@ class Owned(NamedTuple):
         """The argument `children`, of an owner in this namespace, at a time (Unix)."""
         found: dict[str, dict[str, Body]] = {word: {} for word in self.kinds}
         words = {each.key: word for word, each in self.kinds.items()}
-        for key in sorted(self.bodies):
-            near = key.namespace in ("", namespace or "")
-            name = key.name if near else f"{key.namespace}/{key.name}"
-            found[words[key.resource]][name] = self.bodies[key]
+        for key, body in sorted(self.bodies.items()):
+            resource, place, name = key
+            if place and place != namespace:
+                name = f"{place}/{name}"
+            found[words[resource]][name] = body
         return Children({kind: Views(each, wall) for kind, each in found.items()})

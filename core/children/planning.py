@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
@@ -68,6 +69,7 @@ class Keeper(NamedTuple):
     wall: float
 
 
+@lru_cache(1024)
 def set_of(marker: str, handler: str) -> str:
     """The label of a handler's set of children: short, and the same at every run.
 

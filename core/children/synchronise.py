@@ -108,12 +108,29 @@ def _merged(
 ) -> list[Any]:
     present = status.get("conditions")
     merged: list[Any] = list(present) if isinstance(present, list) else []
-    moment, generation = wall_seconds(keeper.wall), keeper.owner.generation
+    moment = wall_seconds(keeper.wall)
     for each in conditions:
-        words = each.status, each.reason, each.message
-        told = Condition(*words, keeper.wall, generation)
-        merged = conditions_with(merged, each.type, told, moment)
+        merged = conditions_with(merged, each.type, _condition(each, keeper), moment)
     return merged
+
+
+def _is_told(
+    condition: StatusCondition, keeper: Keeper, status: Mapping[str, Any]
+) -> bool:
+    """Whether a status has a condition already: merging it would change nothing."""
+    present = status.get("conditions")
+    for each in present if isinstance(present, list) else ():
+        if isinstance(each, dict) and each.get("type") == condition.type:
+            found = conditions_with(
+                [each], condition.type, _condition(condition, keeper), ""
+            )
+            return bool(found == [each] and each["lastTransitionTime"])
+    return False
+
+
+def _condition(condition: StatusCondition, keeper: Keeper) -> Condition:
+    words = condition.status, condition.reason, condition.message
+    return Condition(*words, keeper.wall, keeper.owner.generation)
 
 
 def is_immutable(message: str) -> bool:
@@ -298,7 +315,8 @@ def _applied(
         text = "which the API server does not keep: its definition has no such field"
         yield Log("warning", f"{planned.label} desires {', '.join(lost)}, {text}")
         return
-    who = sorted({name for path in lost for name in managers_of(live.data, path)})
+    managers = {name for path in lost for name in managers_of(live.data, path)}
+    who = sorted(managers - {keeper.manager})
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
     told.repaired += [f"{planned.label} {path}" for path in lost]
@@ -425,10 +443,10 @@ def _ending(
     if keeper.reports:
         conditions = (*conditions, _synced(told))
     present = keeper.owner.stanza("status")
-    if _merged(conditions, keeper, present) == present.get("conditions", []):
+    if all(_is_told(each, keeper, present) for each in conditions):
         conditions = ()
     status = desired.status
-    if same_json(applied(status, present), present):
+    if status and same_json(applied(status, present), present):
         status = {}
     effects = () if desired.again is None else (Again(desired.again),)
     failure = None

@@ -69,6 +69,11 @@ class Kind:
         return bool(self.owned_by)
 
     @property
+    def has_handlers(self) -> bool:
+        """Whether it has handlers of its own, and is not only owned."""
+        return bool(self.may_loop or self.background or self.indexers)
+
+    @property
     def may_loop(self) -> bool:
         """Whether a change of an object by its handlers may lead to a call of one."""
         return bool(self.changes or self.event_handlers or self.levels)

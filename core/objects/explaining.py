@@ -13,7 +13,7 @@ from typing import Any, assert_never
 from fnop.core.children.owned import owners_of
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.program import Kind
-from fnop.core.handlers.roles import Family, Role
+from fnop.core.handlers.roles import Family
 from fnop.core.memory.observation import essence_of, value_at
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight
@@ -88,7 +88,7 @@ def tell_seen(context: Context, type: str | None, was: Body | None, body: Body) 
 
 def _is_foreign(kind: Kind, body: Body) -> bool:
     """Whether an object is followed only because others of its kind are owned."""
-    if kind.may_loop or kind.background or kind.indexers or not kind.owned_by:
+    if kind.has_handlers or not kind.owned_by:
         return False
     owners = owners_of(body)
     return not any(each.is_of(by.resource) for each in owners for by in kind.owned_by)
@@ -125,14 +125,14 @@ def _tell_begun(context: Context, invocation: Invocation, cause: str) -> None:
 
 def _cause_of(situation: Situation) -> str:
     """The reason for which a handler is called, for people."""
-    role, reason = situation.handler.role, situation.reason
-    match situation.handler.rule.family:
+    rule, reason = situation.handler.rule, situation.reason
+    match rule.family:
         case Family.ACTIVITY:
             return f"the operator's {reason}"
         case Family.EVENT:
             return f"watch event {reason}" if reason else "it was listed"
         case Family.BACKGROUND:
-            return "its time has come" if role is Role.TIMER else "it runs"
+            return "it runs" if rule.lasts else "its time has come"
         case Family.CHANGE:
             return _of_change(situation)
         case Family.LEVEL | Family.INDEX | Family.OUTSIDE:

@@ -161,9 +161,11 @@ def are_filled(turn: Turn) -> bool:
     A kind that cannot be listed, refused or broken, is not awaited.
     """
     return all(
-        stream.lists or stream.refusal or stream.failures >= FAILURES_MAX
+        stream.lists
+        or stream.refusal
+        or stream.failures >= FAILURES_MAX
+        or not _is_awaited(turn.survey.kinds[stream.resource.key])
         for stream in turn.streams.each(StreamPurpose.OBJECTS)
-        if _is_awaited(turn.survey.kinds[stream.resource.key])
     )
 
 

@@ -6,6 +6,7 @@ deletion; a version from before an own write never replaces the version after it
 
 from __future__ import annotations
 
+from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
@@ -73,6 +74,21 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if kind.waits_for_idleness and _has_changed(was, body, kind):
         record = record._replace(changed=context.now.mono)
     context.put(record)
+    _make_due(context, record)
+
+
+def _make_due(context: Context, record: ObjectRecord) -> None:
+    """Let the object be reconciled, if anything can be due about it.
+
+    One of a kind without handlers is followed for its owner, who is due. If it names
+    that owner in an annotation alone it may have to be collected, and if it has
+    finalizers, to be released.
+    """
+    is_over = record.gone or record.vanished
+    if not (context.kind.has_handlers or is_over or record.work is not None):
+        body = record.body
+        if not body.finalizers and OWNER_ANNOTATION not in body.mapping("annotations"):
+            return
     context.due()
 
 

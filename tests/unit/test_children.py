@@ -13,7 +13,8 @@ ME = "fnop.dev/default"
 
 def live(fields: dict[str, Any], **entry: Any) -> dict[str, Any]:
     ours = {"manager": ME, "operation": "Apply", "fieldsV1": fields, **entry}
-    return {"metadata": {"managedFields": [ours]}}
+    spec = {"replicas": 1, "memory": "1Gi"}
+    return {"metadata": {"managedFields": [ours]}, "spec": spec}
 
 
 PORTS = {
@@ -22,6 +23,8 @@ PORTS = {
             'k:{"port":80,"protocol":"TCP"}': {".": {}, "f:port": {}, "f:name": {}}
         },
         "f:selector": {},
+        "f:replicas": {},
+        "f:memory": {},
         "f:args": {'v:"a"': {}},
     },
     "f:metadata": {"f:labels": {"f:app": {}}},
@@ -43,6 +46,9 @@ PORTS = {
             id="a field of an element",
         ),
         pytest.param({"spec": {"selector": {"a": "b"}}}, [], id="owned as a whole"),
+        pytest.param({"spec": {"replicas": 3}}, ["spec.replicas"], id="another number"),
+        pytest.param({"spec": {"replicas": 1}}, [], id="the same number"),
+        pytest.param({"spec": {"memory": "1024Mi"}}, [], id="another form"),
         pytest.param({"spec": {"args": ["a"]}}, [], id="an element of a set"),
         pytest.param({"spec": {"args": ["a", "b"]}}, ["spec.args[1]"], id="another"),
         pytest.param({"spec": {"x": None}}, [], id="None is no field"),
