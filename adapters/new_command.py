@@ -73,6 +73,7 @@ def new(
     folder = Path(name) if folder is None else folder
     try:
         _check_empty(folder)
+        folder.mkdir(parents=True, exist_ok=True)
         number = _make(names, folder)
     except OSError as problem:
         _fail(f"{problem.filename or folder}: {problem.strerror or problem}")

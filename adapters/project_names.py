@@ -28,14 +28,14 @@ _NAMES_IN_MODULE = frozenset(("Annotated",))
 
 TAKEN = frozenset(
     (
-        *("fnop", "tests"),
+        *("fnop", "kinds", "tests"),
         *("aiohttp", "click", "cronsim", "httptools", "immutables", "jsonpatch"),
         *("kubernetes_asyncio", "orjson", "pyrsistent", "pyyaml", "returns", "yaml"),
         *("cel_expr_python", "google_re2", "hypothesis", "lightkube", "mypy"),
         *("protobuf", "pytest", "ruff", "setuptools", "uvloop"),
     )
 )
-"""Names of packages that a project itself needs, so that it cannot have them."""
+"""Names that a project needs for its own modules, or for what it depends on."""
 
 
 class NameProblem(ValueError):
@@ -97,7 +97,7 @@ def _package_of(project: str) -> str:
     if package in TAKEN:
         raise NameProblem(
             f"{project!r} cannot be the name of a project: the project itself needs "
-            f"the package {package}; write {project}-operator"
+            f"the name {package}; write {project}-operator"
         )
     if keyword.iskeyword(package) or package in sys.stdlib_module_names:
         raise NameProblem(

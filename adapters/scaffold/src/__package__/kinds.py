@@ -37,4 +37,4 @@ class __Kind__:
     """An application: pods of one image, behind a Service."""
 
     spec: __Kind__Spec
-    status: __Kind__Status | None = None
+    status: __Kind__Status | None
