@@ -28,7 +28,6 @@ _GENERATE_SECONDS_MAX = 300
 @click.argument("name")
 @click.option(
     "--dir",
-    "folder",
     type=click.Path(path_type=Path),
     metavar="PATH",
     help="The folder to make it in; by default one of the project's name, here.",
@@ -52,9 +51,7 @@ _GENERATE_SECONDS_MAX = 300
     metavar="WORD",
     help="The kind in the plural, for kubectl; by default as English has it.",
 )
-def new(
-    name: str, folder: Path | None, kind: str, group: str, plural: str | None
-) -> None:
+def new(name: str, dir: Path | None, kind: str, group: str, plural: str | None) -> None:
     """Make a new project: an operator that runs, with tests and a deployment.
 
     \b
@@ -64,13 +61,15 @@ def new(
     NAME is that of the project, of its image, and of its namespace and account in the
     cluster. The folder has to be empty, but for .git.
 
+    Each option has a variable: FNOP_NEW_GROUP for --group.
+
     Exit status: 0 when made; 1 when it cannot be; 2 for a wrong call.
     """
     try:
         names = names_of(name, kind=kind, group=group, plural=plural)
     except NameProblem as problem:
         raise click.UsageError(str(problem)) from problem
-    folder = Path(name) if folder is None else folder
+    folder = Path(name) if dir is None else dir
     try:
         _check_empty(folder)
         folder.mkdir(parents=True, exist_ok=True)
