@@ -205,10 +205,17 @@ def test_the_targets_that_are_named_are_in_the_makefile() -> None:
         for path in ("README.md", ".github/workflows/ci.yaml")
         for target in re.findall(r"\bmake ([a-z-]+)", files[path])
     }
-    named |= {*re.findall(r"make (lint) (?:test)", files["README.md"]), "test"}
     assert named <= targets
     phony = re.findall(r"^\.PHONY: (.*)", files["Makefile"], re.MULTILINE)
     assert {*phony[0].split()} == targets
+
+
+def test_one_image_is_built_loaded_and_deployed() -> None:
+    files = files_of(NAMES)
+    (image,) = yaml.safe_load(files["deploy/kustomization.yaml"])["images"]
+    name = f"{image['newName']}:{image['newTag']}"
+    for path in ("Makefile", "README.md", ".github/workflows/ci.yaml"):
+        assert {*re.findall(r"registry\S+:\S+", files[path])} == {name}
 
 
 def test_make_manifests_writes_what_fnop_new_has_written() -> None:
