@@ -40,6 +40,12 @@ FILES = (
     "tests/test_simulation.py",
 )
 
+# The groups are those that `Template` asks for; the last three never match.
+_WORD = r"""
+    __(?P<named> project | package | Kind | kind | plural | group )__
+    | (?P<escaped> (?!) ) | (?P<braced> (?!) ) | (?P<invalid> (?!) )
+"""
+
 
 class Words(Template):
     """A template with placeholders that are words in any language: `__group__`.
@@ -49,10 +55,7 @@ class Words(Template):
     """
 
     flags = re.NOFLAG  # letters in their case
-    pattern = r"""
-    __(?P<named> project | package | Kind | kind | plural | group )__
-    | (?P<escaped> (?!) ) | (?P<braced> (?!) ) | (?P<invalid> (?!) )
-    """
+    pattern = _WORD  # type: ignore[assignment]  # `Template` compiles it
 
 
 def files_of(names: Names) -> dict[str, str]:

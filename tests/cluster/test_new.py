@@ -72,7 +72,11 @@ def test_its_own_test_passes(apiserver: ApiServer, project: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-P", "-m", *PYTEST, "tests/test_cluster.py"],
         cwd=project,
-        env={**os.environ, **path_of(project), "TEST_KUBECONFIG": apiserver.kubeconfig},
+        env={
+            **os.environ,
+            **path_of(project),
+            "TEST_KUBECONFIG": str(apiserver.kubeconfig),
+        },
         capture_output=True,
         text=True,
         timeout=180,

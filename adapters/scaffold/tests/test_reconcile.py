@@ -11,7 +11,6 @@ from __package__ import operator
 def deployment(**status: int) -> dict[str, Any]:
     return {
         "metadata": {"generation": 1},
-        "spec": {"replicas": 2},
         "status": {"observedGeneration": 1, **status},
     }
 
@@ -52,4 +51,4 @@ def test_a_rollout_ends_when_all_pods_are_up_to_date_and_available(
     change: dict[str, int], expected: bool
 ) -> None:
     done = {"replicas": 2, "updatedReplicas": 2, "availableReplicas": 2}
-    assert operator.is_rolled_out(deployment(**done | change)) is expected
+    assert operator.is_rolled_out(deployment(**done | change), 2) is expected

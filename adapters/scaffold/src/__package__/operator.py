@@ -19,19 +19,20 @@ def reconcile(
     """Called whenever a __Kind__, or an object that it owns, has changed."""
     found: Any = children["deployments.apps"].get(name, {})
     status, wanted = found.get("status", {}), spec["replicas"]
-    ready = f"{status.get('readyReplicas', 0)}/{wanted}"
+    is_ready = is_rolled_out(found, wanted)
+    counts = f"{status.get('readyReplicas', 0)}/{wanted}"
     return fnop.desired(
         [deployment(name, spec), service(name)],
-        conditions=fnop.condition("Ready", is_rolled_out(found), "Replicas", ready),
+        conditions=fnop.condition("Ready", is_ready, "Replicas", counts),
         status={"replicas": status.get("replicas", 0)},
     )
 
 
-def is_rolled_out(deployment: Any) -> bool:
-    """Whether all pods are up to date and available, as `kubectl rollout status` asks."""
+def is_rolled_out(deployment: Any, wanted: int) -> bool:
+    """Whether there are as many pods as wanted, all up to date and available."""
     if not deployment:
         return False
-    status, wanted = deployment.get("status", {}), deployment["spec"]["replicas"]
+    status = deployment.get("status", {})
     if status.get("observedGeneration") != deployment["metadata"]["generation"]:
         return False
     counts = ("replicas", "updatedReplicas", "availableReplicas")
