@@ -21,7 +21,6 @@ __all__ = ["new"]
 EXIT_ERROR = 1
 # A repository that was just made, or cloned when it had nothing in it yet.
 _OF_GIT = frozenset((".git",))
-_GENERATE_SECONDS_MAX = 300
 
 
 @click.command()
@@ -133,7 +132,6 @@ def _output_of(command: tuple[str, ...], root: Path) -> str:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         encoding="utf-8",
-        timeout=_GENERATE_SECONDS_MAX,
         check=False,
     )
     if done.returncode:
