@@ -143,7 +143,7 @@ def _told(names: Names, folder: Path, number: int) -> list[str]:
     package = f"src/{names.package}"
     width = max(len(package), len("deploy"))
     return [
-        f"{folder}: an operator of {names.plural}.{names.group}, {number} files",
+        f"{names.project}: an operator of {names.plural}.{names.group}, {number} files",
         f"  {package:{width}}  the kind, and the operator",
         f"  {'tests':{width}}  decisions, simulation, cluster",
         f"  {'deploy':{width}}  manifests for kubectl apply -k",

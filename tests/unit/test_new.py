@@ -129,6 +129,13 @@ def the_manifests_fit_together(project: Path) -> None:
     (container,) = pods["spec"]["containers"]
     (image,) = listed["images"]
     assert container["image"] == image["name"]
+    # Pod Security Standards: restricted.
+    assert "enforce" in str(by_kind["Namespace"]["metadata"]["labels"])
+    pod, inside = pods["spec"]["securityContext"], container["securityContext"]
+    assert pod["runAsNonRoot"] is True
+    assert pod["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert inside["allowPrivilegeEscalation"] is False
+    assert inside["capabilities"] == {"drop": ["ALL"]}
     ports = {each["name"] for each in container["ports"]}
     for probe in ("livenessProbe", "readinessProbe"):
         assert container[probe]["httpGet"]["port"] in ports
