@@ -32,6 +32,7 @@ from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
+from fnop.adapters.new_command import new
 from fnop.adapters.olm_command import olm
 from fnop.adapters.plain import echo
 from fnop.adapters.rbac_command import rbac
@@ -133,6 +134,7 @@ main.add_command(check)
 main.add_command(cluster)
 main.add_command(crd)
 main.add_command(freeze)
+main.add_command(new)
 main.add_command(olm)
 main.add_command(rbac)
 main.add_command(resume)

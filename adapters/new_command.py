@@ -1,0 +1,159 @@
+"""The command `fnop new`: a project with an operator, its tests and its deployment."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NoReturn
+
+import click
+
+from fnop.adapters.plain import echo
+from fnop.adapters.project_names import NameProblem, Names, names_of
+
+__all__ = ["new"]
+
+EXIT_ERROR = 1
+# A repository that was just made, or cloned when it had nothing in it yet.
+_OF_GIT = frozenset((".git",))
+
+
+@click.command()
+@click.argument("name")
+@click.option(
+    "--dir",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The folder to make it in; by default one of the project's name, here.",
+)
+@click.option(
+    "--kind",
+    default="Website",
+    show_default=True,
+    metavar="KIND",
+    help="The kind that it serves.",
+)
+@click.option(
+    "--group",
+    default="example.com",
+    show_default=True,
+    metavar="DOMAIN",
+    help="The API group of the kind.",
+)
+@click.option(
+    "--plural",
+    metavar="WORD",
+    help="The kind in the plural, for kubectl; by default as English has it.",
+)
+def new(name: str, dir: Path | None, kind: str, group: str, plural: str | None) -> None:
+    """Make a new project: an operator that runs, with tests and a deployment.
+
+    \b
+      fnop new my-operator
+      fnop new dns-operator --kind Record --group dns.example.com
+
+    NAME is that of the project, of its image, and of its namespace and account in the
+    cluster. The folder has to be empty, but for .git.
+
+    Each option has a variable: FNOP_NEW_GROUP for --group.
+
+    Exit status: 0 when made; 1 when it cannot be; 2 for a wrong call.
+    """
+    try:
+        names = names_of(name, kind=kind, group=group, plural=plural)
+    except NameProblem as problem:
+        raise click.UsageError(str(problem)) from problem
+    folder = Path(name) if dir is None else dir
+    try:
+        _check_empty(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        number = _make(names, folder)
+    except OSError as problem:
+        _fail(f"{problem.filename or folder}: {problem.strerror or problem}")
+    for line in _told(names, folder, number):
+        echo(line)
+
+
+def _check_empty(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        _fail(f"{folder} is a file; name a folder with --dir")
+    if folder.is_dir() and {each.name for each in folder.iterdir()} - _OF_GIT:
+        _fail(f"{folder} is not empty; name a new folder with --dir")
+
+
+def _make(names: Names, folder: Path) -> int:
+    """Make the files in the folder, all or none; the number of them."""
+    from fnop.adapters.scaffolding import files_of
+
+    with tempfile.TemporaryDirectory(prefix="fnop-new-") as place:
+        root = Path(place) / names.project
+        files = files_of(names)
+        for path, text in files.items():
+            _write(root / path, text)
+        generated = _generate(names, root)
+        shutil.copytree(root, folder, dirs_exist_ok=True)
+    return len(files) + generated
+
+
+def _write(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _generate(names: Names, root: Path) -> int:
+    """Write the manifests that the project's `make manifests` writes, too."""
+    from fnop.adapters.scaffolding import generated_by
+
+    echo("fnop: trying the operator in a simulated cluster, for its rights", err=True)
+    commands = generated_by(names)
+    for path, command in commands.items():
+        _write(root / path, _output_of(command, root))
+    return len(commands)
+
+
+def _output_of(command: tuple[str, ...], root: Path) -> str:
+    """The output of a command of fnop in the project, without the user's variables."""
+    kept = {name: v for name, v in os.environ.items() if not name.startswith("FNOP_")}
+    places = [str(root / "src"), kept.get("PYTHONPATH", "")]
+    variables = {
+        **kept,
+        "PYTHONPATH": os.pathsep.join(filter(None, places)),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "fnop", *command],
+        cwd=root,
+        env=variables,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    if done.returncode:
+        _fail(f"fnop {shlex.join(command)} has failed:\n{done.stderr.strip()}")
+    return done.stdout
+
+
+def _told(names: Names, folder: Path, number: int) -> list[str]:
+    package = f"src/{names.package}"
+    width = max(len(package), len("deploy"))
+    return [
+        f"{names.project}: an operator of {names.plural}.{names.group}, {number} files",
+        f"  {package:{width}}  the kind, and the operator",
+        f"  {'tests':{width}}  decisions, simulation, cluster",
+        f"  {'deploy':{width}}  manifests for kubectl apply -k",
+        "Next:",
+        f"  cd {shlex.quote(str(folder))}",
+        "  python3 -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'",
+        "  make lint test",
+    ]
+
+
+def _fail(sentence: str) -> NoReturn:
+    echo(f"fnop: {sentence}", err=True)
+    sys.exit(EXIT_ERROR)

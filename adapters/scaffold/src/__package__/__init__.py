@@ -1,0 +1,1 @@
+"""A Kubernetes operator for __plural__.__group__."""
