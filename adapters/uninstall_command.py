@@ -23,7 +23,8 @@ from fnop.core.operator.uninstalling import Tally, kinds_named, settings_told
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import Api, Unreachable
-from fnop.interpreters.uninstalling import Uninstaller, UninstallProblem
+from fnop.interpreters.reading import ReadProblem
+from fnop.interpreters.uninstalling import Uninstaller
 
 __all__ = ["uninstall", "uninstalled"]
 
@@ -121,7 +122,7 @@ def uninstall(
 
     try:
         status = asyncio.run(_connected(handlers, settings, options))
-    except (ConfigurationProblem, Unreachable, UninstallProblem) as problem:
+    except (ConfigurationProblem, Unreachable, ReadProblem) as problem:
         _fail(str(problem))
     sys.exit(status)
 
@@ -198,7 +199,7 @@ async def uninstalled(
 ) -> int:
     """Count, ask, take off, look again; the exit status."""
     uninstaller = Uninstaller(api, settings, jitter=random.random)
-    catalogue, problem = await uninstaller.catalogue()
+    catalogue, problem = await uninstaller.reader.catalogue()
     if problem is not None:
         _warn(f"not all kinds of the API server are known: {problem}")
     kinds, unserved = _named(handlers, catalogue)
@@ -267,7 +268,7 @@ async def _counted(
     for kind in kinds:
         try:
             counts[kind] = await uninstaller.count(kind, namespaces)
-        except UninstallProblem as problem:
+        except ReadProblem as problem:
             unread += 1
             _warn(str(problem))
         else:
