@@ -127,6 +127,7 @@ WINGS = {
         "state",
         "objects",
         "operator",
+        "explaining",
     ),
     "interpreters/cluster": (
         "values",

@@ -1,0 +1,1 @@
+"""What is to be told about one object: its story, from what can be read of it."""
