@@ -32,21 +32,9 @@ _WRITERS_SHOWN = 6
 _RECORDED_SHOWN = 30
 _CHANGES_SHOWN = 8
 _MESSAGE_LENGTH = 160
-_TIMES = frozenset(
-    [
-        "wall",
-        "created",
-        "since",
-        "renewed",
-        "seen",
-        "until",
-        "wrote",
-        "started",
-        "due",
-        "going",
-        "at",
-    ]
-)
+_COLUMN_MAX = 60
+_TIMES = {"wall", "created", "since", "renewed", "seen", "until", "wrote", "started"}
+_TIMES |= {"due", "going", "at"}
 
 
 # ------------------------------------------------------------------------- JSON
@@ -83,7 +71,7 @@ def as_lines(story: Story, width: int = 100) -> Iterator[str]:
     wall = story.wall
     yield from _subject(story.subject, wall)
     yield from _section("Operator", _operator(story.operator, wall))
-    yield from _section("Handled", _state(story.state, wall))
+    yield from _section("Handled", _state(story, wall))
     yield from _section("Handlers in the files", _handlers(story))
     yield from _section("Conditions", _conditions(story.conditions, story, wall))
     yield from _section("Children", _children(story.children, story, wall))
@@ -103,16 +91,19 @@ def _section(title: str, lines: Iterator[str] | Sequence[str]) -> Iterator[str]:
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    """Rows as aligned columns, the last one ragged.
+    """Rows as aligned columns, the last one ragged; empty columns are left out.
 
-    >>> [*_table([["a", "bb", "c"], ["aaa", "", "d"]])]
+    >>> [*_table([["a", "bb", "", "c"], ["aaa", "", "", "d"]])]
     ['a    bb  c', 'aaa      d']
     """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
-        *front, last = row
-        cells = [f"{cell:{size}}" for cell, size in zip(front, widths, strict=False)]
-        yield "  ".join([*cells, last]).rstrip()
+        cells = [
+            f"{cell:{min(width, _COLUMN_MAX)}}"
+            for cell, width in zip(row, widths, strict=True)
+            if width
+        ]
+        yield "  ".join(cells).rstrip()
 
 
 def _cut(text: str, length: int = _MESSAGE_LENGTH) -> str:
@@ -191,15 +182,18 @@ def _peer(peer: Peering, wall: float) -> str:
     )
 
 
-def _state(state: State, wall: float) -> Iterator[str]:
+def _state(story: Story, wall: float) -> Iterator[str]:
+    state, deletion = story.state, story.subject.deletion
     place = {"status": "in the status", "annotation": "in an annotation"}.get(
         state.place, ""
     )
     if state.problem:
         yield f"the state {place} cannot be read: {_cut(state.problem)}"
+    elif deletion is not None and deletion.own:
+        yield "its deletion is under way"
     elif state.place:
         yield {
-            "yes": "as it is now" if not state.changed else "as it was before a change",
+            "yes": "as it was before a change" if state.changed else _as_it_is(state),
             "no": "not yet",
             "creating": "its creation is under way",
         }.get(state.handled, "not known")
@@ -212,6 +206,13 @@ def _state(state: State, wall: float) -> Iterator[str]:
         yield f"changed since: {', '.join(names[:_CHANGES_SHOWN])}{rest}"
     rows = [[each.id, *_handler(each, wall)] for each in state.handlers]
     yield from _table(rows) if rows else ()
+
+
+def _as_it_is(state: State) -> str:
+    failed = [each for each in state.handlers if each.stage == "failed"]
+    if failed:
+        return f"as it is now, and {number_of(len(failed), 'handler')} failed for good"
+    return "as it is now"
 
 
 _STAGES = {
@@ -249,8 +250,11 @@ def _conditions(
     for each in conditions:
         stale = f" [of generation {each.generation}]" if each.stale else ""
         since = "?" if each.since is None else span(wall - each.since)
-        head = [each.type, each.status, since, each.reason]
-        rows.append([*head, f"{_cut(each.message)}{stale}"])
+        # What the operator's own condition says is told with the handlers.
+        message = _cut(each.message, 40 if each.own else _MESSAGE_LENGTH)
+        rows.append(
+            [each.type, each.status, since, each.reason, f"{message}{stale}".strip()]
+        )
     yield from _table(rows) if rows else ()
 
 
@@ -332,5 +336,11 @@ def _clock(at: float) -> str:
 
 
 def _advice(story: Story, width: int) -> Iterator[str]:
+    width = max(40, width - 2)
     for each in story.advice:
-        yield from textwrap.wrap(each.text, max(40, width - 2)) or [""]
+        yield from textwrap.wrap(each.text, width)
+        for detail in each.details:
+            yield from textwrap.wrap(
+                detail, width, initial_indent="  ", subsequent_indent="    "
+            )
+        yield from textwrap.wrap(each.remedy, width)

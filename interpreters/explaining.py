@@ -197,7 +197,7 @@ class Gatherer:
     async def _events(
         self, owner: Body, children: Iterable[Body]
     ) -> list[dict[str, Any]]:
-        async def about(body: Body) -> list[dict[str, Any]]:
+        async def about(body: Body) -> list[Any]:
             place = body.namespace or "default"
             query = (
                 ("fieldSelector", f"involvedObject.uid={body.uid}"),

@@ -18,7 +18,8 @@ from fnop.core.explaining.story import (
     Seat,
     Story,
 )
-from fnop.core.explaining.surroundings import is_a_freeze, is_tied
+from fnop.core.explaining.surroundings import is_a_freeze, is_behind, is_tied
+from fnop.core.values.errors import number_of
 
 __all__ = ["advice_for", "ago", "span"]
 
@@ -111,51 +112,56 @@ def _deleting(story: Story) -> Iterator[Advice]:
         return
     since = "It is being deleted"
     if deletion.since is not None:
-        since += f", for {span(story.wall - deletion.since)}"
+        since = f"It has been waiting to be deleted for {span_since(deletion, story)}"
     if deletion.own:
-        yield Advice("deleting", f"{since}, and {_held_by_us(story, deletion)}")
+        yield from _held_by_us(story, deletion, since)
     for name in deletion.fnop:
         other = name.partition("/")[2]
-        text = f"held by another operator of fnop: see fnop explain ... --name {other}"
-        yield Advice("held", f"{since}, and {text}.")
+        yield Advice(
+            "held",
+            f"{since}: {name} is of another operator of fnop, named {other}.",
+            remedy=f"See fnop explain ... --name {other}.",
+        )
     if deletion.foreign:
-        whys = "; ".join(
-            f"{each} ({_KNOWN[each]})" if each in _KNOWN else each
+        details = tuple(
+            f"{each}: {_KNOWN[each]}" if each in _KNOWN else each
             for each in deletion.foreign
         )
-        text = f"waits for {whys}"
-        if not deletion.own:
-            text += f", not for {story.operator.name}"
         unknown = [each for each in deletion.foreign if each not in _KNOWN]
-        rest = " Whoever has put it there has to take it off." if unknown else ""
-        yield Advice("held", f"{since}, and {text}.{rest}")
+        rest = "Whoever has put it there has to take it off." if unknown else ""
+        whose = f" that {story.operator.name} has nothing to do with"
+        text = f"{since}, and waits for finalizers{whose}:"
+        yield Advice("held", text, details, rest)
     if not story.subject.finalizers:
-        yield Advice("deleting", f"{since}; no finalizer holds it: it goes by itself.")
+        text = f"{since}; no finalizer holds it, so it goes by itself."
+        yield Advice("deleting", text)
 
 
-def _held_by_us(story: Story, deletion: Deletion) -> str:
+def span_since(deletion: Deletion, story: Story) -> str:
+    return span(story.wall - (deletion.since or story.wall))
+
+
+def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice]:
     operator, names = story.operator, ", ".join(deletion.own)
+    text = f"{since}, held by {names}"
     open_ones = [e for e in story.state.handlers if e.stage != "done"]
+    far = [each for each in story.children if each.applied]
     if operator.life == "dead":
-        return (
-            f"held by {names}. Start the operator; if it is gone for good, take its "
-            f"marks off: fnop uninstall operator.py --name {operator.name}"
+        gone = (
+            f"if it is gone for good: fnop uninstall operator.py --name {operator.name}"
         )
-    if open_ones:
-        told = "; ".join(_progress(each, story.wall) for each in open_ones)
-        return f"held by {names} until its handlers are done: {told}."
-    outside = [each for each in story.children if each.applied]
-    if outside:
-        count = "1 child" if len(outside) == 1 else f"{len(outside)} children"
-        return f"held by {names} until {count} and its deletion handlers are done."
-    return (
-        f"held by {names} until its deletion handlers are done. How far they are is "
-        f"not on the object{_see_log(operator)}"
-    )
-
-
-def _see_log(operator: Operator) -> str:
-    return f": see the log of the operator {operator.name}."
+        yield Advice("deleting", f"{text}.", remedy=f"Start the operator; {gone}")
+    elif open_ones:
+        details = tuple(_progress(each, story.wall) for each in open_ones)
+        text += " until its handlers are done:"
+        yield Advice("deleting", text, details)
+    else:
+        first = (
+            f"{number_of(len(far), 'object')} that it owns is gone, and " if far else ""
+        )
+        log = "How far they are is not written on it, but in the log of the operator."
+        text += f" until {first}its deletion handlers are done with."
+        yield Advice("deleting", text, remedy=log)
 
 
 # ------------------------------------------------------------------------- state
@@ -184,40 +190,48 @@ def _unread_state(story: Story) -> Iterator[Advice]:
 
 def _failed(story: Story) -> Iterator[Advice]:
     failed = [each for each in story.state.handlers if each.stage == "failed"]
-    own = next((e for e in story.conditions if e.own and e.status == "False"), None)
-    if own is not None and own.reason.endswith("Failed"):
-        when = ago(own.since, story.wall)
-        what = own.reason.removesuffix("Failed").lower()
-        whose = f"Handlers of the {what} have failed for good" if what else "Failed"
-        text = f"{whose}, {when}: {own.message}. {_remedy(what)}"
-    elif failed:
-        told = "; ".join(f"{each.id}: {each.message}" for each in failed)
-        text = f"Failed for good: {told}. {_remedy(failed[0].reason)}"
-    else:
+    if not failed:
         return
-    yield Advice("failed", text)
+    own = next((e for e in story.conditions if e.own and e.status == "False"), None)
+    at = None if own is None else own.since
+    when = "" if at is None else f", {ago(at, story.wall)}"
+    reason = _NOUNS.get(failed[0].reason, "change")
+    details = tuple(f"{each.id}: {each.message}" for each in failed)
+    text = f"{number_of(len(failed), 'handler')} of its {reason} failed for good{when}:"
+    again = "mend the cause, and change the object again"
+    if reason == "creation":
+        again = "mend the cause, delete the object, and create it anew"
+    whom = "It is" if len(failed) == 1 else "They are"
+    remedy = f"{whom} not called again for this {reason}: {again}."
+    yield Advice("failed", text, details, remedy)
 
 
-def _remedy(reason: str) -> str:
-    again = (
-        "delete the object and create it anew"
-        if reason == "create"
-        else "mend the cause, and change the object again"
-    )
-    return f"They are not called again for this {reason or 'change'}: {again}."
+_NOUNS = {
+    "create": "creation",
+    "update": "update",
+    "delete": "deletion",
+    "resume": "resumption",
+}
 
 
 def _waiting(story: Story) -> Iterator[Advice]:
-    for each in story.state.handlers:
-        if each.stage not in ("waiting", "retrying"):
-            continue
-        text = _progress(each, story.wall)
-        late = None if each.due is None else story.wall - each.due
-        if late is not None and late > _LATE_SECONDS:
-            text += f". No operator seems to be at work on it{_see_log(story.operator)}"
-            yield Advice("overdue", f"Overdue: {text}")
-        else:
-            yield Advice(each.stage, f"Waiting: {text}.")
+    waiting = [e for e in story.state.handlers if e.stage in ("waiting", "retrying")]
+    late = [each for each in waiting if _is_late(each, story.wall)]
+    rest = [each for each in waiting if each not in late]
+    if late:
+        details = tuple(_progress(each, story.wall) for each in late)
+        text = "Overdue: no operator seems to be at work on it."
+        remedy = f"Does {story.operator.name} run? Its log tells."
+        yield Advice("overdue", text, details, remedy)
+    if rest:
+        details = tuple(_progress(each, story.wall) for each in rest)
+        is_served = story.operator.life in ("alive", "unknown")
+        text = "Waiting; it goes on by itself:" if is_served else "Waiting:"
+        yield Advice("waiting", text, details)
+
+
+def _is_late(handler: HandlerState, wall: float) -> bool:
+    return handler.due is not None and wall - handler.due > _LATE_SECONDS
 
 
 def _progress(handler: HandlerState, wall: float) -> str:
@@ -230,13 +244,15 @@ def _progress(handler: HandlerState, wall: float) -> str:
     when = "now" if handler.due is None else _when(handler.due, wall)
     match handler.stage:
         case "waiting":
+            if handler.due is None:
+                return f"{handler.id} waits{why}"
             return f"{handler.id} goes on {when}{why}"
         case "retrying":
             return f"retry {handler.attempts} of {handler.id} {when}{why}"
         case "started":
             return f"{handler.id} has begun{why}"
         case "failed":
-            return f"{handler.id} {handler.message}"
+            return f"{handler.id} has failed for good{why}"
         case "again":
             return f"{handler.id} is to be called for this version of the object"
         case _:
@@ -252,12 +268,15 @@ def _pending(story: Story, *, explained: bool) -> Iterator[Advice]:
     begun = ", ".join(each.id for each in open_ones)
     told = f"; begun: {begun}" if begun else ""
     if state.handled == "creating":
-        yield Advice("pending", f"Its creation is not handled to the end{told}.")
+        if not explained:
+            text = f"Its creation is under way{told}."
+            yield Advice("pending", text, remedy=_if_it_lasts(story))
     elif state.changed:
         names = [each for each in state.changed if each]
         what = _few(names) if names else "a part of it"
         text = f"A change of {what} is not handled yet{told}."
-        yield Advice("pending", text if explained else f"{text} {_if_it_lasts(story)}")
+        remedy = "" if explained else _if_it_lasts(story)
+        yield Advice("pending", text, remedy=remedy)
     elif open_ones:
         yield Advice("pending", f"Handlers are at work: {begun}.")
 
@@ -317,7 +336,7 @@ def _at_rest(story: Story) -> Iterator[Advice]:
         yield Advice(
             "not-ready",
             f"Nothing to do for {operator.name}{generation}; Ready is "
-            f"{not_ready.status}: {why}. It waits for something else, such as a child.",
+            f"{not_ready.status}: {why}.{_unready(story)}",
         )
     elif state.handled == "yes":
         yield Advice(
@@ -332,6 +351,15 @@ def _at_rest(story: Story) -> Iterator[Advice]:
             "has no handlers that remember (those of reconcile, event and deletion do "
             "not).",
         )
+
+
+def _unready(story: Story) -> str:
+    """The children of which a status says that they are not ready."""
+    behind = [each for each in story.children if is_behind(each)]
+    if not behind:
+        return ""
+    told = "; ".join(f"{each.label}: {each.told}" for each in behind[:_NAMED_MAX])
+    return f" Look at its children: {told}."
 
 
 def _is_synced(story: Story) -> bool:

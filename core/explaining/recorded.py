@@ -135,7 +135,15 @@ class _Tale:
         answer = line(outcome.get("is"), 20).lower() or "answered"
         message = line(outcome.get("message"), _TEXT_LENGTH_MAX)
         why = f": {message}" if message else ""
-        told[2] = f"{told[2]} → {answer}{why} ({max(0.0, at - since):.3g} s)"
+        told[2] = f"{told[2]} → {answer}{why} ({_took(at - since)})"
+
+
+def _took(seconds: float) -> str:
+    """
+    >>> _took(0.0064), _took(2.04)
+    ('6 ms', '2.0 s')
+    """
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _news(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:

@@ -6,11 +6,12 @@ stored (R19), nor is anything of reconcile handlers, which are called for what i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from fnop.core.explaining.facts import Evidence, line, unique
-from fnop.core.explaining.story import HandlerState, State
+from fnop.core.explaining.story import ConditionTold, HandlerState, State
 from fnop.core.memory.last_seen import Stored, read_stored
 from fnop.core.memory.observation import (
     Observation,
@@ -27,8 +28,9 @@ from fnop.core.memory.storage import Place, Places, Unreadable
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff, path_at, pointer
+from fnop.core.values.evolve import replace
 
-__all__ = ["dotted", "state_of"]
+__all__ = ["dotted", "state_of", "with_condition"]
 
 _NOTHING = State("", "", "none", "unknown", (), ())
 
@@ -156,6 +158,53 @@ def dotted(path: tuple[str, ...]) -> str:
     return pointer(path) if any("." in key for key in path) else ".".join(path)
 
 
+# A condition's message: each handler with what has become of it
+# (`core/memory/conditions.py`), where a failure begins with one of these.
+_FAILED = re.compile(r"(?:^|; )(?=[^\s;:]+: (?:failed for good|has timed out))")
+
+
+def with_condition(state: State, condition: ConditionTold | None) -> State:
+    """The state, with the handlers of which the operator's condition alone tells.
+
+    A state is shortened when a change is handled; what has failed for good, or waits
+    for less than a minute, is then only in the condition.
+    """
+    if condition is None or condition.status != "False":
+        return state
+    reason, stage = condition.reason.removesuffix("Waiting"), "waiting"
+    if condition.reason.endswith("Failed"):
+        reason, stage = condition.reason.removesuffix("Failed"), "failed"
+    known = {each.id for each in state.handlers if each.stage == stage}
+    found = [
+        HandlerState(name, stage, reason.lower(), 0, None, None, text)
+        for name, text in _named_in(condition.message, stage)
+        if name not in known
+    ]
+    return replace(state, handlers=(*state.handlers, *found))
+
+
+def _named_in(message: str, stage: str) -> Iterator[tuple[str, str]]:
+    """The handlers that a message names, each with its text.
+
+    >>> [*_named_in("a: failed for good: no; sorry; b: has timed out", "failed")]
+    [('a', 'no; sorry'), ('b', 'has timed out')]
+    """
+    parts = _FAILED.split(message) if stage == "failed" else [message]
+    for part in filter(None, parts):
+        name, colon, text = part.partition(": ")
+        if colon:
+            yield name, _why(text)
+
+
+def _why(message: str) -> str:
+    """The message of a failure without the verdict, which the stage has.
+
+    >>> _why("failed for good: no"), _why("failed for good after 3 attempts: no")
+    ('no', 'after 3 attempts: no')
+    """
+    return message.removeprefix("failed for good").lstrip(": ")
+
+
 def _handlers(
     stored: Stored, digests: frozenset[Scope], *, is_deleting: bool
 ) -> Iterator[HandlerState]:
@@ -171,7 +220,7 @@ def _handlers(
             each.retries,
             each.started,
             each.until,
-            line(each.message, 512),
+            _why(line(each.message, 512)),
         )
 
 

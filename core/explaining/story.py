@@ -206,10 +206,15 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """A sentence of the diagnosis, with a word for programs."""
+    """A sentence of the diagnosis, and what there is to be done.
+
+    `about` is a word for programs, `details` are lines below the sentence.
+    """
 
     about: str
     text: str
+    details: tuple[str, ...] = ()
+    remedy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ __all__ = [
     "child_of",
     "conditions_of",
     "events_of",
+    "is_a_freeze",
+    "is_behind",
+    "is_tied",
     "operator_of",
     "operators_on",
     "subject_of",
@@ -298,6 +301,14 @@ def _touches(body: Body, marker: str) -> tuple[Touch, ...]:
         if fields:
             found.append(Touch(who, at, tuple(fields[:_FIELDS_MAX])))
     return tuple(found)
+
+
+def is_behind(child: Child) -> bool:
+    """Whether a child's status says that it is not ready yet."""
+    ready, _, rest = child.told.partition(" of ")
+    if rest:
+        return ready != rest.partition(" ")[0]
+    return child.told.startswith("not ") or child.told in ("Pending", "Failed")
 
 
 def _told(body: Body) -> str:

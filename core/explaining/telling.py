@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.explaining.advice import advice_for
 from fnop.core.explaining.facts import Evidence
-from fnop.core.explaining.state import state_of
+from fnop.core.explaining.state import state_of, with_condition
 from fnop.core.explaining.story import Story
 from fnop.core.explaining.surroundings import (
     child_of,
@@ -31,12 +31,14 @@ def explain(evidence: Evidence) -> Story:
     ('x', 'unmarked')
     """
     body = Body(dict(evidence.body))
+    conditions = conditions_of(evidence, body)
+    own = next((each for each in conditions if each.own), None)
     story = Story(
         evidence.wall,
         subject_of(evidence, body),
         operator_of(evidence, body),
-        state_of(evidence, body),
-        conditions_of(evidence, body),
+        with_condition(state_of(evidence, body), own),
+        conditions,
         tuple(child_of(evidence, each) for each in evidence.children),
         events_of(evidence, body),
         writers_of(body),
