@@ -58,12 +58,15 @@ class Gatherer:
     ) -> dict[str, Any]:
         """The object; raises `NotFound`, or `ReadProblem` for a refusal."""
         place = namespace if resource.namespaced else None
-        response = await self.reader.ask(
-            ApiRequest("GET", path_of(resource, place, name))
-        )
+        try:
+            path = path_of(resource, place, name)
+        except ValueError as problem:
+            raise NotFound(f"there is no such object: {problem}") from None
+        response = await self.reader.ask(ApiRequest("GET", path))
         where = f" in the namespace {place}" if place else ""
         if response.status == 404:
-            raise NotFound(f"there is no {resource.label} {name!r}{where}")
+            other = "; is it in another one (-n)?" if place else ""
+            raise NotFound(f"there is no {resource.label} {name!r}{where}{other}")
         if response.status >= 300 or not is_object(response.body):
             raise ReadProblem(
                 f"{resource.label} {name!r}{where} cannot be read: "
@@ -144,7 +147,9 @@ class Gatherer:
         children: dict[str, ChildFact] = {}
         for (kind, _, _), bodies in zip(searches, found, strict=True):
             for body in bodies:
-                children.setdefault(body.uid, ChildFact(kind, body.data))
+                # A server that knows no metadata alone answers with all of it.
+                fact = ChildFact(kind, {"metadata": body.meta})
+                children.setdefault(body.uid, fact)
         ordered = sorted(
             children.values(),
             key=lambda e: (e.resource.label, str(e.body["metadata"].get("name"))),

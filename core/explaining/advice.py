@@ -38,13 +38,14 @@ _KNOWN = {
 
 def advice_for(story: Story) -> tuple[Advice, ...]:
     """The sentences of the diagnosis, the most important one first; at least one."""
-    found = [*_stopped(story), *_deleting(story), *_unread_state(story)]
+    stopped = [*_stopped(story)]
+    found = [*_deleting(story), *_unread_state(story)]
     if story.subject.deletion is None:
         found += [*_failed(story), *_waiting(story), *_children(story)]
-        found += _pending(story, explained=bool(found))
+        found += _pending(story, explained=bool(stopped or found))
     if not found:
         found += _at_rest(story)
-    return (*found, *_stale(story))
+    return (*stopped, *found, *_stale(story))
 
 
 # -------------------------------------------------------------- nobody is at work
@@ -380,9 +381,15 @@ def _unmarked(story: Story) -> str:
             return f"{text}, and the filters of no handler let it through: labels, ...."
         names = ", ".join(each.id for each in fitting)
         return f"{text}, though handlers fit: {names}. Does it run, with these rights?"
+    doubts = "it does not serve this kind and namespace, or no handler of it fits"
+    if operator.life == "alive":
+        return (
+            f"{text}, though one runs: {doubts}, or a reconcile handler fails each "
+            "time (its log tells). With --operator FILE its handlers are asked."
+        )
     return (
-        f"{text}. Either none runs, or none serves this kind and namespace, or its "
-        "handlers do not fit: name its files here, and they are asked."
+        f"{text}. Either none runs, or {doubts}. With --operator FILE its handlers "
+        "are asked."
     )
 
 

@@ -128,7 +128,8 @@ def _changed(
             else essence_of(body, observation.hidden)
         )
         items = diff(was.values[scope], value, path)
-        found += [dotted(each.field) for each in items]
+        # A field that is null instead of absent has another digest alone.
+        found += [dotted(each.field) for each in items] or [dotted(path)]
     return _without_parents(unique(found))
 
 
