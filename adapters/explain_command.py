@@ -211,7 +211,7 @@ async def explained(
     is_named: bool = False,
     peering: str = "default",
 ) -> Evidence:
-    """What there is about an object.
+    """Read all that there is about an object.
 
     Without a name of the operator it is the one whose marks are on the object.  Raises
     `ReadProblem` where the object cannot be read.
@@ -274,11 +274,11 @@ def _print(evidence: Evidence, options: dict[str, Any]) -> None:
     story = story_of(evidence)
     if options["output"].lower() == "json":
         # Escapes of JSON keep a terminal safe from what others have written.
-        click.echo(json.dumps(as_json(story), indent=2))
+        echo(json.dumps(as_json(story)))
         return
     width = min(shutil.get_terminal_size((_WIDTH_MAX, 24)).columns, _WIDTH_MAX)
     for line in as_lines(story, width):
-        click.echo(one_line(line))
+        echo(one_line(line))
 
 
 def _warn(sentence: str) -> None:

@@ -26,13 +26,13 @@ from fnop.core.values.now import wall_seconds
 __all__ = ["FORMAT_VERSION", "as_json", "as_lines"]
 
 FORMAT_VERSION = 1
-# What is shown of each list; the rest is in the JSON form.
+# The lines shown of each list; the rest is in the JSON form.
 _EVENTS_SHOWN = 12
 _WRITERS_SHOWN = 6
 _RECORDED_SHOWN = 30
 _CHANGES_SHOWN = 8
 _MESSAGE_LENGTH = 160
-_COLUMN_MAX = 60
+_COLUMN_MAX = 72
 _TIMES = {"wall", "created", "since", "renewed", "seen", "until", "wrote", "started"}
 _TIMES |= {"due", "going", "at"}
 
@@ -146,7 +146,7 @@ def _holders(subject: Subject) -> str:
 
 def _operator(operator: Operator, wall: float) -> Iterator[str]:
     wrote = (
-        f"has written it last {ago(operator.wrote, wall)}"
+        f"wrote last {ago(operator.wrote, wall)}"
         if operator.wrote is not None
         else "has left marks on it"
         if operator.marked
@@ -168,7 +168,7 @@ def _operator(operator: Operator, wall: float) -> Iterator[str]:
         if not any(each.place == place for each in operator.peers):
             yield f"peering object {place}: nobody is in it"
     if operator.life == "unknown":
-        yield "no lease and no peering object: whether it runs cannot be told from here"
+        yield "no sign of life, by a lease or a peering object: it may run, or not"
     if operator.others:
         yield f"other operators of fnop have written it: {', '.join(operator.others)}"
 
@@ -250,7 +250,7 @@ def _conditions(
     for each in conditions:
         stale = f" [of generation {each.generation}]" if each.stale else ""
         since = "?" if each.since is None else span(wall - each.since)
-        # What the operator's own condition says is told with the handlers.
+        # The text of the operator's own condition is told with the handlers.
         message = _cut(each.message, 40 if each.own else _MESSAGE_LENGTH)
         rows.append(
             [each.type, each.status, since, each.reason, f"{message}{stale}".strip()]

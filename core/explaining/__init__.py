@@ -1,1 +1,1 @@
-"""What is to be told about one object: its story, from what can be read of it."""
+"""The story of one object, from what can be read of it."""

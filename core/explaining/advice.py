@@ -56,6 +56,13 @@ def _stopped(story: Story) -> Iterator[Advice]:
     match operator.life:
         case "dead":
             yield Advice("no-operator", _dead(operator, story.wall))
+        case "absent":
+            places = ", ".join(operator.places)
+            text = (
+                f"Nobody is in the peering object {places}: no operator runs, unless "
+            )
+            text += f"{operator.name} does so with --standalone."
+            yield Advice("no-operator", text)
         case "frozen":
             yield Advice("frozen", _frozen(operator, story.wall))
         case _:
@@ -63,10 +70,7 @@ def _stopped(story: Story) -> Iterator[Advice]:
 
 
 def _dead(operator: Operator, wall: float) -> str:
-    signs = [_vacant(each, wall) for each in operator.leases]
-    if operator.places:
-        signs.append(f"nobody is in the peering object {', '.join(operator.places)}")
-    why = "; ".join(signs)
+    why = "; ".join(_vacant(each, wall) for each in operator.leases)
     text = f"No operator named {operator.name} is alive ({why}): nothing happens"
     return f"{text} until one is started."
 

@@ -1,4 +1,4 @@
-"""What was read about an object, and careful reading of it.
+"""The facts that were read about an object, and careful reading of them.
 
 Everything here was written by others: any part may be missing, of another type, or
 meant to confuse.  What is malformed reads as absent.

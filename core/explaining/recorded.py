@@ -147,7 +147,7 @@ def _took(seconds: float) -> str:
 
 
 def _news(was: Mapping[str, Any] | None, now: Mapping[str, Any]) -> str:
-    """What is new about an object; "" where nothing is that its author writes."""
+    """The news about an object; "" where nothing is that its author writes."""
     meta = mapping(now.get("metadata"))
     generation = line(meta.get("generation"), 20)
     named = f", generation {generation}" if generation else ""

@@ -1,6 +1,6 @@
 """The operator's state on an object: what was handled last, and what is under way.
 
-What a state does not hold cannot be told: a retry that comes within a minute is not
+Not everything is in it: a retry that comes within a minute is not
 stored (R19), nor is anything of reconcile handlers, which are called for what is there.
 """
 
@@ -36,7 +36,7 @@ _NOTHING = State("", "", "none", "unknown", (), ())
 
 
 def state_of(evidence: Evidence, body: Body) -> State:
-    """What the operator's state says; never raises."""
+    """The story of the operator's state; never raises."""
     places = evidence.settings.places
     found = next((e for e in (*places.present, *places.former) if _at(e, body)), None)
     if found is None:

@@ -86,9 +86,10 @@ class Peering:
 class Operator:
     """The operator that is asked about, and signs of its life.
 
-    `life` is "alive", "frozen", "dead", or "unknown" where nothing can tell. `others`
-    are the names of other operators of fnop that have left marks on the object; `wrote`
-    is when this one has written it last.
+    `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (nobody is in
+    the peering object), or "unknown" where nothing can tell. `others` are the names of
+    other operators of fnop that have left marks on the object; `wrote` is when this one
+    has written it, a child or an Event last.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""What is around an object: operators, conditions, children, Events, writers."""
+"""The surroundings of an object: operators, conditions, children, Events, writers."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -123,17 +124,51 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
     peerings = [Body(dict(each)) for each in evidence.peerings]
     peers = tuple(found for e in peerings for found in _peers(e, evidence.wall))
     on = operators_on(body)
-    wrote = [e.at for e in writers_of(body) if e.manager == marker and e.at is not None]
+    wrote = max(_signs(evidence, body, marker), default=None)
+    life = _life(leases, peers, has_peering=bool(peerings))
+    if wrote is not None and wrote > _silent_since(life, leases, evidence.wall):
+        life = "unknown"  # it works without
     return Operator(
         name,
-        _life(leases, peers, has_peering=bool(peerings)),
+        life,
         leases,
         peers,
         tuple(map(_place, peerings)),
-        max(wrote, default=None),
+        wrote,
         name in on,
         tuple(each for each in on if each != name),
     )
+
+
+# Times that others have written are in whole seconds, and by other clocks.
+_CLOCK_SECONDS = 10.0
+_FRESH_SECONDS = 60.0
+
+
+def _silent_since(life: str, leases: tuple[Seat, ...], wall: float) -> float:
+    """The time after which an operator that is gone cannot have written anything."""
+    match life:
+        case "dead":
+            renewed = [each.renewed for each in leases if each.renewed is not None]
+            return max(renewed, default=0.0) + _CLOCK_SECONDS
+        case "absent":
+            return wall - _FRESH_SECONDS
+        case _:
+            return math.inf
+
+
+def _signs(evidence: Evidence, body: Body, marker: str) -> Iterator[float]:
+    """The times at which an operator has written the object, a child, or an Event."""
+    for each in (body, *(Body(dict(child.body)) for child in evidence.children)):
+        yield from (
+            wrote.at
+            for wrote in writers_of(each)
+            if wrote.manager == marker and wrote.at is not None
+        )
+    for event in evidence.events:
+        at = moment(event.get("lastTimestamp"))
+        if at is not None and event.get("reportingComponent") == marker:
+            yield at
 
 
 def _seat(body: Body, wall: float) -> Seat:
@@ -172,7 +207,9 @@ def _life(
         return "frozen"
     if alive or any(each.held for each in leases):
         return "alive"
-    return "dead" if leases or has_peering else "unknown"
+    if leases:
+        return "dead"
+    return "absent" if has_peering else "unknown"
 
 
 def is_a_freeze(peer: Peering | Peer) -> bool:
@@ -192,7 +229,7 @@ def is_tied(alive: Iterable[Peering]) -> bool:
     return any(found.count(max(found)) > 1 for found in places.values())
 
 
-# ------------------------------------------------------------ what was written
+# ----------------------------------------------------- conditions and managers
 
 
 def conditions_of(evidence: Evidence, body: Body) -> tuple[ConditionTold, ...]:
@@ -252,7 +289,7 @@ def _guessed(entry: Mapping[str, Any]) -> str:
 
 
 def child_of(evidence: Evidence, fact: ChildFact) -> Child:
-    """What is to be told about a child."""
+    """The story of a child."""
     body = Body(dict(fact.body))
     annotations, labels = body.mapping("annotations"), body.mapping("labels")
     marks = {
@@ -312,7 +349,7 @@ def is_behind(child: Child) -> bool:
 
 
 def _told(body: Body) -> str:
-    """What the status of a child says of its health, in a few words.
+    """The health of a child by its status, in a few words.
 
     >>> _told(Body({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}))
     '1 of 3 ready'

@@ -239,7 +239,19 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         handled(),
         {"peerings": (peering(),)},
         ["no-operator", "done"],
-        ["nobody is in the peering object default"],
+        ["Nobody is in the peering object default: no operator runs, unless shop"],
+    ),
+    "standalone, beside an empty peering object": (
+        {
+            **handled(),
+            "metadata": {
+                **thing()["metadata"],
+                "managedFields": [{"manager": MARKER, "time": at(-2), "fieldsV1": {}}],
+            },
+        },
+        {"peerings": (peering(),)},
+        ["done"],
+        ["shop: wrote last 2s ago", "it may run, or not"],
     ),
     "alive": (
         handled(),
