@@ -265,7 +265,8 @@ def _children(children: tuple[Child, ...], story: Story, wall: float) -> Iterato
 
 def _place(child: Child, story: Story) -> str:
     is_near = child.namespace in (None, story.subject.namespace)
-    return child.label if is_near else f"{child.label} in {child.namespace}"
+    label = child.label if is_near else f"{child.label} in {child.namespace}"
+    return "  " * child.depth + label
 
 
 def _child(child: Child, wall: float) -> list[str]:
@@ -282,7 +283,7 @@ def _child(child: Child, wall: float) -> list[str]:
         rest = f" and {more} more" if more > 0 else ""
         fields = ", ".join(each.fields[:3])
         told.append(f"{each.manager} wrote {fields}{rest} {_aged(each.at, wall)}")
-    kind = "applied" if child.applied else "owned"
+    kind = "applied" if child.applied else "" if child.depth else "owned"
     age = "?" if child.created is None else span(wall - child.created)
     return [kind, age, "; ".join(told)]
 

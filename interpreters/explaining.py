@@ -7,7 +7,7 @@ metadata, so that the content of Secrets never leaves the API server.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.core.api.catalogue import Catalogue
@@ -17,6 +17,7 @@ from fnop.core.children.planning import SET_LABEL
 from fnop.core.explaining.facts import ChildFact, Evidence
 from fnop.core.handlers.settings import Settings
 from fnop.core.values.body import Body
+from fnop.core.values.evolve import replace
 from fnop.interpreters.answers import is_object, message_of
 from fnop.interpreters.protocol import Api, ApiRequest, Unreachable
 from fnop.interpreters.reading import Expired, Reader, ReadProblem
@@ -33,6 +34,9 @@ _METADATA = (
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
 )
 _EVENTS = Resource("", "v1", "events", "Event")
+# Their objects are told of below a child that owns them, too; so deep.
+_WORKLOADS = frozenset((("", "pods"), ("apps", "replicasets"), ("batch", "jobs")))
+_DEPTH_MAX = 3
 # They are no objects of anybody, or too many to look through.
 _SKIPPED = frozenset(("events", "componentstatuses"))
 
@@ -134,51 +138,51 @@ class Gatherer:
         searches = [*_searches(catalogue, owner, settings)]
         refused: dict[str, str] = {}
 
-        async def search(kind: Resource, place: str | None, labels: str) -> list[Body]:
+        async def search(
+            kind: Resource, place: str | None, labels: str
+        ) -> list[ChildFact]:
             async with self._slots:
-                return await self._owned(kind, place, labels, owner, refused)
+                return await self._owned(kind, place, labels, owner.uid, refused)
 
         found = await asyncio.gather(*(search(*each) for each in searches))
         if refused:
             names = ", ".join(sorted(refused))
+            first = next(iter(refused.values()))
+            self._unread.append(f"children of the kinds {names}: {first}")
+        children = _tree({_uid(e): e for some in found for e in some}, owner.uid)
+        if len(children) > CHILDREN_MAX:
             self._unread.append(
-                f"children of the kinds {names}: {next(iter(refused.values()))}"
+                f"{len(children) - CHILDREN_MAX} more of {len(children)} children"
             )
-        children: dict[str, ChildFact] = {}
-        for (kind, _, _), bodies in zip(searches, found, strict=True):
-            for body in bodies:
-                # A server that knows no metadata alone answers with all of it.
-                fact = ChildFact(kind, {"metadata": body.meta})
-                children.setdefault(body.uid, fact)
-        ordered = sorted(
-            children.values(),
-            key=lambda e: (e.resource.label, str(e.body["metadata"].get("name"))),
-        )
-        if len(ordered) > CHILDREN_MAX:
-            self._unread.append(
-                f"{len(ordered) - CHILDREN_MAX} more of {len(ordered)} children"
-            )
-        return [*await asyncio.gather(*map(self._whole, ordered[:CHILDREN_MAX]))]
+        return [*await asyncio.gather(*map(self._whole, children[:CHILDREN_MAX]))]
 
     async def _owned(
         self,
         kind: Resource,
         place: str | None,
         labels: str,
-        owner: Body,
+        owner: str,
         refused: dict[str, str],
-    ) -> list[Body]:
+    ) -> list[ChildFact]:
+        """The objects that are owned by this owner; of workloads those of any owner."""
         selected = (("labelSelector", labels),) if labels else ()
-        found: list[Body] = []
+        is_workload = (kind.group, kind.plural) in _WORKLOADS
+        found: list[ChildFact] = []
         pages = 0
         try:
             async for page in self.reader.pages(
                 kind, place, selected=selected, accept=_METADATA
             ):
-                found += [each for each in page if _is_owned(each, owner)]
-                pages += 1
                 if pages == PAGES_MAX:
+                    self._unread.append(f"{kind.label} after {PAGES_MAX} pages")
                     break
+                pages += 1
+                # A server that knows no metadata alone answers with all of it.
+                found += [
+                    ChildFact(kind, {"metadata": each.meta})
+                    for each in page
+                    if is_workload or any(e.uid == owner for e in owners_of(each))
+                ]
         except (ReadProblem, Expired, Unreachable) as problem:
             refused[kind.label] = str(problem) or "the listing has expired"
         return found
@@ -195,7 +199,7 @@ class Gatherer:
             except Unreachable:
                 return child
         is_it = response.status < 300 and is_object(response.body)
-        return ChildFact(child.resource, response.body) if is_it else child
+        return replace(child, body=response.body) if is_it else child
 
     # ------------------------------------------------------------------- events
 
@@ -244,5 +248,29 @@ def _searches(
             yield kind, None, "" if near else SET_LABEL
 
 
-def _is_owned(body: Body, owner: Body) -> bool:
-    return any(each.uid == owner.uid for each in owners_of(body))
+def _uid(fact: ChildFact) -> str:
+    return Body(dict(fact.body)).uid
+
+
+def _tree(facts: Mapping[str, ChildFact], owner: str) -> list[ChildFact]:
+    """The children of an owner by name, each followed by what it owns itself."""
+    below: dict[str, list[tuple[str, ChildFact]]] = {}
+    for uid, fact in facts.items():
+        for each in owners_of(Body(dict(fact.body))):
+            below.setdefault(each.uid, []).append((uid, fact))
+    found: dict[str, ChildFact] = {}
+
+    def descend(above: str, depth: int) -> None:
+        ordered = sorted(below.get(above, ()), key=lambda each: _title(each[1]))
+        for uid, fact in ordered:
+            if uid not in found:
+                found[uid] = replace(fact, depth=depth)
+                if depth < _DEPTH_MAX:
+                    descend(uid, depth + 1)
+
+    descend(owner, 0)
+    return [*found.values()]
+
+
+def _title(fact: ChildFact) -> tuple[str, str]:
+    return fact.resource.label, Body(dict(fact.body)).name

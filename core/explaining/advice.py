@@ -18,7 +18,7 @@ from fnop.core.explaining.story import (
     Seat,
     Story,
 )
-from fnop.core.explaining.surroundings import is_a_freeze, is_behind, is_tied
+from fnop.core.explaining.surroundings import is_a_freeze, is_tied
 from fnop.core.values.errors import number_of
 
 __all__ = ["advice_for", "ago", "span"]
@@ -360,7 +360,7 @@ def _at_rest(story: Story) -> Iterator[Advice]:
 
 def _unready(story: Story) -> str:
     """The children of which a status says that they are not ready."""
-    behind = [each for each in story.children if is_behind(each)]
+    behind = [each for each in story.children if each.behind]
     if not behind:
         return ""
     told = "; ".join(f"{each.label}: {each.told}" for each in behind[:_NAMED_MAX])

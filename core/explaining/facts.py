@@ -34,10 +34,14 @@ _DEPTH_MAX = 64
 
 @dataclass(frozen=True, slots=True)
 class ChildFact:
-    """A child as it was read: its kind, and its JSON form, of a Secret the metadata."""
+    """A child as it was read: its kind, and its JSON form, of a Secret the metadata.
+
+    `depth` is 0 for a child, 1 for what a child owns, and so on.
+    """
 
     resource: Resource
     body: Mapping[str, Any]
+    depth: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -164,13 +164,15 @@ class Touch:
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """An object that this one owns.
+    """An object that this one owns, or that a child of it owns, at a `depth` from 0.
 
-    `marks` are fnop's marks that it lacks, though it has others; `applied` tells
-    whether fnop has applied it. `told` is what its status says, in a few words.
+    `applied` tells whether fnop has applied it; `lacks` are fnop's marks that it has
+    not, though it has others. `told` is what its status says, in a few words, and
+    `behind` tells that it is not ready yet.
     """
 
     label: str
+    depth: int
     namespace: str | None
     created: float | None
     going: float | None
@@ -179,6 +181,7 @@ class Child:
     lacks: tuple[str, ...]
     touched: tuple[Touch, ...]
     told: str
+    behind: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,6 @@ __all__ = [
     "conditions_of",
     "events_of",
     "is_a_freeze",
-    "is_behind",
     "is_tied",
     "operator_of",
     "operators_on",
@@ -298,8 +297,10 @@ def child_of(evidence: Evidence, fact: ChildFact) -> Child:
     }
     lacks = tuple(name for name, there in marks.items() if not there)
     is_applied = len(lacks) < len(marks)
+    told, behind = _health(body)
     return Child(
         f"{_singular(fact)}/{body.name}",
+        fact.depth,
         body.namespace,
         moment(body.meta.get("creationTimestamp")),
         moment(body.meta.get("deletionTimestamp")),
@@ -307,7 +308,8 @@ def child_of(evidence: Evidence, fact: ChildFact) -> Child:
         is_applied,
         lacks if is_applied else (),
         _touches(body, evidence.settings.marker) if is_applied else (),
-        _told(body),
+        told,
+        behind,
     )
 
 
@@ -340,32 +342,42 @@ def _touches(body: Body, marker: str) -> tuple[Touch, ...]:
     return tuple(found)
 
 
-def is_behind(child: Child) -> bool:
-    """Whether a child's status says that it is not ready yet."""
-    ready, _, rest = child.told.partition(" of ")
-    if rest:
-        return ready != rest.partition(" ")[0]
-    return child.told.startswith("not ") or child.told in ("Pending", "Failed")
+def _health(body: Body) -> tuple[str, bool]:
+    """The health of a child by its status, in a few words, and whether it is behind.
 
-
-def _told(body: Body) -> str:
-    """The health of a child by its status, in a few words.
-
-    >>> _told(Body({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}))
-    '1 of 3 ready'
-    >>> _told(Body({"status": {"phase": "Pending"}}))
-    'Pending'
+    >>> _health(Body({"spec": {"replicas": 3}, "status": {"readyReplicas": 1}}))
+    ('1 of 3 ready', True)
+    >>> _health(Body({"status": {"phase": "Pending"}}))
+    ('Pending', True)
     """
     spec, status = body.stanza("spec"), body.stanza("status")
     wanted, ready = spec.get("replicas"), status.get("readyReplicas", 0)
     if type(wanted) is int and type(ready) is int:
-        return f"{ready} of {wanted} ready"
+        return f"{ready} of {wanted} ready", ready < wanted
+    phase = line(status.get("phase"), 63)
+    troubles = unique(_troubles(status))
+    if troubles:
+        return ", ".join((*filter(None, [phase]), *troubles)), True
     for each in items(status.get("conditions")):
         if each.get("type") in ("Ready", "Synced") and each.get("status") == "False":
             why = line(each.get("message"), 120) or line(each.get("reason"), 120)
-            return f"not {line(each['type'])}: {why}"
-    phase = status.get("phase")
-    return line(phase, 63) if isinstance(phase, str) else ""
+            return f"not {line(each['type'])}: {why}", True
+    return phase, phase in ("Pending", "Failed", "Lost")
+
+
+def _troubles(status: Mapping[str, Any]) -> Iterator[str]:
+    """The reasons for which a pod's containers do not run."""
+    for name in ("initContainerStatuses", "containerStatuses"):
+        for each in items(status.get(name)):
+            waiting = mapping(mapping(each.get("state")).get("waiting"))
+            if waiting.get("reason") and waiting["reason"] != "PodInitializing":
+                yield line(waiting["reason"], 63)
+            if _count(each.get("restartCount")):
+                yield f"{_count(each['restartCount'])} restarts"
+    for each in items(status.get("conditions")):
+        is_unscheduled = each.get("type") == "PodScheduled"
+        if is_unscheduled and each.get("status") == "False":
+            yield line(each.get("message"), 120) or line(each.get("reason"), 63)
 
 
 # --------------------------------------------------------------------- events

@@ -28,12 +28,17 @@ from fnop.core.explaining import (
 from fnop.core.explaining.telling import explain
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.explaining import CHILDREN_MAX
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.reading import ReadProblem
 from tests.explain_scenarios import play
 from tests.live import LiveCluster
 from tests.simulations import DEFINITION, ROOT, example
 
+ACCOUNT = {
+    "apiVersion": "v1",
+    "kind": "ServiceAccount",
+    "metadata": {"name": "default", "namespace": "default"},
+}
 PATHS = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
 RECORDING = ROOT / "tests/replays/real-03-exceptions-1.fnop"
 
@@ -283,6 +288,35 @@ async def test_an_object_that_may_not_be_read_is_an_error() -> None:
     world.spoils = lambda request: 403 if request.path.startswith(PATHS) else 0
     with pytest.raises(ReadProblem, match=r"cannot be read: .* is forbidden"):
         await told(world)
+
+
+async def test_pods_below_a_child_are_told_of() -> None:
+    world = World()
+    world.post("/api/v1/namespaces/default/serviceaccounts", ACCOUNT)
+    owner = world.post(PATHS, example())
+    page = world.post(
+        "/api/v1/namespaces/default/configmaps", owned(owner, "page", "ConfigMap")
+    )
+    page = {**page, "kind": "ConfigMap", "apiVersion": "v1"}
+    pods = "/api/v1/namespaces/default/pods"
+    containers = {"containers": [{"name": "a", "image": "a"}]}
+    pod = owned(page, "below", "Pod", spec=containers)
+    pod["metadata"]["ownerReferences"][0].update(kind="ConfigMap", apiVersion="v1")
+    made = world.post(pods, pod)
+    world.post(pods, {**pod, "metadata": {"name": "alone", "namespace": "default"}})
+    waiting = {"waiting": {"reason": "ImagePullBackOff"}}
+    one = {"name": "a", "state": waiting, "restartCount": 2, "ready": False}
+    one |= {"image": "a", "imageID": ""}
+    status = {"phase": "Pending", "containerStatuses": [one]}
+    change = {"status": status}
+    path = f"{pods}/{made['metadata']['name']}/status"
+    answer = world.request(ApiRequest("PATCH", path, (), change, MERGE_PATCH))
+    assert answer.status == 200, answer
+    lines = [" ".join(each.split()) for each in (await told(world)).splitlines()]
+    at = next(n for n, each in enumerate(lines) if each.startswith("configmap/page"))
+    assert lines[at + 1].startswith("pod/below ")
+    assert lines[at + 1].endswith("Pending, ImagePullBackOff, 2 restarts")
+    assert not any(each.startswith("pod/alone") for each in lines)
 
 
 async def test_many_children_are_cut_and_that_is_told() -> None:
