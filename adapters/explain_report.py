@@ -32,6 +32,8 @@ _WRITERS_SHOWN = 6
 _RECORDED_SHOWN = 30
 _CHANGES_SHOWN = 8
 _MESSAGE_LENGTH = 160
+# Texts that the diagnosis has in full are brief above it.
+_BRIEF_LENGTH = 60
 _COLUMN_MAX = 72
 _TIMES = {"wall", "created", "since", "renewed", "seen", "until", "wrote", "started"}
 _TIMES |= {"due", "going", "at"}
@@ -231,7 +233,7 @@ def _handler(handler: HandlerState, wall: float) -> list[str]:
         due = handler.due - wall
         stage += f" in {span(due)}" if due >= 0 else f", due {span(-due)} ago"
     attempts = number_of(handler.attempts, "attempt") if handler.attempts else ""
-    return [stage, attempts, _cut(handler.message)]
+    return [stage, attempts, _cut(handler.message, _BRIEF_LENGTH)]
 
 
 def _handlers(story: Story) -> Iterator[str]:
@@ -251,7 +253,7 @@ def _conditions(
         stale = f" [of generation {each.generation}]" if each.stale else ""
         since = "?" if each.since is None else span(wall - each.since)
         # The text of the operator's own condition is told with the handlers.
-        message = _cut(each.message, 40 if each.own else _MESSAGE_LENGTH)
+        message = _cut(each.message, _BRIEF_LENGTH if each.own else _MESSAGE_LENGTH)
         rows.append(
             [each.type, each.status, since, each.reason, f"{message}{stale}".strip()]
         )

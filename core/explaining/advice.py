@@ -6,6 +6,7 @@ read. Then what has failed, what waits, and what is to be done yet.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from fnop.core.explaining.facts import line
@@ -315,14 +316,22 @@ def _children(story: Story) -> Iterator[Advice]:
     synced = next((e for e in story.conditions if e.type == "Synced"), None)
     if synced is None or synced.status != "False":
         return
+    details = tuple(_LABELLED.split(synced.message))
     if synced.reason == "Failing":
         at = synced.since
         since = "" if at is None else f", for {span(story.wall - at)}"
-        text = f"Children cannot be made as desired{since}"
-        rest = "The operator tries again, with growing pauses; the others are not held."
-        yield Advice("children", f"{text}: {synced.message}. {rest}")
+        text = f"Children cannot be made as desired{since}:"
+        remedy = (
+            f"{story.operator.name} tries again, with growing pauses; children that "
+            "are not named here are not held up."
+        )
+        yield Advice("children", text, details, remedy)
     else:
-        yield Advice("children", f"Children are on their way: {synced.message}.")
+        yield Advice("children", "Children are on their way:", details)
+
+
+# The parts of the message of `Synced`: each begins with the label of a child.
+_LABELLED = re.compile(r"; (?=[a-z0-9.]+/\S+ )")
 
 
 # ----------------------------------------------------------------------- at rest
@@ -340,7 +349,7 @@ def _at_rest(story: Story) -> Iterator[Advice]:
         why = not_ready.message or not_ready.reason
         yield Advice(
             "not-ready",
-            f"Nothing to do for {operator.name}{generation}; Ready is "
+            f"{operator.name} has nothing to do{generation}; Ready is "
             f"{not_ready.status}: {why}.{_unready(story)}",
         )
     elif state.handled == "yes":

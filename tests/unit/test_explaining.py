@@ -262,11 +262,19 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
     "children fail": (
         thing(
             finalizers=[MARKER],
-            status={"conditions": [condition("Synced", "False", "Failing", "s no")]},
+            status={
+                "conditions": [
+                    condition("Synced", "False", "Failing", "pod/a no; yes; pod/b no")
+                ]
+            },
         ),
         {},
         ["children"],
-        ["Children cannot be made as desired, for 60s: s no."],
+        [
+            "Children cannot be made as desired, for 60s:",
+            "\n    pod/a no; yes\n",
+            "\n    pod/b no\n",
+        ],
     ),
     "not ready": (
         thing(
