@@ -135,12 +135,11 @@ def explain(
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
     handlers = _handlers(paths, module)
+    settings = told_settings(handlers or (), given, storages, _warn)
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:
-        evidence = asyncio.run(
-            _connected(kind, name, given, storages, handlers, options)
-        )
+        evidence = asyncio.run(_connected(kind, name, settings, handlers, options))
     except ConfigurationProblem as problem:
         _fail(str(problem))
     except Unreachable as problem:
@@ -175,8 +174,7 @@ def _handlers(
 async def _connected(
     kind: str,
     name: str,
-    given: Settings,
-    storages: tuple[Any, ...],
+    settings: Settings,
     handlers: tuple[Handler, ...] | None,
     options: dict[str, Any],
 ) -> Evidence:
@@ -189,8 +187,7 @@ async def _connected(
             kind,
             name,
             options["namespace"] or api.default_namespace or "default",
-            given,
-            storages=storages,
+            settings,
             handlers=handlers,
             is_named=options["name"] is not None,
             peering=options["peering"],
@@ -204,9 +201,8 @@ async def explained(
     kind: str,
     name: str,
     namespace: str,
-    given: Settings,
+    settings: Settings,
     *,
-    storages: tuple[Any, ...] = (),
     handlers: tuple[Handler, ...] | None = None,
     is_named: bool = False,
     peering: str = "default",
@@ -221,7 +217,6 @@ async def explained(
     resource = _resource(catalogue, kind, problem)
     body = await gatherer.object(resource, namespace, name)
     found = Body(body)
-    settings = told_settings(handlers or (), given, storages, _warn)
     on = operators_on(found)
     if not is_named and settings.operator == "default" and on and "default" not in on:
         settings = settings.replace(operator=on[0])

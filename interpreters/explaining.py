@@ -29,6 +29,7 @@ __all__ = ["CHILDREN_MAX", "Gatherer", "NotFound"]
 CHILDREN_MAX = 30
 PAGES_MAX = 4
 CONCURRENCY = 16
+_NAMED_MAX = 5
 _EVENTS_LIMIT = "100"
 _METADATA = (
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
@@ -136,7 +137,7 @@ class Gatherer:
     ) -> list[ChildFact]:
         """The children: near ones by their owner references, others by fnop's marks."""
         searches = [*_searches(catalogue, owner, settings)]
-        refused: dict[str, str] = {}
+        refused: dict[tuple[str, bool], str] = {}
 
         async def search(
             kind: Resource, place: str | None, labels: str
@@ -145,10 +146,7 @@ class Gatherer:
                 return await self._owned(kind, place, labels, owner.uid, refused)
 
         found = await asyncio.gather(*(search(*each) for each in searches))
-        if refused:
-            names = ", ".join(sorted(refused))
-            first = next(iter(refused.values()))
-            self._unread.append(f"children of the kinds {names}: {first}")
+        self._unread += _told(refused)
         children = _tree({_uid(e): e for some in found for e in some}, owner.uid)
         if len(children) > CHILDREN_MAX:
             self._unread.append(
@@ -162,7 +160,7 @@ class Gatherer:
         place: str | None,
         labels: str,
         owner: str,
-        refused: dict[str, str],
+        refused: dict[tuple[str, bool], str],
     ) -> list[ChildFact]:
         """The objects that are owned by this owner; of workloads those of any owner."""
         selected = (("labelSelector", labels),) if labels else ()
@@ -184,7 +182,8 @@ class Gatherer:
                     if is_workload or any(e.uid == owner for e in owners_of(each))
                 ]
         except (ReadProblem, Expired, Unreachable) as problem:
-            refused[kind.label] = str(problem) or "the listing has expired"
+            why = str(problem) or "the listing has expired"
+            refused[kind.label, place is None and bool(labels)] = why
         return found
 
     async def _whole(self, child: ChildFact) -> ChildFact:
@@ -246,6 +245,20 @@ def _searches(
         if far:
             near = not owner.namespace and not kind.namespaced
             yield kind, None, "" if near else SET_LABEL
+
+
+def _told(refused: Mapping[tuple[str, bool], str]) -> list[str]:
+    """The kinds that could not be looked at: in the object's namespace, and beyond."""
+    told = []
+    for is_far in (False, True):
+        whys = {label: why for (label, far), why in refused.items() if far == is_far}
+        if not whys:
+            continue
+        names, more = sorted(whys)[:_NAMED_MAX], len(whys) - _NAMED_MAX
+        kinds = ", ".join(names) + (f" and {more} more" if more > 0 else "")
+        where = " in other namespaces" if is_far else ""
+        told.append(f"children{where} of the kinds {kinds}: {whys[names[0]]}")
+    return told
 
 
 def _uid(fact: ChildFact) -> str:

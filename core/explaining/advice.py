@@ -19,7 +19,7 @@ from fnop.core.explaining.story import (
     Seat,
     Story,
 )
-from fnop.core.explaining.surroundings import is_a_freeze, is_tied
+from fnop.core.explaining.surroundings import freezes, rivals
 from fnop.core.values.errors import number_of
 
 __all__ = ["advice_for", "ago", "span"]
@@ -85,16 +85,14 @@ def _vacant(seat: Seat, wall: float) -> str:
 
 
 def _frozen(operator: Operator, wall: float) -> str:
-    alive = [each for each in operator.peers if each.alive]
-    freezes = [each for each in alive if is_a_freeze(each)]
-    if freezes:
-        by = max(freezes, key=lambda each: each.priority)
+    people = freezes(operator.peers)
+    if people:
+        by = people[0]
         return (
             f"The operators are frozen by {by.identity}{_because(by)}"
             f"{_until(by, wall)}. To end it: fnop resume, with the same -n or -A."
         )
-    assert is_tied(alive)
-    names = ", ".join(each.identity for each in alive)
+    names = ", ".join(each.identity for each in rivals(operator.peers))
     return (
         f"All operators are frozen, for several have the same priority: {names}. "
         "Stop one of them, or give it another --priority."
@@ -361,9 +359,9 @@ def _at_rest(story: Story) -> Iterator[Advice]:
     else:
         yield Advice(
             "unknown",
-            f"{operator.name} has left marks on it, and no state: it is at work, or "
-            "has no handlers that remember (those of reconcile, event and deletion do "
-            "not).",
+            f"{operator.name} has left marks on it, and no state. Either a handler of "
+            "its creation is at work, or tried again within a minute, or no handler of "
+            "this kind needs a state (reconcile, event, deletion): its log tells.",
         )
 
 

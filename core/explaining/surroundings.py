@@ -33,17 +33,17 @@ from fnop.core.explaining.story import (
 from fnop.core.memory.storage import PREFIX
 from fnop.core.operator.uninstalling import alive_peers, lease_holder
 from fnop.core.peers.lease import parse_lease
-from fnop.core.peers.peers import FREEZE_PRIORITY, Peer, parse_peers
+from fnop.core.peers.peers import FREEZE_PRIORITY, parse_peers
 from fnop.core.values.body import Body
 
 __all__ = [
     "child_of",
     "conditions_of",
     "events_of",
-    "is_a_freeze",
-    "is_tied",
+    "freezes",
     "operator_of",
     "operators_on",
+    "rivals",
     "subject_of",
     "writers_of",
 ]
@@ -201,31 +201,43 @@ def _peers(body: Body, wall: float) -> Iterator[Peering]:
 def _life(
     leases: tuple[Seat, ...], peers: tuple[Peering, ...], *, has_peering: bool
 ) -> str:
-    alive = [each for each in peers if each.alive]
-    if any(map(is_a_freeze, alive)) or is_tied(alive):
+    if freezes(peers) or rivals(peers):
         return "frozen"
-    if alive or any(each.held for each in leases):
+    if any(each.alive for each in peers) or any(each.held for each in leases):
         return "alive"
     if leases:
         return "dead"
     return "absent" if has_peering else "unknown"
 
 
-def is_a_freeze(peer: Peering | Peer) -> bool:
-    """Whether a record is that of a person who freezes operators (`fnop freeze`).
+def freezes(peers: Iterable[Peering]) -> list[Peering]:
+    """The records by which a person freezes all others (`fnop freeze`).
 
-    It has a message, or that command's priority and an identity without a process.
+    Such a record has a message, or that command's priority and the identity of a person
+    instead of a process; and nobody in the peering object has a higher priority.
     """
-    by_default = peer.priority == FREEZE_PRIORITY and "/" not in peer.identity
-    return bool(peer.message) or by_default
+    return [each for each in _highest(peers) if _is_a_person(each)]
 
 
-def is_tied(alive: Iterable[Peering]) -> bool:
-    """Whether two that are alive in one place have the highest priority: all freeze."""
-    places: dict[str, list[int]] = {}
-    for each in alive:
-        places.setdefault(each.place, []).append(each.priority)
-    return any(found.count(max(found)) > 1 for found in places.values())
+def rivals(peers: Iterable[Peering]) -> list[Peering]:
+    """The operators that all freeze, for they have the same highest priority."""
+    highest = _highest(peers)
+    places = [each.place for each in highest]
+    return [each for each in highest if places.count(each.place) > 1]
+
+
+def _highest(peers: Iterable[Peering]) -> list[Peering]:
+    alive = [each for each in peers if each.alive]
+    tops = {
+        place: max(each.priority for each in alive if each.place == place)
+        for place in {each.place for each in alive}
+    }
+    return [each for each in alive if each.priority == tops[each.place]]
+
+
+def _is_a_person(peer: Peering) -> bool:
+    is_manual = "@" in peer.identity and "/" not in peer.identity
+    return bool(peer.message) or (is_manual and peer.priority == FREEZE_PRIORITY)
 
 
 # ----------------------------------------------------- conditions and managers

@@ -282,6 +282,26 @@ async def test_what_may_not_be_read_is_told_and_stops_nothing(
     assert "What now" in text
 
 
+async def test_who_may_look_into_one_namespace_alone_is_told_so_once() -> None:
+    world = World()
+    held = example()
+    held["metadata"]["finalizers"] = ["fnop.dev/default"]
+    owner = world.post(PATHS, held)
+    page = owned(owner, "page", "ConfigMap")
+    world.post("/api/v1/namespaces/default/configmaps", page)
+    world.spoils = lambda request: (
+        403
+        if any(key in ("limit", "fieldSelector") for key, _ in request.query)
+        and "/namespaces/default/" not in request.path
+        else 0
+    )
+    evidence = await explained(world, "fex", "example-1", "default", Settings())
+    far = "children in other namespaces of the kinds "
+    assert [each.startswith(far) for each in evidence.unread] == [True], evidence.unread
+    assert " more: " in evidence.unread[0]
+    assert [each.resource.plural for each in evidence.children] == ["configmaps"]
+
+
 async def test_an_object_that_may_not_be_read_is_an_error() -> None:
     world = World()
     world.post(PATHS, example())

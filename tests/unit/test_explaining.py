@@ -229,6 +229,24 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["frozen", "done"],
         ["The operators are frozen by ann@desk (moving), for 55s yet."],
     ),
+    "frozen, but not by this person": (
+        handled(),
+        {
+            "peerings": (
+                peering(
+                    **{"ann@desk": {"priority": 100}}, **{"op-1": {"priority": 200}}
+                ),
+            )
+        },
+        ["done"],
+        ["peering object default: op-1 (priority 200), alive"],
+    ),
+    "an operator with the priority of a freeze": (
+        handled(),
+        {"peerings": (peering(**{"op-5d9f-x": {"priority": 100}}),)},
+        ["done"],
+        ["op-5d9f-x (priority 100), alive"],
+    ),
     "tied": (
         handled(),
         {"peerings": (peering(op__1={"priority": 0}, op__2={"priority": 0}),)},
@@ -304,6 +322,12 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         {},
         ["done", "stale"],
         ["Not about generation 3 yet: Synced (of generation 2)", "[of generation 2]"],
+    ),
+    "held, and not handled yet": (
+        thing(finalizers=[MARKER]),
+        {"leases": (lease(-2),)},
+        ["unknown"],
+        ["shop has left marks on it, and no state. Either a handler of its creation"],
     ),
     "never seen": (
         thing(),
