@@ -130,7 +130,8 @@ def _subject(subject: Subject, wall: float) -> Iterator[str]:
     facts.append(f"version {subject.version}")
     yield f"  {', '.join(facts)}"
     if subject.owners:
-        yield f"  owned by {', '.join(subject.owners)}"
+        names = ", ".join(f"{each.kind} {each.name}" for each in subject.owners)
+        yield f"  owned by {names}"
     deletion = subject.deletion
     if deletion is None:
         return

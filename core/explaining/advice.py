@@ -341,7 +341,9 @@ def _at_rest(story: Story) -> Iterator[Advice]:
     not_ready = next(
         (e for e in story.conditions if e.type == "Ready" and e.status != "True"), None
     )
-    if not operator.marked:
+    if subject.is_child and not state.place:
+        yield _child(story)
+    elif not operator.marked:
         yield Advice("unmarked", _unmarked(story))
     elif not_ready is not None:
         why = not_ready.message or not_ready.reason
@@ -363,6 +365,15 @@ def _at_rest(story: Story) -> Iterator[Advice]:
             "its creation is at work, or tried again within a minute, or no handler of "
             "this kind needs a state (reconcile, event, deletion): its log tells.",
         )
+
+
+def _child(story: Story) -> Advice:
+    owner = story.subject.owners[-1]
+    text = f"It is a child of {owner.kind} {owner.name}, for which fnop has applied it."
+    kind = f"{owner.kind.lower()}.{owner.group}".rstrip(".")
+    place = f" -n {owner.namespace}" if owner.namespace else ""
+    remedy = f"Its story is told with that: fnop explain {kind}/{owner.name}{place}"
+    return Advice("child", text, remedy=remedy)
 
 
 def _unready(story: Story) -> str:

@@ -18,6 +18,7 @@ __all__ = [
     "EventTold",
     "HandlerState",
     "Operator",
+    "OwnerTold",
     "Peering",
     "Seat",
     "State",
@@ -43,8 +44,21 @@ class Deletion:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnerTold:
+    """An owner of the object, by its names."""
+
+    kind: str
+    group: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class Subject:
-    """The object: its names, its age, its owners as `Kind name`, and its deletion."""
+    """The object: its names, its age, its owners, and its deletion.
+
+    With `is_child` an operator of fnop has applied it for its owners.
+    """
 
     resource: str
     kind: str
@@ -54,7 +68,8 @@ class Subject:
     generation: int | None
     version: str
     created: float | None
-    owners: tuple[str, ...]
+    owners: tuple[OwnerTold, ...]
+    is_child: bool
     finalizers: tuple[str, ...]
     deletion: Deletion | None
 

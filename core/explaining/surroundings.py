@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from fnop.core.children.owned import OWNER_ANNOTATION
+from fnop.core.children.owned import OWNER_ANNOTATION, owners_of
 from fnop.core.children.planning import APPLIED_ANNOTATION, KEEP_ANNOTATION, SET_LABEL
 from fnop.core.explaining.facts import (
     ChildFact,
@@ -24,6 +24,7 @@ from fnop.core.explaining.story import (
     Deletion,
     EventTold,
     Operator,
+    OwnerTold,
     Peering,
     Seat,
     Subject,
@@ -60,8 +61,13 @@ def subject_of(evidence: Evidence, body: Body) -> Subject:
     """The object itself."""
     meta, resource = body.meta, evidence.resource
     owners = tuple(
-        f"{line(each.get('kind'), 63)} {line(each.get('name'), 253)}"
-        for each in items(meta.get("ownerReferences"))
+        OwnerTold(
+            line(each.kind, 63),
+            line(each.group, 253),
+            line(each.namespace, 63),
+            line(each.name, 253),
+        )
+        for each in owners_of(body)
     )
     finalizers = _finalizers(body)
     return Subject(
@@ -74,6 +80,7 @@ def subject_of(evidence: Evidence, body: Body) -> Subject:
         body.version,
         moment(meta.get("creationTimestamp")),
         owners,
+        bool(owners) and APPLIED_ANNOTATION in body.mapping("annotations"),
         finalizers,
         _deletion(evidence, body, finalizers),
     )

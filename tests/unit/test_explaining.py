@@ -341,6 +341,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["unmarked"],
         ["see fnop explain ... --name billing"],
     ),
+    "a child": (
+        thing(
+            annotations={APPLIED_ANNOTATION: "x", "fnop.dev/owner": "Db.e.com/p/o/v"},
+            managedFields=[{"manager": MARKER, "operation": "Apply"}],
+        ),
+        {},
+        ["child"],
+        ["It is a child of Db o", "fnop explain db.e.com/o -n p", "owned by Db o"],
+    ),
     "no handler fits": (
         thing(),
         {"handlers": (HandlerFact("f", "create", False),)},
