@@ -22,6 +22,7 @@ EXPLAINED = {
     "keeps_data": "claims, Secrets and replicas go only where the benign run lets them",
     "creates_once": "nothing is there twice, or is made outside more often",
     "no_clobber": "no write takes back what others have changed meanwhile",
+    "right_object": "nothing is changed that only has the name of what was looked at",
     "deletes": "a deleted object disappears",
     "no_orphans": "what was created for an object goes with it",
     "honest_status": "a status tells what was observed",
@@ -30,6 +31,7 @@ EXPLAINED = {
     "no_refused_writes": "no write is refused as invalid",
     "bounded_work": "at most three times the writes of the benign run",
     "pure": "handlers decide by their arguments alone",
+    "idle": "each handler does something",
     "history": "the end does not depend on how the object became what it is",
 }
 
@@ -45,7 +47,7 @@ def as_lines(
     failed = {each.violation.property for each, _ in report.failures}
     for name in report.properties:
         verdict = "FAIL" if name in failed else "pass"
-        yield f"  {verdict}  {name:18} {EXPLAINED.get(name, '')}"
+        yield f"  {verdict}  {name:18} {EXPLAINED[name]}"
     yield ""
     for number, (case, failure, others, file) in enumerate(shown, 1):
         yield from _failure_lines(number, case, failure, others, file)

@@ -268,17 +268,29 @@ def stopped_by_signals(running: Running) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    signals = _Signals(asyncio.get_running_loop(), running)
+    loop = asyncio.get_running_loop()
+    signals = _Signals(loop, running)
     before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
     heard = [each for each, was in before.items() if was is not signal.SIG_IGN]
     for each in heard:
+        # A signal between two instructions, just before the loop begins to wait, would
+        # be taken after the wait: so the loop is woken by the descriptor that Python
+        # writes to (signal.set_wakeup_fd), where it has one.
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(each, _nothing)
         signal.signal(each, signals.hear)
     try:
         yield
     finally:
         for each in heard:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(each)
             if before[each] is not None:
                 signal.signal(each, before[each])
+
+
+def _nothing() -> None:
+    """The loop is awake, and that is all."""
 
 
 class _Signals:

@@ -10,7 +10,7 @@ ADDRESS = "example.fnop.dev/address"
 
 @fnop.on.create("configmaps", labels={COPY: fnop.PRESENT})
 @fnop.on.update("configmaps", labels={COPY: fnop.PRESENT})
-def copied(body: fnop.Body, labels: fnop.Labels, **_: Any) -> fnop.Effect:
+async def copied(body: fnop.Body, labels: fnop.Labels, **_: Any) -> None:
     """A ConfigMap with this label has a copy, which follows it and goes with it."""
     copy = {
         "apiVersion": "v1",
@@ -18,11 +18,11 @@ def copied(body: fnop.Body, labels: fnop.Labels, **_: Any) -> fnop.Effect:
         "metadata": {"name": labels[COPY]},
         "data": body.get("data", {}),
     }
-    return fnop.apply(fnop.append_owner_reference(copy, body))
+    to_stay(await fnop.apply(fnop.append_owner_reference(copy, body)))
 
 
 @fnop.on.create("pods", labels={ADDRESS: fnop.PRESENT})
-def addressed(labels: fnop.Labels, **_: Any) -> list[fnop.Effect]:
+async def addressed(labels: fnop.Labels, **_: Any) -> fnop.Effect:
     """A Pod with this label has a Service of its own."""
     service = {
         "apiVersion": "v1",
@@ -30,16 +30,20 @@ def addressed(labels: fnop.Labels, **_: Any) -> list[fnop.Effect]:
         "metadata": {"name": labels[ADDRESS]},
         "spec": {"clusterIP": "None", "selector": {ADDRESS: labels[ADDRESS]}},
     }
-    return [
-        fnop.apply(service),
-        fnop.patch(annotations={"example.fnop.dev/known-as": labels[ADDRESS]}),
-    ]
+    to_stay(await fnop.apply(service))
+    return fnop.patch(annotations={"example.fnop.dev/known-as": labels[ADDRESS]})
 
 
 @fnop.on.delete("pods", labels={ADDRESS: fnop.PRESENT})
 def forgotten(labels: fnop.Labels, **_: Any) -> fnop.Effect:
     """The Pod stays until nobody is sent to it any more."""
     return fnop.delete("services", name=labels[ADDRESS])
+
+
+def to_stay(applied: fnop.Body) -> None:
+    """An object that is being deleted takes what is applied, and goes all the same."""
+    if "deletionTimestamp" in applied["metadata"]:
+        raise fnop.TemporaryError(f"{applied['metadata']['name']} goes first", delay=5)
 
 
 @fnop.on.event(fnop.EVERYTHING, labels={"example.fnop.dev/seen": fnop.PRESENT})

@@ -13,6 +13,7 @@ import http.client
 import itertools
 import json
 import os
+import select
 import shutil
 import socket
 import ssl
@@ -118,6 +119,8 @@ class ApiServer:
     ) -> tuple[int, bytes]:
         if self._connection is None:
             self._connection = self._connected(60)
+        if _is_dropped(self._connection.sock):
+            self._connection.close()  # it was idle for too long
         try:
             self._connection.putrequest(method, target)
             for name, value in headers:
@@ -183,6 +186,11 @@ class ApiServer:
 def compact(body: Any) -> bytes:
     """A body without blanks, as most clients send it."""
     return json.dumps(body, separators=(",", ":")).encode()
+
+
+def _is_dropped(stream: socket.socket | None) -> bool:
+    """Whether an idle connection has something to read: that is its end."""
+    return stream is not None and bool(select.select([stream], [], [], 0)[0])
 
 
 def lines_of(response: http.client.HTTPResponse) -> Iterator[bytes]:

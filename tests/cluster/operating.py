@@ -17,7 +17,16 @@ from tests.cluster.name_server import NameServer
 from tests.example_scenarios import Expectation, Story, unmet
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
-__all__ = ["Operator", "User", "eventually", "operating", "serve", "tell"]
+__all__ = [
+    "Operator",
+    "User",
+    "eventually",
+    "file_of",
+    "operating",
+    "played",
+    "serve",
+    "tell",
+]
 
 # Patience, not speed: other work may share the machine.
 DEADLINE_SECONDS = 90.0
@@ -250,10 +259,29 @@ def tell(
 
     The lines of its log are the answer.
     """
-    file = ROOT / "examples" / story.example / "example.py"
+    operator = played(story, api, namespace, folder, config)
+    for recording in operator.recordings:
+        assert_replays(recording, file_of(story))
+    return operator.lines
+
+
+def file_of(story: Story) -> Path:
+    return ROOT / "examples" / story.example / "example.py"
+
+
+def played(
+    story: Story,
+    api: ApiServer,
+    namespace: str,
+    folder: Path,
+    config: Path | None = None,
+) -> Operator:
+    """The operator that has met what the story expects, and has been stopped."""
     options = ("--standalone", "-A") if story.everywhere else ()
     with (
-        operating(file, api, namespace, folder, *options, config=config) as operator,
+        operating(
+            file_of(story), api, namespace, folder, *options, config=config
+        ) as operator,
         NameServer() as server,
     ):
         world = RealWorld(api, namespace, operator)
@@ -266,9 +294,7 @@ def tell(
         status = operator.stop()
         assert status == 0, (status, operator.lines)
     assert server.records == {}
-    for recording in operator.recordings:
-        assert_replays(recording, file)
-    return operator.lines
+    return operator
 
 
 def assert_replays(recording: Path, file: Path) -> None:

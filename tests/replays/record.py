@@ -24,7 +24,14 @@ from tests.cluster.churn.failing import OPERATOR as CHURNING
 from tests.cluster.churn.plans import Plan
 from tests.cluster.churn.running import churn
 from tests.cluster.envtest import ApiServer, missing, running
-from tests.cluster.operating import Operator, RealWorld, eventually, operating
+from tests.cluster.operating import (
+    Operator,
+    RealWorld,
+    eventually,
+    file_of,
+    operating,
+    played,
+)
 from tests.commands import fnop
 from tests.example_scenarios import STORIES, Story
 from tests.replays.corpus import FOLDER, INDEX, Recorded, read_index, replayed
@@ -49,16 +56,8 @@ def simulated(name: str, folder: Path) -> Recordings:
 
 def told(story: Story, api: ApiServer, namespace: str, folder: Path) -> Recordings:
     """An example's story on a real API server: a recording for each process."""
-    file = ROOT / "examples" / story.example / "example.py"
-    with operating(file, api, namespace, folder) as operator:
-        world = RealWorld(api, namespace, operator)
-        world.define()
-        operator.start(record=True)
-        for step in story.steps:
-            step.does(world)
-            world.expect(step.expected)
-        assert operator.stop() == 0, operator.lines
-    return _numbered(operator.recordings), file
+    operator = played(story, api, namespace, folder)
+    return _numbered(operator.recordings), file_of(story)
 
 
 def churned(plan: Plan, folder: Path) -> Recordings:

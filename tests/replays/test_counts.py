@@ -29,7 +29,12 @@ from fnop.interpreters.replay import read_header, read_records, recorded_setting
 from tests.replays.corpus import FOLDER, Recorded, read_index
 from tests.simulations import ROOT
 
-RECORDED = read_index()
+# Secrets are tokens in a recording, which are no answers to count with; and functions
+# are called by the name of the module, which is another one beside a second example.py.
+UNCOUNTED = ("examples/19-database/example.py", "examples/21-records/example.py")
+RECORDED = {
+    name: each for name, each in read_index().items() if each.operator not in UNCOUNTED
+}
 COUNTS = FOLDER / "counts.json"
 
 

@@ -12,8 +12,10 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
+from fnop.adapters.check_report import EXPLAINED
 from fnop.adapters.cli import main
 from fnop.core.handlers.registry import default_registry
+from fnop.interpreters.check.properties import PROPERTIES
 from fnop.testing import (
     Simulation,
     checks,
@@ -340,6 +342,10 @@ def test_there_is_a_check_for_each_script_and_sort_of_fault(folder: Path) -> Non
     assert len(names) == len(set(names))
     for each in found[:2]:
         each()
+
+
+def test_each_property_is_explained_in_a_line() -> None:
+    assert set(EXPLAINED) == set(PROPERTIES)
 
 
 def test_faults_are_named_by_their_sites() -> None:

@@ -335,19 +335,41 @@ def heard() -> Iterator[None]:
 def test_in_the_main_thread_signals_end_it_in_order(
     number: signal.Signals, registry: Registry, diary: list[str], heard: None
 ) -> None:
+    """Also where it comes just before the event loop begins to wait."""
     before = signal.getsignal(number)
-    ready = threading.Event()
+    ready, late = threading.Event(), threading.Event()
+    ended = threading.Event()
 
     def send() -> None:
         assert ready.wait(DEADLINE_SECONDS)
         signal.pthread_kill(threading.main_thread().ident or 0, number)
+        if not ended.wait(DEADLINE_SECONDS):
+            late.set()
 
     thread = threading.Thread(target=send)
     thread.start()
-    fnop.run(registry=registry, api=Cluster(), ready_flag=ready)
+    fnop.run(registry=registry, api=Cluster(), ready_flag=ready, stop_flag=late)
+    ended.set()
     thread.join()
+    assert not late.is_set(), "the signal has not ended it"
     assert diary == ["startup", "cleanup"]
+    assert signal.set_wakeup_fd(-1) == -1
     assert signal.getsignal(number) == before
+
+
+def test_signals_wake_the_loop(registry: Registry, heard: None) -> None:
+    """`signal.set_wakeup_fd`: one that comes just before the wait is not late."""
+    found: list[int] = []
+
+    @fnop.on.cleanup(registry=registry)
+    def look(**_: Any) -> None:
+        found.append(signal.set_wakeup_fd(-1))
+        signal.set_wakeup_fd(found[0])
+
+    ready = threading.Event()
+    fnop.run(registry=registry, api=Cluster(), ready_flag=ready, stop_flag=ready)
+    assert found
+    assert found[0] != -1
 
 
 def test_a_signal_that_is_ignored_stays_so(registry: Registry, heard: None) -> None:
