@@ -163,9 +163,16 @@ def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice
         first = (
             f"{number_of(len(far), 'object')} that it owns is gone, and " if far else ""
         )
-        log = "How far they are is not written on it, but in the log of the operator."
         text += f" until {first}its deletion handlers are done with."
-        yield Advice("deleting", text, remedy=log)
+        remedy = (
+            "How far they are is not written on it, but in the log of the operator."
+        )
+        if operator.life != "alive":
+            remedy = (
+                f"Does {operator.name} run? Its log tells how far they are. If it is "
+                f"gone for good: fnop uninstall operator.py --name {operator.name}"
+            )
+        yield Advice("deleting", text, remedy=remedy)
 
 
 # ------------------------------------------------------------------------- state

@@ -20,6 +20,7 @@ from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.observation import Observation, see
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.seals import seal_of
+from fnop.core.memory.storage import StatusStorage
 from fnop.core.values.body import Body
 from fnop.core.values.now import wall_seconds
 
@@ -197,6 +198,16 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         [
             "waiting to be deleted for 5m, held by fnop.dev/shop until its handlers",
             "retry 4 of drop in 12s",
+        ],
+    ),
+    "being deleted, and nothing is known": (
+        thing(**DELETING, finalizers=[MARKER]),
+        {"children": (ChildFact(SECRETS, {"metadata": {"labels": {SET_LABEL: "s"}}}),)},
+        ["deleting"],
+        [
+            "held by fnop.dev/shop until 1 child and its deletion handlers are done",
+            "Does shop run?",
+            "fnop uninstall operator.py --name shop",
         ],
     ),
     "being deleted, by nobody": (
@@ -390,6 +401,29 @@ def test_a_signature_is_checked_where_a_key_is_given() -> None:
     assert unchecked.state.signature == "unchecked"
     assert "--state-key-file checks it" in text_of(unchecked)
     assert advice(unchecked) == ["done"]
+
+
+def test_a_state_in_another_place_is_read() -> None:
+    places = (StatusStorage("status.example.state"),)
+    body = thing(status={"example": {"state": state({"size": 1})}})
+    assert told(body).state.place == ""
+    story = told(body, settings=replace(SETTINGS, former_storages=places))
+    assert (story.state.place, story.state.handled) == ("status", "yes")
+
+
+def test_of_a_secret_no_value_is_told() -> None:
+    was, now = {"password": "SGVsbG8="}, {"password": "V29ybGQ="}
+    observation = Observation(((),), ((),))
+    stored = Stored(see(Body({"data": was}), observation))
+    body = thing(annotations={MARKER: write_stored(stored, "u")})
+    body = {**body, "kind": "Secret", "data": now}
+    del body["spec"]
+    story = told(body)
+    assert story.state.changed == ("data.password",)
+    printed = text_of(story) + json.dumps(as_json(story))
+    assert "data.password" in printed
+    assert "SGVsbG8" not in printed
+    assert "V29ybGQ" not in printed
 
 
 def test_who_has_written_a_child_after_fnop_is_told() -> None:
