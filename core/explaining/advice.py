@@ -160,19 +160,18 @@ def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice
         text += " until its handlers are done:"
         yield Advice("deleting", text, details)
     else:
-        first = (
-            f"{number_of(len(far), 'object')} that it owns is gone, and " if far else ""
-        )
-        text += f" until {first}its deletion handlers are done with."
-        remedy = (
-            "How far they are is not written on it, but in the log of the operator."
-        )
-        if operator.life != "alive":
-            remedy = (
-                f"Does {operator.name} run? Its log tells how far they are. If it is "
-                f"gone for good: fnop uninstall operator.py --name {operator.name}"
-            )
-        yield Advice("deleting", text, remedy=remedy)
+        children = "1 child and " if len(far) == 1 else f"{len(far)} children and "
+        text += f" until {children if far else ''}its deletion handlers are done."
+        yield Advice("deleting", text, remedy=_how_far(operator))
+
+
+def _how_far(operator: Operator) -> str:
+    if operator.life == "alive":
+        return "How far they are is not written on it, but in the operator's log."
+    return (
+        f"Does {operator.name} run? Its log tells how far they are. If it is gone for "
+        f"good: fnop uninstall operator.py --name {operator.name}"
+    )
 
 
 # ------------------------------------------------------------------------- state

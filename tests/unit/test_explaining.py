@@ -205,7 +205,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         {"children": (ChildFact(SECRETS, {"metadata": {"labels": {SET_LABEL: "s"}}}),)},
         ["deleting"],
         [
-            "held by fnop.dev/shop until 1 child and its deletion handlers are done",
+            "held by fnop.dev/shop until 1 child and its deletion handlers are done.",
             "Does shop run?",
             "fnop uninstall operator.py --name shop",
         ],
