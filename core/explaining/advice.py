@@ -9,15 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from fnop.core.explaining.facts import line
 from fnop.core.explaining.story import (
     Advice,
+    Child,
     Deletion,
     HandlerState,
     Operator,
     Peering,
     Seat,
     Story,
+    Subject,
 )
 from fnop.core.explaining.surroundings import freezes, rivals
 from fnop.core.values.errors import number_of
@@ -59,11 +60,9 @@ def _stopped(story: Story) -> Iterator[Advice]:
             yield Advice("no-operator", _dead(operator, story.wall))
         case "absent":
             places = ", ".join(operator.places)
-            text = (
-                f"Nobody is in the peering object {places}: no operator runs, unless "
-            )
-            text += f"{operator.name} does so with --standalone."
-            yield Advice("no-operator", text)
+            text = f"Nobody is in the peering object {places}: no operator runs,"
+            rest = f"unless {operator.name} does so with --standalone."
+            yield Advice("no-operator", f"{text} {rest}")
         case "frozen":
             yield Advice("frozen", _frozen(operator, story.wall))
         case _:
@@ -116,7 +115,7 @@ def _deleting(story: Story) -> Iterator[Advice]:
         return
     since = "It is being deleted"
     if deletion.since is not None:
-        since = f"It has been waiting to be deleted for {span_since(deletion, story)}"
+        since = f"It has been waiting to be deleted for {_since(deletion, story)}"
     if deletion.own:
         yield from _held_by_us(story, deletion, since)
     for name in deletion.fnop:
@@ -141,7 +140,7 @@ def _deleting(story: Story) -> Iterator[Advice]:
         yield Advice("deleting", text)
 
 
-def span_since(deletion: Deletion, story: Story) -> str:
+def _since(deletion: Deletion, story: Story) -> str:
     return span(story.wall - (deletion.since or story.wall))
 
 
@@ -149,12 +148,11 @@ def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice
     operator, names = story.operator, ", ".join(deletion.own)
     text = f"{since}, held by {names}"
     open_ones = [e for e in story.state.handlers if e.stage != "done"]
-    far = [each for each in story.children if each.applied]
-    if operator.life == "dead":
-        gone = (
-            f"if it is gone for good: fnop uninstall operator.py --name {operator.name}"
-        )
-        yield Advice("deleting", f"{text}.", remedy=f"Start the operator; {gone}")
+    far = [each for each in story.children if _is_far(each, story.subject)]
+    if operator.life in ("dead", "absent"):
+        gone = "if it is gone for good, fnop uninstall operator.py --name"
+        remedy = f"Start the operator; {gone} {operator.name}"
+        yield Advice("deleting", f"{text}.", remedy=remedy)
     elif open_ones:
         details = tuple(_progress(each, story.wall) for each in open_ones)
         text += " until its handlers are done:"
@@ -163,6 +161,15 @@ def _held_by_us(story: Story, deletion: Deletion, since: str) -> Iterator[Advice
         children = "1 child and " if len(far) == 1 else f"{len(far)} children and "
         text += f" until {children if far else ''}its deletion handlers are done."
         yield Advice("deleting", text, remedy=_how_far(operator))
+
+
+def _is_far(child: Child, subject: Subject) -> bool:
+    """Whether nobody but the operator deletes a child with its owner.
+
+    Kubernetes: an owner in a namespace owns nothing outside of it.
+    """
+    is_elsewhere = child.namespace != subject.namespace
+    return child.applied and bool(subject.namespace) and is_elsewhere
 
 
 def _how_far(operator: Operator) -> str:
@@ -195,7 +202,20 @@ def _unread_state(story: Story) -> Iterator[Advice]:
             " The operator leaves it alone, and takes the object for one that was "
             "handled."
         )
-    yield Advice("unreadable", text)
+    yield Advice("unreadable", text, remedy=_anew(story))
+
+
+def _anew(story: Story) -> str:
+    """The way to have an object handled as a new one."""
+    subject, state = story.subject, story.state
+    if state.place != "annotation" or state.handled == "no":
+        return ""
+    place = f" -n {subject.namespace}" if subject.namespace else ""
+    return (
+        "To have it handled as a new one, remove the state, and start the operator "
+        f"anew: kubectl annotate {subject.resource}/{subject.name}{place} "
+        f"fnop.dev/{story.operator.name}-"
+    )
 
 
 def _failed(story: Story) -> Iterator[Advice]:
@@ -208,11 +228,9 @@ def _failed(story: Story) -> Iterator[Advice]:
     reason = _NOUNS.get(failed[0].reason, "change")
     details = tuple(f"{each.id}: {each.message}" for each in failed)
     text = f"{number_of(len(failed), 'handler')} of its {reason} failed for good{when}:"
-    again = "mend the cause, and change the object again"
-    if reason == "creation":
-        again = "mend the cause, delete the object, and create it anew"
+    again = _AGAIN.get(reason, "and change the object again")
     whom = "It is" if len(failed) == 1 else "They are"
-    remedy = f"{whom} not called again for this {reason}: {again}."
+    remedy = f"{whom} not called again for this {reason}: mend the cause, {again}."
     yield Advice("failed", text, details, remedy)
 
 
@@ -221,6 +239,11 @@ _NOUNS = {
     "update": "update",
     "delete": "deletion",
     "resume": "resumption",
+}
+# The way to have handlers called once more.
+_AGAIN = {
+    "creation": "delete the object, and create it anew",
+    "resumption": "and start the operator anew",
 }
 
 
@@ -318,7 +341,8 @@ def _if_it_lasts(story: Story) -> str:
 
 def _children(story: Story) -> Iterator[Advice]:
     synced = next((e for e in story.conditions if e.type == "Synced"), None)
-    if synced is None or synced.status != "False":
+    is_ours = story.operator.marked  # others have conditions of that type, too
+    if synced is None or synced.status != "False" or not is_ours:
         return
     details = tuple(_LABELLED.split(synced.message))
     if synced.reason == "Failing":
@@ -406,9 +430,9 @@ def _unmarked(story: Story) -> str:
         if not story.handlers:
             return f"{text}, and the files have no handler of {story.subject.resource}."
         if not fitting:
-            return f"{text}, and the filters of no handler let it through: labels, ...."
+            return f"{text}, and the filters of no handler let it through."
         names = ", ".join(each.id for each in fitting)
-        return f"{text}, though handlers fit: {names}. Does it run, with these rights?"
+        return f"{text}, though handlers fit: {names}. Does it run, and serve this one?"
     doubts = "it does not serve this kind and namespace, or no handler of it fits"
     if operator.life == "alive":
         return (
@@ -460,4 +484,4 @@ def ago(at: float | None, wall: float) -> str:
     >>> ago(100.0, 160.0), ago(None, 0.0), ago(200.0, 160.0)
     ('60s ago', 'an unknown time', '0s ago')
     """
-    return "an unknown time" if at is None else f"{line(span(wall - at))} ago"
+    return "an unknown time" if at is None else f"{span(wall - at)} ago"

@@ -15,8 +15,8 @@ from fnop.core.explaining.story import ConditionTold, HandlerState, State
 from fnop.core.memory.last_seen import Stored, read_stored
 from fnop.core.memory.observation import (
     Observation,
-    Scope,
     Seen,
+    digest_at,
     essence_of,
     hidden_of,
     observed_at,
@@ -98,8 +98,9 @@ def _told(
     changed: tuple[str, ...] = ()
     if stored.seen is not None:
         changed = _changed(stored.seen, now, body, observation)
-    digests = frozenset(now.digests.values())
-    handlers = _handlers(stored, digests, is_deleting=body.is_deleting)
+    whole = digest_at(body, (), observation)
+    known = frozenset((*now.digests.values(), whole)) if changed else None
+    handlers = _handlers(stored, known, is_deleting=body.is_deleting)
     return State(place, "", signature, handled, changed, tuple(handlers))
 
 
@@ -207,8 +208,9 @@ def _why(message: str) -> str:
 
 
 def _handlers(
-    stored: Stored, digests: frozenset[Scope], *, is_deleting: bool
+    stored: Stored, digests: frozenset[str] | None, *, is_deleting: bool
 ) -> Iterator[HandlerState]:
+    """The handlers' records; None for the digests of an object that has not changed."""
     for name, each in stored.progress.items():
         reason, _, observed = each.aim.partition(":")
         if reason != Reason.DELETE.value and is_deleting:
@@ -226,12 +228,12 @@ def _handlers(
 
 
 def _stage(
-    record: Progress, observed: str, reason: str, digests: frozenset[Scope]
+    record: Progress, observed: str, reason: str, digests: frozenset[str] | None
 ) -> str:
     if not record.aim:
         return "again"
     is_bound = reason in (Reason.CREATE.value, Reason.UPDATE.value)
-    is_of_now = not digests or observed in digests or not is_bound
+    is_of_now = digests is None or observed in digests or not is_bound
     if record.finished == "success":
         # A creation that has succeeded is never repeated (R15).
         return "done" if is_of_now or reason == Reason.CREATE.value else "again"

@@ -134,6 +134,8 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
     life = _life(leases, peers, has_peering=bool(peerings))
     if wrote is not None and wrote > _silent_since(life, leases, evidence.wall):
         life = "unknown"  # it works without
+    if life in ("dead", "absent") and not evidence.sees_operators:
+        life = "unknown"  # it may be alive where one may not look
     return Operator(
         name,
         life,

@@ -131,6 +131,24 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["waiting"],
         ["retry 4 of price_of in 12s (TemporaryError: no)", "4 attempts"],
     ),
+    "begun for a former version": (
+        handled(
+            now={"size": 2},
+            progress={"resize": RETRY._replace(aim="update:1:0")},
+        ),
+        {},
+        ["pending"],
+        [
+            "A change of spec.size is not handled yet; begun: resize.",
+            "resize  to be called for this version",
+        ],
+    ),
+    "begun for this version, of a field": (
+        handled(progress={"tell": RETRY._replace(aim="update:1:0")}),
+        {},
+        ["waiting"],
+        ["retry 4 of tell in 12s"],
+    ),
     "retried too late": (
         handled(creating=True, progress={"price_of": RETRY._replace(until=WALL - 600)}),
         {},
@@ -176,7 +194,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         thing(annotations={MARKER: "{"}),
         {},
         ["unreadable"],
-        ["the state in an annotation cannot be read"],
+        [
+            "the state in an annotation cannot be read",
+            "kubectl annotate things.e.com/x -n n fnop.dev/shop-",
+        ],
     ),
     "a namesake's state": (
         thing(status={MARKER: '{"v":1,"uid":"other"}'}),
@@ -202,7 +223,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
     ),
     "being deleted, and nothing is known": (
         thing(**DELETING, finalizers=[MARKER]),
-        {"children": (ChildFact(SECRETS, {"metadata": {"labels": {SET_LABEL: "s"}}}),)},
+        {
+            "children": (
+                ChildFact(SECRETS, {"metadata": {"labels": {SET_LABEL: "s"}}}),
+                ChildFact(
+                    SECRETS,
+                    {"metadata": {"labels": {SET_LABEL: "s"}, "namespace": "n"}},
+                ),
+            )
+        },
         ["deleting"],
         [
             "held by fnop.dev/shop until 1 child and its deletion handlers are done.",
@@ -281,6 +310,18 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         {"peerings": (peering(),)},
         ["done"],
         ["shop: wrote last 2s ago", "it may run, or not"],
+    ),
+    "gone where one may look": (
+        handled(),
+        {"leases": (lease(-900),), "sees_operators": False},
+        ["done"],
+        ["it may run, or not"],
+    ),
+    "another tool's Synced": (
+        thing(status={"conditions": [condition("Synced", "False", "Failing", "x")]}),
+        {},
+        ["unmarked"],
+        ["Synced  False"],
     ),
     "alive": (
         handled(),
