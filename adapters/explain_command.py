@@ -7,34 +7,23 @@ import json
 import shutil
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from fnop.adapters.explain_report import as_json, as_lines
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.operator_settings import signing, storage_at, told_settings
 from fnop.adapters.plain import echo, one_line
-from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.resources import Resource
-from fnop.core.explaining.facts import Evidence, Recorded
-from fnop.core.explaining.fitting import handlers_for
-from fnop.core.explaining.recorded import recorded_of
-from fnop.core.explaining.surroundings import operators_on
-from fnop.core.explaining.telling import explain as story_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
-from fnop.core.values.body import Body
-from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.explaining import Gatherer
-from fnop.interpreters.protocol import Api, Unreachable
-from fnop.interpreters.reading import ReadProblem
+from fnop.interpreters.protocol import Unreachable
 
-__all__ = ["explain", "explained"]
+if TYPE_CHECKING:
+    from fnop.core.explaining.facts import Evidence
+
+__all__ = ["explain"]
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
 _WIDTH_MAX = 110
@@ -136,17 +125,20 @@ def explain(
         raise click.UsageError(str(problem)) from problem
     handlers = _handlers(paths, module)
     settings = told_settings(handlers or (), given, storages, _warn)
+    from fnop.adapters.explaining import with_recording
     from fnop.adapters.kubernetes import ConfigurationProblem
+    from fnop.interpreters.reading import ReadProblem
 
     try:
         evidence = asyncio.run(_connected(kind, name, settings, handlers, options))
+        evidence = with_recording(evidence, options["record"])
     except ConfigurationProblem as problem:
         _fail(str(problem))
     except Unreachable as problem:
         _fail(f"the API server cannot be reached: {problem}")
     except ReadProblem as problem:
         _fail(str(problem))
-    _print(replace(evidence, recorded=_recorded(evidence, options)), options)
+    _print(evidence, options)
 
 
 def _named(words: Sequence[str]) -> tuple[str, str]:
@@ -178,6 +170,7 @@ async def _connected(
     handlers: tuple[Handler, ...] | None,
     options: dict[str, Any],
 ) -> Evidence:
+    from fnop.adapters.explaining import explained
     from fnop.adapters.kubernetes import connect
 
     api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
@@ -196,76 +189,10 @@ async def _connected(
         await api.close()
 
 
-async def explained(
-    api: Api,
-    kind: str,
-    name: str,
-    namespace: str,
-    settings: Settings,
-    *,
-    handlers: tuple[Handler, ...] | None = None,
-    is_named: bool = False,
-    peering: str = "default",
-) -> Evidence:
-    """Read all that there is about an object.
-
-    Without a name of the operator it is the one whose marks are on the object.  Raises
-    `ReadProblem` where the object cannot be read.
-    """
-    gatherer = Gatherer(api)
-    catalogue, problem = await gatherer.reader.catalogue()
-    resource = _resource(catalogue, kind, problem)
-    body = await gatherer.object(resource, namespace, name)
-    found = Body(body)
-    on = operators_on(found)
-    if not is_named and settings.operator == "default" and on and "default" not in on:
-        settings = settings.replace(operator=on[0])
-    wall = SystemClock().now().wall
-    evidence = await gatherer.evidence(
-        catalogue, resource, body, settings, peering=peering, wall=wall
-    )
-    if problem is not None:
-        unread = (*evidence.unread, f"some kinds: {problem}")
-        evidence = replace(evidence, unread=unread)
-    if handlers is None:
-        return evidence
-    facts = handlers_for(handlers, catalogue, resource, found, settings, wall)
-    return replace(evidence, handlers=facts)
-
-
-def _resource(catalogue: Catalogue, kind: str, problem: str | None) -> Resource:
-    """The kind of a name as kubectl takes it, in whatever case."""
-    for word in (kind, kind.lower()):
-        found = catalogue.lookup(word)
-        if found is not None:
-            return found
-    rest = f" (some kinds could not be read: {problem})" if problem else ""
-    raise ReadProblem(f"{catalogue.absence(kind)}{rest}")
-
-
-def _recorded(
-    evidence: Evidence, options: dict[str, Any]
-) -> tuple[Recorded, ...] | None:
-    path = options["record"]
-    if path is None:
-        return None
-    from fnop.interpreters.recordings import (
-        RecordingProblem,
-        read_header,
-        read_records,
-    )
-
-    body = Body(dict(evidence.body))
-    with Path(path).open("rb") as file:
-        try:
-            records = read_records(file)
-            read_header(records)
-            return recorded_of(records, evidence.resource, body.namespace, body.name)
-        except RecordingProblem as problem:
-            _fail(f"{path}: {problem}")
-
-
 def _print(evidence: Evidence, options: dict[str, Any]) -> None:
+    from fnop.adapters.explain_report import as_json, as_lines
+    from fnop.core.explaining.telling import explain as story_of
+
     story = story_of(evidence)
     if options["output"].lower() == "json":
         # Escapes of JSON keep a terminal safe from what others have written.

@@ -14,8 +14,8 @@ from click.testing import CliRunner, Result
 from fnop.adapters import explain_report, operator_settings
 from fnop.adapters.cli import main
 from fnop.adapters.cluster_fixture import Served, SimulatedCluster
-from fnop.adapters.explain_command import explained
 from fnop.adapters.explain_report import as_lines
+from fnop.adapters.explaining import explained
 from fnop.core.explaining import (
     advice,
     facts,
