@@ -171,7 +171,11 @@ def _operator(operator: Operator, wall: float) -> Iterator[str]:
         if not any(each.place == place for each in operator.peers):
             yield f"peering object {place}: nobody is in it"
     if operator.life == "unknown":
-        yield "no sign of life, by a lease or a peering object: it may run, or not"
+        yield (
+            "no sign of life, by a lease or a peering object: it may run, or not"
+            if operator.sees_all
+            else "not all leases and peering objects may be read: it may run, or not"
+        )
     if operator.others:
         yield f"other operators of fnop have written it: {', '.join(operator.others)}"
 

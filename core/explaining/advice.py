@@ -349,11 +349,12 @@ def _children(story: Story) -> Iterator[Advice]:
         at = synced.since
         since = "" if at is None else f", for {span(story.wall - at)}"
         text = f"Children cannot be made as desired{since}:"
+        is_served = story.operator.life in ("alive", "unknown")
         remedy = (
             f"{story.operator.name} tries again, with growing pauses; children that "
             "are not named here are not held up."
         )
-        yield Advice("children", text, details, remedy)
+        yield Advice("children", text, details, remedy if is_served else "")
     else:
         yield Advice("children", "Children are on their way:", details)
 

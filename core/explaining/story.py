@@ -104,7 +104,8 @@ class Operator:
     `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (nobody is in
     the peering object), or "unknown" where nothing can tell. `others` are the names of
     other operators of fnop that have left marks on the object; `wrote` is when this one
-    has written it, a child or an Event last.
+    has written it, a child or an Event last. With `sees_all` no lease or peering object
+    was refused.
     """
 
     name: str
@@ -115,6 +116,7 @@ class Operator:
     wrote: float | None
     marked: bool
     others: tuple[str, ...]
+    sees_all: bool
 
 
 @dataclass(frozen=True, slots=True)

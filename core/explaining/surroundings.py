@@ -145,6 +145,7 @@ def operator_of(evidence: Evidence, body: Body) -> Operator:
         wrote,
         name in on,
         tuple(each for each in on if each != name),
+        evidence.sees_operators,
     )
 
 
