@@ -7,6 +7,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from click.testing import CliRunner, Result
@@ -27,6 +28,8 @@ from fnop.core.explaining import (
 )
 from fnop.core.explaining.telling import explain
 from fnop.core.handlers.settings import Settings
+from fnop.core.memory.last_seen import Stored, write_stored
+from fnop.core.memory.seals import seal_of
 from fnop.interpreters.explaining import CHILDREN_MAX
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.reading import ReadProblem
@@ -134,6 +137,7 @@ def test_the_kind_is_named_as_for_kubectl(served: Served, words: list[str]) -> N
         (["fex/one", "-n", "No"], 2, "--namespace"),
         (["fex/one", "--name", "No name"], 2, "must be a short lower-case name"),
         (["fex/one", "--state", "Up.per"], 2, "must be a domain in lower case"),
+        (["fex/one", "--state-key-file", __file__], 2, "a state key has at least 32"),
         (["fex/one", "--record", str(ROOT / "README.md")], 1, "not a recording"),
         (["fex/one", "--operator", str(ROOT / "README.md")], 1, "README.md"),
     ],
@@ -191,6 +195,36 @@ def test_the_filters_of_the_operator_s_file_are_asked(
     assert "seen event its filters do not fit" in lines
     assert "beat timer cannot be told" in lines
     assert not any(each.startswith("other") for each in lines)
+
+
+def test_the_signature_is_checked_with_the_keys_of_a_file(
+    served: Served, tmp_path: Path
+) -> None:
+    seal = seal_of(("k" * 32,), "default")
+    assert seal is not None
+    signed = example("signed")
+    uid = send(served, "POST", PATHS, signed)["metadata"]["uid"]
+    text = seal.sealed(write_stored(Stored(), uid))
+    change = {"metadata": {"annotations": {"fnop.dev/default": text}}}
+    send(served, "PATCH", f"{PATHS}/signed", change)
+    for key, signature in (("k", "good"), ("x", "bad")):
+        file = tmp_path / key
+        file.write_text(key * 32)
+        done = run(served, "fex/signed", "-o", "json", "--state-key-file", str(file))
+        assert done.exit_code == 0, done.output
+        assert json.loads(done.stdout)["state"]["signature"] == signature
+
+
+def send(
+    served: Served, method: str, path: str, body: dict[str, Any]
+) -> dict[str, Any]:
+    """A request over HTTP to a served cluster."""
+    kind = MERGE_PATCH if method == "PATCH" else "application/json"
+    request = Request(served.url + path, json.dumps(body).encode(), method=method)
+    request.add_header("Content-Type", kind)
+    with urlopen(request) as answer:
+        found: dict[str, Any] = json.load(answer)
+        return found
 
 
 # ------------------------------------------------------------ what may be read
