@@ -622,3 +622,16 @@ def test_of_a_long_recording_the_end_is_told() -> None:
     assert found[-1].at == LINES_MAX + 49
     text = text_of(told(thing(), recorded=found))
     assert "170 earlier lines: see -o json" in text
+
+
+def test_an_object_of_any_depth_is_told_of() -> None:
+    deep: Any = {}
+    for _ in range(20_000):
+        deep = {"f:a": deep}
+    entry = {"manager": "x", "operation": "Update", "fieldsV1": deep}
+    body = handled(now={"size": deep})
+    body["metadata"]["managedFields"] = [entry]
+    story = told(body)
+    assert story.state.problem.startswith("it cannot be compared with the object")
+    assert story.writers[0].fields == 1
+    assert "What now" in text_of(story)
