@@ -339,7 +339,8 @@ def run(
     if simulate:
         console.simulate(lambda: clock.now().wall)
     settings = _settings(name, tuple(namespace) or None, selector)
-    settings = settings.replace(guard=options["guard"])
+    explain = options["verbose"] or options["debug"]
+    settings = settings.replace(guard=options["guard"], explain=explain)
     settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)

@@ -334,10 +334,15 @@ class _JsonFormatter(logging.Formatter):
         return line
 
     def _foreign(self, record: logging.LogRecord) -> dict[str, Any]:
-        line: dict[str, Any] = {"message": record.getMessage()}
+        line: dict[str, Any] = {k: v for k, v in vars(record).items() if k not in _OWN}
+        line["message"] = record.getMessage()
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return line
+
+
+# The attributes of each record of Python's log: any others are the author's `extra=`.
+_OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "say"}
 
 
 def _json(line: dict[str, Any]) -> str:

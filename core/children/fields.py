@@ -14,7 +14,9 @@ from typing import Any
 
 import orjson
 
-__all__ = ["folded", "lost_fields", "managers_of"]
+from fnop.effects.values import digest
+
+__all__ = ["fields_digest", "folded", "lost_fields", "managers_of"]
 
 # Not kept among a manager's fields, since they name the object itself.
 _NAMES = frozenset(("apiVersion", "kind"))
@@ -53,6 +55,22 @@ def _fields_of(live: Mapping[str, Any], manager: str) -> Mapping[str, Any]:
             fields = entry.get("fieldsV1")
             return fields if isinstance(fields, Mapping) else {}
     return {}
+
+
+def fields_digest(live: Mapping[str, Any], manager: str) -> str:
+    """A digest of the fields that a manager has of the object itself.
+
+    >>> entry = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
+    >>> live = {"metadata": {"managedFields": [entry, {"manager": "you"}]}}
+    >>> fields_digest(live, "me") == fields_digest(live, "you")
+    False
+    """
+    mine = [
+        [each.get("operation"), each.get("fieldsV1")]
+        for each in _entries(live)
+        if each.get("manager") == manager and not each.get("subresource")
+    ]
+    return digest(mine)
 
 
 def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:

@@ -17,6 +17,7 @@ from fnop.core.values.table import NOTHING
 
 __all__ = [
     "OWNER_ANNOTATION",
+    "AsDesired",
     "Checked",
     "Children",
     "Owned",
@@ -86,8 +87,19 @@ def owner_mark(resource: Resource, owner: Body) -> str:
     return f"{kind}/{owner.namespace or ''}/{owner.name}/{owner.uid}"
 
 
-# The versions of children, and what was applied to them, when they were as desired.
-Checked: TypeAlias = Mapping[Key, tuple[str, str]]
+class AsDesired(NamedTuple):
+    """A child that was as desired: its version, what was applied, and our fields then.
+
+    While `fields`, a digest, are the same, nobody has changed what was applied: whoever
+    changes a field takes it away from its manager.
+    """
+
+    version: str
+    applied: str
+    fields: str
+
+
+Checked: TypeAlias = Mapping[Key, AsDesired]
 
 
 class Views(Mapping[str, View]):

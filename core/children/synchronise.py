@@ -14,8 +14,14 @@ import re
 from collections.abc import Generator, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from fnop.core.children.fields import folded, lost_fields, managers_of
-from fnop.core.children.owned import OWNER_ANNOTATION, Checked, Owned, owner_mark
+from fnop.core.children.fields import fields_digest, folded, lost_fields, managers_of
+from fnop.core.children.owned import (
+    OWNER_ANNOTATION,
+    AsDesired,
+    Checked,
+    Owned,
+    owner_mark,
+)
 from fnop.core.children.planning import (
     APPLIED_ANNOTATION,
     KEEP_ANNOTATION,
@@ -125,7 +131,7 @@ class _Told:
     def __init__(self, failing: dict[str, str]) -> None:
         self.failing = failing
         self.pending: dict[str, str] = {}
-        self.checked: dict[Key, tuple[str, str]] = {}
+        self.checked: dict[Key, AsDesired] = {}
         self.repaired: list[str] = []
 
     def blocks(self, names: Iterable[str]) -> str:
@@ -192,15 +198,16 @@ def _settled(
             if problem == _ANEW and live is not None and not live.is_deleting:
                 yield from _deleted(planned.key, live, told, label)
             return
-    known = None if live is None else (live.version, planned.applied)
-    if known is not None and owned.checked.get(planned.key) == known:
-        told.checked[planned.key] = known
+    same = None if live is None else _still_as_desired(planned, live, owned, keeper)
+    if same is not None:
+        told.checked[planned.key] = same
         return
     is_child = planned.key in owned.bodies
     lost = _drift(planned, live, keeper) if is_child else []
-    if lost is None:
-        told.checked[planned.key] = known or ("", "")
+    if live is not None and lost is None:
+        told.checked[planned.key] = _as_desired(planned, live, keeper)
         return
+    lost = lost or []
     try:
         try:
             yield from _applied(planned, live, lost, keeper, told)
@@ -211,6 +218,24 @@ def _settled(
             yield from _rewritten(planned, live, lists, keeper, told)
     except (Refused, TemporaryError) as problem:
         yield from _refused(planned, live, problem, told)
+
+
+def _still_as_desired(
+    planned: Planned, live: Body, owned: Owned, keeper: Keeper
+) -> AsDesired | None:
+    """The child as it is now, if the last call has found it as is desired now."""
+    known = owned.checked.get(planned.key)
+    if known is None or known.applied != planned.applied:
+        return None
+    if known.version == live.version:
+        return known
+    now = _as_desired(planned, live, keeper)
+    return now if now.fields == known.fields else None
+
+
+def _as_desired(planned: Planned, live: Body, keeper: Keeper) -> AsDesired:
+    fields = fields_digest(live.data, keeper.manager)
+    return AsDesired(live.version, planned.applied, fields)
 
 
 _ANEW = "is being deleted, and is made anew when it is gone"

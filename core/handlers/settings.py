@@ -158,6 +158,8 @@ class Settings:
       have applied (`fnop.core.api.ownership`).
     - `guard`: whether acts of handlers that are not impure, such as a connection, are
       noticed: a simulation and a replay refuse them, on a cluster there is a warning.
+    - `explain`: whether debug lines tell what is seen of each object, why its handlers
+      are called, what they ask for, and what the answers are.
     - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
       first one signs, any of them verifies, and "unsigned" after it lets states without
       a signature be believed, too. No handler changes them.
@@ -194,6 +196,7 @@ class Settings:
     call_threads: int = 32
     inherited_labels: tuple[str, ...] | None = None
     guard: bool = True
+    explain: bool = False
     state_keys: tuple[str, ...] = field(default=(), repr=False)
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)

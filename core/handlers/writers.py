@@ -7,18 +7,18 @@ other effects when the attempt ends.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypedDict, Unpack
 
 from fnop.core.values.callables import is_awaited, takes_values
 from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
 from fnop.effects.names import check_marks
-from fnop.effects.values import thaw_json
+from fnop.effects.values import freeze_json, thaw_json
 
 __all__ = [
     "DaemonStoppingReason",
@@ -243,11 +243,33 @@ def _written(nest: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+class _More(TypedDict, total=False):
+    """The options of a standard logger's methods; only the first two have an effect."""
+
+    exc_info: Any
+    extra: Mapping[str, Any] | None
+    stack_info: bool
+    stacklevel: int
+
+
+def _as_json(value: Any) -> Any:
+    """A value of a log line's field: JSON as it is, anything else as text.
+
+    >>> _as_json({"size": 1}), _as_json({1}), _as_json(float("nan"))
+    ({'size': 1}, '{1}', 'nan')
+    """
+    try:
+        return freeze_json(value, "extra")
+    except (TypeError, ValueError):
+        return as_unicode(str(value))
+
+
 class LogWriter:
     """The argument `logger`: it takes log lines, with the methods of a standard logger.
 
-    Each method takes a message, arguments for its `%` signs, and `exc_info=`. The lines
-    are shown when the handler comes to its next `await`, or to its end; `take` gets
+    Each method takes a message, arguments for its `%` signs, `exc_info=`, and `extra=`,
+    whose fields are in JSON logs (values that are not JSON as texts). The lines are
+    shown when the handler comes to its next `await`, or to its end; `take` gets
     each of them.
 
         def created(logger, name, **_):
@@ -258,7 +280,13 @@ class LogWriter:
         self._take = take
 
     def _log(
-        self, level: str, message: Any, args: tuple[Any, ...], exc_info: Any = None
+        self,
+        level: str,
+        message: Any,
+        args: tuple[Any, ...],
+        exc_info: Any = None,
+        extra: Mapping[str, Any] | None = None,
+        **_: Any,
     ) -> None:
         text = str(message)
         if args:
@@ -266,32 +294,30 @@ class LogWriter:
                 text = text % (args[0] if isinstance(args[0], dict) else args)
             except (TypeError, ValueError, KeyError):
                 text = " ".join((text, *map(str, args)))
+        fields = {str(key): _as_json(value) for key, value in (extra or {}).items()}
         # A collected line is no effect that the author could lose.
         with Witness.looking_away():
-            self._take(Log(level, as_unicode(text), {}, _exception_of(exc_info)))
+            self._take(Log(level, as_unicode(text), fields, _exception_of(exc_info)))
 
-    def debug(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
-        self._log("debug", message, args, exc_info)
+    def debug(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
+        self._log("debug", message, args, **more)
 
-    def info(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
-        self._log("info", message, args, exc_info)
+    def info(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
+        self._log("info", message, args, **more)
 
-    def warning(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
-        self._log("warning", message, args, exc_info)
+    def warning(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
+        self._log("warning", message, args, **more)
 
-    def error(self, message: Any, *args: Any, exc_info: Any = None, **_: Any) -> None:
-        self._log("error", message, args, exc_info)
+    def error(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
+        self._log("error", message, args, **more)
 
-    def exception(
-        self, message: Any, *args: Any, exc_info: Any = True, **_: Any
-    ) -> None:
-        self._log("error", message, args, exc_info)
+    def exception(self, message: Any, *args: Any, **more: Unpack[_More]) -> None:
+        more.setdefault("exc_info", True)
+        self._log("error", message, args, **more)
 
-    def log(
-        self, level: int, message: Any, *args: Any, exc_info: Any = None, **_: Any
-    ) -> None:
+    def log(self, level: int, message: Any, *args: Any, **more: Unpack[_More]) -> None:
         found = next((name for least, name in _LEVELS if level >= least), "debug")
-        self._log(found, message, args, exc_info)
+        self._log(found, message, args, **more)
 
     warn, critical, fatal = warning, error, error
 

@@ -25,6 +25,7 @@ from fnop.core.objects.awaited_changes import (
 from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
 from fnop.core.objects.expectations import learn, shown, vanished
+from fnop.core.objects.explaining import tell_answered
 from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
@@ -367,6 +368,7 @@ def answer_effect(
         return
     if invocation.in_flight.id != number:
         return
+    tell_answered(context, invocation, invocation.in_flight, outcome)
     own = own_answer(context.key, record, invocation, outcome)
     if own is not None and own.uid != record.body.uid:
         record = vanished(context, record)

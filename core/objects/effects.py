@@ -13,6 +13,7 @@ from fnop.core.api.ownership import call_token, owned, stable_name
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
+from fnop.core.objects.explaining import tell_asked
 from fnop.core.objects.levels import requeued
 from fnop.core.seam.effect_rules import (
     Described,
@@ -380,6 +381,7 @@ def send(context: Context, invocation: Invocation, in_flight: InFlight) -> Invoc
     )
     number = context.perform(request.effect, request.address, ticket, subject)
     sent = in_flight._replace(id=number, due=None, awaits_mark=False)
+    tell_asked(context, invocation, in_flight)
     return invocation._replace(in_flight=sent, ready=False)
 
 

@@ -43,6 +43,7 @@ from fnop.core.objects.background_actions import run_background
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.expectations import look_at
+from fnop.core.objects.explaining import tell_begun
 from fnop.core.objects.level_actions import run_level
 from fnop.core.objects.levels import (
     CallLevel,
@@ -325,6 +326,7 @@ def _start_attempt(
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )
+    tell_begun(context, invocation)
     go_on(context, record._replace(work=work), invocation)
 
 
@@ -409,6 +411,7 @@ def _handle_event(
             each for each in work.pending_events if each is not pending_event
         ),
     )
+    tell_begun(context, invocation)
     go_on(context, record._replace(work=work), invocation)
 
 

@@ -14,6 +14,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
+from fnop.core.objects.explaining import tell_level_begun
 from fnop.core.objects.home import takes_conditions
 from fnop.core.objects.levels import (
     CallLevel,
@@ -91,6 +92,7 @@ def _call(
         levels={**record.levels, handler.id: begun},
         work=work._replace(level_runs=(*work.level_runs, invocation)),
     )
+    tell_level_begun(context, record, invocation, state)
     go_on(context, record, invocation)
 
 

@@ -14,6 +14,7 @@ from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
 from fnop.core.objects.attempts import let_go
 from fnop.core.objects.events import report_event
+from fnop.core.objects.explaining import tell_seen
 from fnop.core.objects.indexing import indexed, unindexed
 from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
@@ -41,6 +42,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     if not in_service or _is_over(context, stream, type, body):
         return
     record = was = context.record
+    tell_seen(context, type, was and was.body, body)
     before: Work | None = None
     if record is not None and record.body.uid != body.uid:
         if type == "DELETED":

@@ -23,6 +23,7 @@ from fnop.core.objects.consequences import (
 )
 from fnop.core.objects.events import report_event
 from fnop.core.objects.expectations import read_live, shown, vanished
+from fnop.core.objects.explaining import tell_writing, tell_written
 from fnop.core.objects.home import (
     falls_back,
     home_of,
@@ -137,6 +138,7 @@ def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
         _go_on(context, found)
         return
     endpoint, patch, more = found
+    tell_writing(context, endpoint, patch, authors)
     number = context.perform(patch, address, ticket, context.subject(record.body))
     sent = writing._replace(
         id=number, due=None, endpoint=endpoint, more=more, base=record.body, asked=patch
@@ -263,6 +265,7 @@ def answer_write(context: Context, number: int, outcome: Outcome) -> None:
     writing = record.work.writing
     if writing.id != number:
         return
+    tell_written(context, outcome)
     purpose = WritePurpose.READ if writing.looking else WritePurpose.WRITE
     after = next_after(purpose, outcome, writing.tries)
     writing = writing._replace(id=None)

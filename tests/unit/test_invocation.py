@@ -3,6 +3,7 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -442,6 +443,16 @@ def test_the_logger_is_used_as_a_standard_one() -> None:
     ]
     kinds = [type(line.exception) for line in lines]
     assert kinds == [type(None), type(None), OSError, OSError, type(None)]
+
+
+def test_what_a_standard_logger_takes_as_extra_are_fields() -> None:
+    def handler(logger: Any) -> None:
+        logger.info("grown", extra={"size": 3, "of": {"a": [1]}, "by": Path("x")})
+        logger.log(logging.INFO, "again", extra=None, stacklevel=2)
+
+    lines = drive(handler).lines
+    found = {"size": 3, "of": {"a": [1]}, "by": "x"}
+    assert [line.fields for line in lines] == [found, {}]
 
 
 def test_a_result_that_contains_itself_is_a_failure_of_its_handler() -> None:

@@ -325,6 +325,20 @@ def test_what_authors_log_themselves_is_shown(
     assert line["traceback"].endswith("ValueError: x")
 
 
+def test_what_authors_give_as_extra_is_in_json(
+    console: Make, stream: io.StringIO
+) -> None:
+    console("json")
+    about = {"size": 3, "by": object, "timestamp": "mine"}
+    logging.getLogger("my_operator").warning("grown", extra=about)
+    line = json.loads(stream.getvalue())
+    assert (line["message"], line["size"]) == ("grown", 3)
+    assert "object" in line["by"]
+    assert line["timestamp"] != "mine"
+    known = {"message", "timestamp", "severity", "logger"}
+    assert line.keys() == known | about.keys()
+
+
 LIBRARIES = ("asyncio", "aiohttp.client", "kubernetes_asyncio.client.rest")
 
 

@@ -1,0 +1,1 @@
+"""The cost of keeping children as desired, on a real API server."""
