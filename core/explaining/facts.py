@@ -24,6 +24,7 @@ __all__ = [
     "line",
     "mapping",
     "moment",
+    "unique",
 ]
 
 # The most characters of a text of others that are told.
