@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-EXIT_ERROR, EXIT_USAGE = 1, 2
+EXIT_ERROR = 1
 _WIDTH_MAX = 110
 
 
@@ -207,6 +207,6 @@ def _warn(sentence: str) -> None:
     echo(f"fnop: {sentence}", err=True)
 
 
-def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
+def _fail(sentence: str) -> NoReturn:
     _warn(sentence)
-    sys.exit(status)
+    sys.exit(EXIT_ERROR)
