@@ -28,12 +28,14 @@ import fnop
 from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.crd_command import crd
+from fnop.adapters.explain_command import explain
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.new_command import new
 from fnop.adapters.olm_command import olm
+from fnop.adapters.operator_settings import signing
 from fnop.adapters.plain import echo
 from fnop.adapters.rbac_command import rbac
 from fnop.adapters.uninstall_command import uninstall
@@ -133,6 +135,7 @@ _OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 main.add_command(check)
 main.add_command(cluster)
 main.add_command(crd)
+main.add_command(explain)
 main.add_command(freeze)
 main.add_command(new)
 main.add_command(olm)
@@ -426,19 +429,10 @@ def _settings(
 
 
 def _signing(settings: Settings, path: str | None) -> Settings:
-    """The settings with the keys of a file; its text is in no message."""
-    if path is None:
-        return settings
     try:
-        keys = tuple(filter(None, map(str.strip, Path(path).read_text().splitlines())))
-        found = settings.replace(state_keys=keys)
-    except (OSError, UnicodeDecodeError):
-        _fail(f"cannot read the state keys of {path}", EXIT_USAGE)
+        return signing(settings, path)
     except ValueError as problem:
-        _fail(f"{path}: {problem}", EXIT_USAGE)
-    if not keys:
-        _fail(f"there is no state key in {path}", EXIT_USAGE)
-    return found
+        _fail(str(problem), EXIT_USAGE)
 
 
 def _among_others(

@@ -12,18 +12,18 @@ import click
 
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name
+from fnop.adapters.operator_settings import storage_at, told_settings
 from fnop.adapters.plain import echo
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
-from fnop.core.memory.storage import AnnotationStorage, AnyStorage, StatusStorage
-from fnop.core.operator.uninstalling import Tally, kinds_named, settings_told
+from fnop.core.operator.uninstalling import Tally, kinds_named
 from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import Api, Unreachable
-from fnop.interpreters.uninstalling import Uninstaller, UninstallProblem
+from fnop.interpreters.reading import ReadProblem
+from fnop.interpreters.uninstalling import Uninstaller
 
 __all__ = ["uninstall", "uninstalled"]
 
@@ -112,43 +112,18 @@ def uninstall(
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     try:
         settings = Settings(name, tuple(namespace) or None)
-        storages = tuple(map(_storage, places))
+        storages = tuple(map(storage_at, places))
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
     handlers = _handlers(paths, module)
-    settings = _told(handlers, settings, storages)
+    settings = told_settings(handlers, settings, storages, _warn)
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:
         status = asyncio.run(_connected(handlers, settings, options))
-    except (ConfigurationProblem, Unreachable, UninstallProblem) as problem:
+    except (ConfigurationProblem, Unreachable, ReadProblem) as problem:
         _fail(str(problem))
     sys.exit(status)
-
-
-def _storage(place: str) -> AnyStorage:
-    is_field = place.startswith("status.")
-    return StatusStorage(place) if is_field else AnnotationStorage(place)
-
-
-def _told(
-    handlers: tuple[Handler, ...],
-    given: Settings,
-    storages: tuple[AnyStorage, ...],
-) -> Settings:
-    """The settings that the operator has had, looked for in these storages, too."""
-    with interruptible():
-        told, silent = settings_told(handlers, given, SystemClock().now())
-    for name in silent:
-        _warn(
-            f"the startup handler {name} does not tell its settings without being "
-            "answered; if it gives the operator another name or storage, say so with "
-            "--name and --state"
-        )
-    return told.replace(
-        namespaces=given.namespaces,
-        former_storages=(*told.former_storages, *storages),
-    )
 
 
 def _handlers(paths: Sequence[str], modules: Sequence[str]) -> tuple[Handler, ...]:
@@ -198,7 +173,7 @@ async def uninstalled(
 ) -> int:
     """Count, ask, take off, look again; the exit status."""
     uninstaller = Uninstaller(api, settings, jitter=random.random)
-    catalogue, problem = await uninstaller.catalogue()
+    catalogue, problem = await uninstaller.reader.catalogue()
     if problem is not None:
         _warn(f"not all kinds of the API server are known: {problem}")
     kinds, unserved = _named(handlers, catalogue)
@@ -267,7 +242,7 @@ async def _counted(
     for kind in kinds:
         try:
             counts[kind] = await uninstaller.count(kind, namespaces)
-        except UninstallProblem as problem:
+        except ReadProblem as problem:
             unread += 1
             _warn(str(problem))
         else:

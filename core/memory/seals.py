@@ -15,7 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-__all__ = ["UNSIGNED", "Seal", "seal_of", "without_seals"]
+__all__ = ["UNSIGNED", "Seal", "is_sealed", "seal_of", "without_seals"]
 
 # In the place of a key: states without a signature are accepted, too.
 UNSIGNED = "unsigned"
@@ -69,6 +69,15 @@ def _is_by(key: bytes, signature: str, text: str) -> bool:
 def _signature(key: bytes, text: str) -> str:
     raw = hmac.digest(key, text.encode(errors="surrogatepass"), "sha256")
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
+
+
+def is_sealed(text: Any) -> bool:
+    """Whether a text has a signature, by whatever key.
+
+    >>> is_sealed('{"uid":"0","v":1}')
+    False
+    """
+    return _parts(text) is not None
 
 
 def seal_of(keys: Iterable[str], operator: str) -> Seal | None:

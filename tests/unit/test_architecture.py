@@ -131,6 +131,7 @@ WINGS = {
         "state",
         "objects",
         "operator",
+        "explaining",
     ),
     "interpreters/cluster": (
         "values",

@@ -32,7 +32,8 @@ from fnop.core.values.body import Body
 from fnop.core.values.merge import applied
 from fnop.core.values.now import Now
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, Unreachable
-from fnop.interpreters.uninstalling import PAGE_LIMIT, Uninstaller, UninstallProblem
+from fnop.interpreters.reading import PAGE_LIMIT, ReadProblem
+from fnop.interpreters.uninstalling import Uninstaller
 from tests.commands import fnop as command
 from tests.live import LiveCluster
 from tests.simulations import DEFINITION, Scenario, example
@@ -483,7 +484,7 @@ async def test_an_answer_that_is_no_list_is_told(
     )
     sentence = f"{plural}.* cannot be listed: no list: "
     if plural == "leases":
-        with pytest.raises(UninstallProblem, match=sentence):
+        with pytest.raises(ReadProblem, match=sentence):
             await free(world, registry.handlers)
     else:
         assert await free(world, registry.handlers) == 1
@@ -562,7 +563,7 @@ async def test_a_server_in_trouble_is_asked_again(registry: Registry) -> None:
 
     world.spoils = spoil
     uninstaller = Uninstaller(world, SETTINGS, pause=pause)
-    catalogue, _ = await uninstaller.catalogue()
+    catalogue, _ = await uninstaller.reader.catalogue()
     kind = catalogue.lookup(KIND)
     assert kind is not None
     assert await uninstaller.strip(kind, None) == (1, {})
@@ -577,7 +578,7 @@ async def test_a_server_that_stays_away_ends_it(registry: Registry) -> None:
     async def pause(seconds: float) -> None: ...
 
     uninstaller = Uninstaller(world, SETTINGS, pause=pause)
-    catalogue, _ = await uninstaller.catalogue()
+    catalogue, _ = await uninstaller.reader.catalogue()
     kind = catalogue.lookup(KIND)
     assert kind is not None
 
@@ -592,10 +593,8 @@ async def test_a_server_that_stays_away_ends_it(registry: Registry) -> None:
 async def test_a_server_that_lets_nobody_in_is_told(registry: Registry) -> None:
     world = World(registry)
     world.spoils = lambda request: refusal(401, "Unauthorized")
-    with pytest.raises(
-        UninstallProblem, match=r"refuses this operator: /api.*Unauthorized"
-    ):
-        await Uninstaller(world, SETTINGS).catalogue()
+    with pytest.raises(ReadProblem, match=r"refuses this operator: /api.*Unauthorized"):
+        await Uninstaller(world, SETTINGS).reader.catalogue()
 
 
 # ------------------------------------------------------------------ the command

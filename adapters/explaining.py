@@ -1,0 +1,91 @@
+"""The reading of a cluster, and of a recording, for the story of one object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.explaining.facts import Evidence, Recorded
+from fnop.core.explaining.fitting import handlers_for
+from fnop.core.explaining.recorded import recorded_of
+from fnop.core.explaining.surroundings import operators_on
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.settings import Settings
+from fnop.core.values.body import Body
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.explaining import Gatherer
+from fnop.interpreters.protocol import Api
+from fnop.interpreters.reading import ReadProblem
+from fnop.interpreters.recordings import RecordingProblem, read_header, read_records
+
+__all__ = ["explained", "with_recording"]
+
+
+async def explained(
+    api: Api,
+    kind: str,
+    name: str,
+    namespace: str,
+    settings: Settings,
+    *,
+    handlers: tuple[Handler, ...] | None = None,
+    is_named: bool = False,
+    peering: str = "default",
+) -> Evidence:
+    """Read all that there is about an object.
+
+    Without a name of the operator it is the one whose marks are on the object.  Raises
+    `ReadProblem` where the object cannot be read.
+    """
+    gatherer = Gatherer(api)
+    catalogue, problem = await gatherer.reader.catalogue()
+    resource = _resource(catalogue, kind, problem)
+    body = await gatherer.object(resource, namespace, name)
+    found = Body(body)
+    on = operators_on(found)
+    if not is_named and settings.operator == "default" and on and "default" not in on:
+        settings = settings.replace(operator=on[0])
+    wall = SystemClock().now().wall
+    evidence = await gatherer.evidence(
+        catalogue, resource, body, settings, peering=peering, wall=wall
+    )
+    if problem is not None:
+        unread = (*evidence.unread, f"some kinds: {problem}")
+        evidence = replace(evidence, unread=unread)
+    if handlers is None:
+        return evidence
+    facts = handlers_for(handlers, catalogue, resource, found, settings, wall)
+    return replace(evidence, handlers=facts)
+
+
+def _resource(catalogue: Catalogue, kind: str, problem: str | None) -> Resource:
+    """The kind of a name as kubectl takes it, in whatever case."""
+    for word in (kind, kind.lower()):
+        found = catalogue.lookup(word)
+        if found is not None:
+            return found
+    rest = f" (some kinds could not be read: {problem})" if problem else ""
+    raise ReadProblem(f"{catalogue.absence(kind)}{rest}")
+
+
+def with_recording(evidence: Evidence, path: str | None) -> Evidence:
+    """The evidence with what a recording has about the object.
+
+    Raises `ReadProblem` for a file that is no recording.
+    """
+    if path is None:
+        return evidence
+    return replace(evidence, recorded=_recorded(evidence, path))
+
+
+def _recorded(evidence: Evidence, path: str) -> tuple[Recorded, ...]:
+    body = Body(dict(evidence.body))
+    with Path(path).open("rb") as file:
+        try:
+            records = read_records(file)
+            read_header(records)
+            return recorded_of(records, evidence.resource, body.namespace, body.name)
+        except RecordingProblem as problem:
+            raise ReadProblem(f"{path}: {problem}") from problem

@@ -1,0 +1,1 @@
+"""The story of one object, from what can be read of it."""
