@@ -133,8 +133,9 @@ class Scenario(SimulatedRun):
         return [each for each in items if each["metadata"]["name"] not in _OWN]
 
     def edit(self, kind: str, name: str = "example-1", **change: Any) -> Scenario:
-        """A user's merge patch."""
-        path = self.path(kind, name)
+        """A user's merge patch; `name` may have a subresource, as in `a/scale`."""
+        name, slash, subresource = name.partition("/")
+        path = f"{self.path(kind, name)}{slash}{subresource}"
         response = self.request(ApiRequest("PATCH", path, (), change, MERGE_PATCH))
         assert response.status == 200, response
         return self
