@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -54,14 +55,24 @@ def located(given: str | None) -> Success[tuple[Path, ...]] | Failure[Absent]:
     """
     variable = os.environ.get("KUBECONFIG")
     if named := given or variable:
-        paths = tuple(Path(each).expanduser() for each in _split(named))
+        paths = tuple(map(_at_home, _split(named)))
         if any(map(_may_be_read, paths)):
             return Success(paths)
         return Failure(Absent("caller" if given else "environment", _missing(paths)))
-    default = Path.home() / ".kube" / "config"
+    default = _at_home("~/.kube/config")
     if _may_be_read(default):
         return Success((default,))
     return Failure(Absent("nobody", f"there is no {default}, KUBECONFIG is not set"))
+
+
+def _at_home(path: str) -> Path:
+    """The path with `~` expanded, where the user has a home.
+
+    A pod may run under a number that is no user's, and without $HOME.
+    """
+    with suppress(RuntimeError):
+        return Path(path).expanduser()
+    return Path(path)
 
 
 def _split(paths: str) -> Iterator[str]:
@@ -165,9 +176,7 @@ def _beside(file: Path, section: Section) -> Section:
     folder = file.absolute().parent
     filled = {key: each for key, each in section.items() if each not in (None, "")}
     paths = {
-        key: str(folder / Path(str(filled[key])).expanduser())
-        for key in _PATHS
-        if key in filled
+        key: str(folder / _at_home(str(filled[key]))) for key in _PATHS if key in filled
     }
     return filled | paths
 

@@ -11,7 +11,8 @@ each child, and `managedFields` tell whether its fields are still ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
+from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from fnop.core.children.fields import fields_digest, folded, lost_fields, managers_of
@@ -57,10 +58,12 @@ __all__ = [
     "Synchronised",
     "is_immutable",
     "synchronise",
+    "telling_failure",
 ]
 
 # The condition that tells whether all children are as desired.
 SYNCED = "Synced"
+MESSAGE_MAX = 1024
 
 _IMMUTABLE = re.compile(
     r"immutable|(may not|can ?not) (be )?changed?\b|updates to .* are forbidden"
@@ -97,10 +100,28 @@ class Synchronised(NamedTuple):
 
     def tell(self, keeper: Keeper, body: dict[str, Any]) -> None:
         """Merge the conditions into an object, by their types; others' stay."""
-        found = body.get("status")
-        status = found if isinstance(found, dict) else {}
-        merged = _merged(self.conditions, keeper, status)
-        body["status"] = {**status, "conditions": merged}
+        _tell(self.conditions, keeper, body)
+
+
+def _tell(
+    conditions: Iterable[StatusCondition], keeper: Keeper, body: dict[str, Any]
+) -> None:
+    found = body.get("status")
+    status = found if isinstance(found, dict) else {}
+    body["status"] = {**status, "conditions": _merged(conditions, keeper, status)}
+
+
+def telling_failure(
+    keeper: Keeper, why: str
+) -> Callable[[dict[str, Any]], None] | None:
+    """The change of an object whose handler has failed before it desired anything.
+
+    None where the object tells that already, or shows no conditions.
+    """
+    failed = StatusCondition(SYNCED, "False", "HandlerFailed", why[:MESSAGE_MAX])
+    if not keeper.reports or _is_told(failed, keeper, keeper.owner.stanza("status")):
+        return None
+    return partial(_tell, (failed,), keeper)
 
 
 def _merged(
@@ -461,9 +482,9 @@ def _synced(told: _Told) -> StatusCondition:
         return StatusCondition(SYNCED, "False", "Failing", _text(told.failing))
     if told.pending:
         return StatusCondition(SYNCED, "False", "Pending", _text(told.pending))
-    return StatusCondition(SYNCED, "True", "AsDesired", "")
+    return StatusCondition(SYNCED, "True", "AsDesired", "all is as desired")
 
 
 def _text(told: Mapping[str, str]) -> str:
     lines = (f"{label} {why}" for label, why in sorted(told.items()))
-    return "; ".join(lines)[:1024]
+    return "; ".join(lines)[:MESSAGE_MAX]

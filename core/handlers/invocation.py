@@ -24,6 +24,7 @@ from fnop.core.children.synchronise import (
     ChildrenFailed,
     Synchronised,
     synchronise,
+    telling_failure,
 )
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.declaring import Declaring
@@ -397,8 +398,18 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     lines = drive.fresh_lines()
     refused = drive.witness.refused  # even if the handler has raised another error
     failure = failure_of(refused or problem)
-    ending = Ending((), _patches_of(drive), failure, synchronised=drive.synchronised)
+    patches = (*_patches_of(drive), *_failure_told(drive, failure))
+    ending = Ending((), patches, failure, synchronised=drive.synchronised)
     return Advance(lines, end=ending)
+
+
+def _failure_told(drive: _Drive, failure: Failure) -> tuple[Transform, ...]:
+    """The condition of an object whose handler fails before it desires anything."""
+    keeping = drive.situation.keeping
+    if keeping is None or drive.synchronised is not None:
+        return ()
+    tell = telling_failure(keeping.keeper, str(failure))
+    return () if tell is None else (Transform(tell),)
 
 
 # The remedy, for asyncio's message that there is no running event loop.

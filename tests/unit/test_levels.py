@@ -96,11 +96,52 @@ def test_what_is_desired_is_applied_once() -> None:
     op.begin()
     assert [*writes] == ["PATCH configmaps/one", "PATCH configmaps/two"]
     assert data_of(op.sim, "one") == {"a": "1"}
-    assert op.synced() == ("True", "AsDesired", "")
+    assert op.synced() == ("True", "AsDesired", "all is as desired")
     owners = op.sim.get("configmaps/one").metadata["ownerReferences"]  # type: ignore[union-attr]
     assert [(each["kind"], each["controller"]) for each in owners] == [
         ("FnopExample", True)
     ]
+
+
+@pytest.mark.parametrize(
+    "error", [ValueError("no size"), fnop.TemporaryError("not yet", delay=1)]
+)
+def test_a_handler_that_fails_tells_it_on_the_object_until_it_succeeds(
+    error: Exception,
+) -> None:
+    registry = Registry()
+    errors = [error, error, None]
+
+    @fnop.reconcile(KIND, owns="configmaps", registry=registry)
+    def keep(**_: Any) -> fnop.Desired:
+        problem = errors.pop(0) if len(errors) > 1 else None
+        if problem is not None:
+            raise problem
+        return fnop.desired(config_map("one"))
+
+    sim = simulation(registry)
+    sim.apply(example()).wait(0.1)
+    told = f"{type(error).__name__}: {error}"
+    assert condition(sim, "Synced") == ("False", "HandlerFailed", told)
+    before = len(sim.writes)
+    while len(errors) > 1:
+        assert sim.writes[before:] == [], "the object tells it already"
+        sim.wait(0.1)
+    sim.settle()
+    assert condition(sim, "Synced") == ("True", "AsDesired", "all is as desired")
+
+
+def test_a_handler_that_fails_for_good_tells_it_on_the_object() -> None:
+    registry = Registry()
+
+    @fnop.reconcile(KIND, owns="configmaps", registry=registry)
+    def keep(**_: Any) -> fnop.Desired:
+        raise fnop.PermanentError("no such size")
+
+    sim = simulation(registry)
+    sim.apply(example()).settle()
+    told = "False", "HandlerFailed", "PermanentError: no such size"
+    assert condition(sim, "Synced") == told
 
 
 def test_at_rest_nothing_is_asked_for_even_after_a_restart() -> None:

@@ -370,6 +370,19 @@ def test_where_nothing_is_there_is_no_answer(home: Path) -> None:
     assert fnop.login_with_service_account() is None
 
 
+def test_who_has_no_home_has_no_kubeconfig_there(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a pod under a number that is no user's (OpenShift)."""
+
+    def unknown(number: int) -> object:
+        raise KeyError(number)
+
+    monkeypatch.delenv("HOME")
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    assert fnop.login_with_kubeconfig() is None
+
+
 def test_what_a_kubeconfig_says_is_taken_over(home: Path) -> None:
     (home / "token").write_text("from a file\n")
     file = kubeconfig(
