@@ -345,9 +345,16 @@ def _children(story: Story) -> Iterator[Advice]:
     if synced is None or synced.status != "False" or not is_ours:
         return
     details = tuple(_LABELLED.split(synced.message))
-    if synced.reason == "Failing":
-        at = synced.since
-        since = "" if at is None else f", for {span(story.wall - at)}"
+    at = synced.since
+    since = "" if at is None else f", for {span(story.wall - at)}"
+    if synced.reason == "HandlerFailed":
+        text = f"The reconcile handler fails before it desires anything{since}:"
+        if synced.message.startswith("PermanentError"):
+            remedy = "It is called again when the object or a child changes."
+        else:
+            remedy = f"{story.operator.name} tries again, with growing pauses."
+        yield Advice("failed", text, (synced.message,), remedy)
+    elif synced.reason == "Failing":
         text = f"Children cannot be made as desired{since}:"
         is_served = story.operator.life in ("alive", "unknown")
         remedy = (

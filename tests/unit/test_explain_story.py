@@ -329,6 +329,36 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["done"],
         ["lease ops/fnop-shop: held by pod-1, renewed 2s ago"],
     ),
+    "a reconcile handler fails": (
+        thing(
+            finalizers=[MARKER],
+            status={
+                "conditions": [
+                    condition("Synced", "False", "HandlerFailed", "KeyError: 'size'")
+                ]
+            },
+        ),
+        {"leases": (lease(-2),)},
+        ["failed"],
+        [
+            "The reconcile handler fails before it desires anything, for 60s:",
+            "KeyError: 'size'",
+            "shop tries again, with growing pauses.",
+        ],
+    ),
+    "a reconcile handler has failed for good": (
+        thing(
+            finalizers=[MARKER],
+            status={
+                "conditions": [
+                    condition("Synced", "False", "HandlerFailed", "PermanentError: x")
+                ]
+            },
+        ),
+        {},
+        ["failed"],
+        ["It is called again when the object or a child changes."],
+    ),
     "children fail": (
         thing(
             finalizers=[MARKER],
