@@ -70,6 +70,10 @@ bench: .venv/ready ## fnop beside Kopf and a hand-written loop on a real API ser
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench
 
+bench-levels: .venv/ready ## 4,000 children kept by levels on a real API server: requests, repairs, CPU time
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench.levels
+
 bench-bugs: .venv/ready ## what fnop check finds of the bugs that real operators had
 	$(BIN)/python -m bench.bugs $(NAMES)
 
@@ -85,4 +89,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-cluster bench-mutants check-sweep check-twice
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-mutants check-sweep check-twice
