@@ -50,7 +50,7 @@ class Owner(NamedTuple):
         return Key(resource.key, place, self.name)
 
 
-def owners_of(body: Body) -> list[Owner]:
+def owners_of(body: Body) -> tuple[Owner, ...]:
     """The owners of an object, by its references and by fnop's annotation.
 
     Malformed references are left out.
@@ -58,22 +58,26 @@ def owners_of(body: Body) -> list[Owner]:
     >>> reference = {"apiVersion": "e.com/v1", "kind": "K", "name": "o", "uid": "u"}
     >>> meta = {"namespace": "n", "ownerReferences": [reference]}
     >>> owners_of(Body({"metadata": meta}))
-    [Owner(uid='u', group='e.com', kind='K', namespace='n', name='o')]
+    (Owner(uid='u', group='e.com', kind='K', namespace='n', name='o'),)
     """
-    found: list[Owner] = []
+    if body.owners is None:
+        body.owners = tuple(_owners_in(body))
+    return body.owners
+
+
+def _owners_in(body: Body) -> Iterator[Owner]:
     references = body.meta.get("ownerReferences")
     for each in references if isinstance(references, list) else ():
         if isinstance(each, dict) and each.get("uid"):
             group = str(each.get("apiVersion")).rpartition("/")[0]
             kind, name = str(each.get("kind")), str(each.get("name"))
             place = body.namespace or ""
-            found.append(Owner(str(each["uid"]), group, kind, place, name))
+            yield Owner(str(each["uid"]), group, kind, place, name)
     mark = body.mapping("annotations").get(OWNER_ANNOTATION)
     parts = mark.split("/") if isinstance(mark, str) else ()
     if len(parts) == 4:
         kind, _, group = parts[0].partition(".")
-        found.append(Owner(parts[3], group, kind, parts[1], parts[2]))
-    return found
+        yield Owner(parts[3], group, kind, parts[1], parts[2])
 
 
 def owner_mark(resource: Resource, owner: Body) -> str:

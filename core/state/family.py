@@ -36,10 +36,10 @@ class Family(NamedTuple):
 
         `was` is the object before, `body` as it is now; None where it is not there.
         """
-        before = owners_of(was) if was is not None else []
-        after = owners_of(body) if body is not None else []
+        before = owners_of(was) if was is not None else ()
+        after = owners_of(body) if body is not None else ()
         children = self.children
-        for each in before:
+        for each in before if before != after else ():
             rest = children.get(each.uid, _NONE)
             if each not in after and key in rest:
                 rest = rest.delete(key)

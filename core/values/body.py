@@ -47,7 +47,16 @@ class Body:
     Malformed metadata reads as absent: a bad object causes no error elsewhere.
     """
 
-    __slots__ = ("_data", "_meta", "_raw", "is_deleting", "seen", "uid", "version")
+    __slots__ = (
+        "_data",
+        "_meta",
+        "_raw",
+        "is_deleting",
+        "owners",
+        "seen",
+        "uid",
+        "version",
+    )
 
     # The parts of metadata that are asked for all the time: read at the first of them.
     uid: str
@@ -61,6 +70,8 @@ class Body:
         self._meta: dict[str, Any] | None = None
         # The cached result of `observation.see`; no part of the value.
         self.seen: tuple[Any, Any] | None = None
+        # That of `owned.owners_of`: asked for again when the next version comes.
+        self.owners: tuple[Any, ...] | None = None
 
     def __getattr__(self, name: str) -> Any:
         """Read the head, where an attribute of it has no value yet."""

@@ -86,17 +86,17 @@ def test_owners_by_references_and_by_the_annotation() -> None:
     reference = {"apiVersion": "v1", "kind": "K", "name": "o", "uid": "u"}
     marks = {OWNER_ANNOTATION: "Tenant.example.com//acme/u-2"}
     body = Body({"metadata": {"ownerReferences": [reference], "annotations": marks}})
-    assert owners_of(body) == [
+    assert owners_of(body) == (
         Owner("u", "", "K", "", "o"),
         Owner("u-2", "example.com", "Tenant", "", "acme"),
-    ]
+    )
 
 
 @pytest.mark.parametrize("mark", ["", "a/b", "a/b/c/d/e", 1, None])
 @pytest.mark.parametrize("references", [None, 1, [1], [{}], [{"uid": ""}]])
 def test_malformed_owners_are_none(mark: Any, references: Any) -> None:
     meta = {"ownerReferences": references, "annotations": {OWNER_ANNOTATION: mark}}
-    assert owners_of(Body({"metadata": meta})) == []
+    assert owners_of(Body({"metadata": meta})) == ()
 
 
 def test_a_kind_that_is_not_owned_is_told() -> None:
