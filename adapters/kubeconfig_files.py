@@ -59,17 +59,25 @@ def located(given: str | None) -> Success[tuple[Path, ...]] | Failure[Absent]:
         if any(map(_may_be_read, paths)):
             return Success(paths)
         return Failure(Absent("caller" if given else "environment", _missing(paths)))
-    default = _at_home("~/.kube/config")
+    default = _home() / ".kube" / "config"
     if _may_be_read(default):
         return Success((default,))
     return Failure(Absent("nobody", f"there is no {default}, KUBECONFIG is not set"))
 
 
-def _at_home(path: str) -> Path:
-    """The path with `~` expanded, where the user has a home.
+def _home() -> Path:
+    """The user's home, if there is one.
 
     A pod may run under a number that is no user's, and without $HOME.
     """
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("~")
+
+
+def _at_home(path: str) -> Path:
+    """The path with `~` expanded, where that is known."""
     with suppress(RuntimeError):
         return Path(path).expanduser()
     return Path(path)

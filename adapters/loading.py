@@ -99,7 +99,7 @@ def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:
 def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
     """The handlers that a function was declared as, in a file that was loaded apart."""
     found = _APART.get(getattr(function, "__module__", ""), ())
-    return [each for each in found if each.fn is function]
+    return [each for each in found if each.declared is function]
 
 
 @cache
@@ -113,7 +113,7 @@ def _apart(path: str) -> ModuleType:
 def _declared_by(module: ModuleType) -> tuple[Handler, ...]:
     """The handlers of a file that was loaded before, in the usual way."""
     name = module.__name__
-    return tuple(e for e in default_registry.handlers if e.fn.__module__ == name)
+    return tuple(e for e in default_registry.handlers if e.declared.__module__ == name)
 
 
 def resolve(name: str) -> Callable[..., Any]:

@@ -409,7 +409,7 @@ def _handler(
     indices: Mapping[str, Index],
 ) -> Handler:
     """The handler that a function was declared as; a plain one is an `on.create`."""
-    declared = [each for each in registry.handlers if each.fn is fn]
+    declared = [each for each in registry.handlers if each.declared is fn]
     declared = declared or handlers_of_function(fn)
     wanted = [each for each in declared if each.role.value == reason]
     usual = [each for each in declared if each.role in (_CHANGED if changed else _NEW)]

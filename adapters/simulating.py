@@ -449,7 +449,7 @@ def _of_module(module: ModuleType) -> tuple[Handler, ...]:
     found = tuple(
         each
         for each in default_registry.handlers
-        if f"{each.fn.__module__}.".startswith(inside)
+        if f"{each.declared.__module__}.".startswith(inside)
     )
     return _declared(found, module.__name__)
 

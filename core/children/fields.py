@@ -9,7 +9,7 @@ that is not ours any more has drifted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -39,6 +39,11 @@ def lost_fields(
     ['spec.mode']
     """
     owned = _fields_of(live, manager)
+    others = [
+        each.get("fieldsV1")
+        for each in _entries(live)
+        if not _is_by(each, manager, "Apply")
+    ]
     found: list[str] = []
     for name, value in manifest.items():
         if name in _NAMES:
@@ -47,7 +52,8 @@ def lost_fields(
             value = {k: v for k, v in value.items() if k not in _METADATA}
             if not value:
                 continue
-        found += _lost(value, owned.get(f"f:{name}"), live.get(name), name)
+        theirs = _below(others, name)
+        found += _lost(value, owned.get(f"f:{name}"), live.get(name), name, theirs)
     return found
 
 
@@ -91,26 +97,56 @@ def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from (each for each in entries if isinstance(each, Mapping))
 
 
-def _lost(value: Any, owned: Any, live: Any, path: str) -> Iterator[str]:
+def _below(trees: Iterable[Any], name: str) -> list[Any]:
+    """What some trees of fields have below a field."""
+    key = f"f:{name}"
+    return [each[key] for each in trees if isinstance(each, Mapping) and key in each]
+
+
+def _lost(
+    value: Any, owned: Any, live: Any, path: str, others: Sequence[Any] = ()
+) -> Iterator[str]:
     """The fields within a value that a tree of owned fields does not have.
 
-    What is empty may be dropped by the API server (`omitempty`): then nobody has it.
+    `others` are the trees of other managers, for the same value. What is empty may be
+    dropped by the API server (`omitempty`): then nobody has it.
     """
     if value is None or (value in ({}, []) and not live):
         return  # it is dropped, like a field that is not there
     if not isinstance(owned, Mapping):
         yield from _leaves(value, live, path)
+    elif not owned and isinstance(value, Mapping):
+        yield from _taken(value, live, path, others)
     elif not owned or not isinstance(value, (Mapping, list)):
         if isinstance(value, int) and isinstance(live, int) and value != live:
             yield path  # by the scale subresource, which older servers do not track
     elif isinstance(value, Mapping):
         for name, item in value.items():
+            theirs, where = _below(others, name), f"{path}.{name}"
             yield from _lost(
-                item, owned.get(f"f:{name}"), _at(live, name), f"{path}.{name}"
+                item, owned.get(f"f:{name}"), _at(live, name), where, theirs
             )
     else:
         for place, item in enumerate(value):
             yield from _lost(item, _element(item, owned), None, f"{path}[{place}]")
+
+
+def _taken(
+    value: Mapping[str, Any], live: Any, path: str, others: Sequence[Any]
+) -> Iterator[str]:
+    """The fields of a mapping that others have taken, or that are not there any more.
+
+    Its manager has the mapping as a whole; or only the mapping itself, of which the
+    last field was taken away: both are written as `{}`.
+    """
+    for name, item in value.items():
+        theirs, where = _below(others, name), f"{path}.{name}"
+        if isinstance(item, Mapping) and item:
+            yield from _taken(item, _at(live, name), where, theirs)
+        elif theirs:
+            yield where
+        elif isinstance(live, Mapping) and name not in live:
+            yield from () if item in (None, {}, []) else (where,)
 
 
 def _at(live: Any, name: str) -> Any:

@@ -66,10 +66,14 @@ SYNCED = "Synced"
 MESSAGE_MAX = 1024
 
 _IMMUTABLE = re.compile(
-    r"immutable|(may not|can ?not) (be )?changed?\b|updates to .* are forbidden"
+    r"immutable|(may not|can ?not) (be )?(changed?|unset)\b"
+    r"|updates to .* are forbidden"
     r"|Forbidden: updates to",
     re.IGNORECASE,
 )
+
+# Names, values and the paths of fields in such a message, which authors choose.
+_QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\S+: (?=[A-Z][a-z]+( value)?: )')
 
 
 T = TypeVar("T")
@@ -150,7 +154,8 @@ def _is_told(
 
 
 def _condition(condition: StatusCondition, keeper: Keeper) -> Condition:
-    words = condition.status, condition.reason, condition.message
+    # An API server before 1.23 takes an empty text of a typed status for null.
+    words = condition.status, condition.reason, condition.message or condition.reason
     return Condition(*words, keeper.wall, keeper.owner.generation)
 
 
@@ -160,7 +165,7 @@ def is_immutable(message: str) -> bool:
     >>> is_immutable('Service "a" is invalid: spec.clusterIP: field is immutable')
     True
     """
-    return _IMMUTABLE.search(message) is not None
+    return _IMMUTABLE.search(_QUOTED.sub("", message)) is not None
 
 
 class _Told:
@@ -241,11 +246,13 @@ def _settled(
         told.checked[planned.key] = same
         return
     is_child = planned.key in owned.bodies
-    lost = _drift(planned, live, keeper) if is_child else []
+    lost = _drift(planned, live, owned, keeper) if is_child else []
     if live is not None and lost is None:
         told.checked[planned.key] = _as_desired(planned, live, keeper)
         return
     lost = lost or []
+    # Whoever applies another manifest from now on undoes this one.
+    told.checked[planned.key] = AsDesired("", planned.applied, "")
     try:
         try:
             yield from _applied(planned, live, lost, keeper, told)
@@ -263,10 +270,12 @@ def _still_as_desired(
 ) -> AsDesired | None:
     """The child as it is now, if the last call has found it as is desired now."""
     known = owned.checked.get(planned.key)
-    if known is None or known.applied != planned.applied:
+    if known is None or known.applied != planned.applied or not known.version:
         return None
     if known.version == live.version:
         return known
+    if _mark_of(live) != planned.applied:
+        return None
     now = _as_desired(planned, live, keeper)
     return now if now.fields == known.fields else None
 
@@ -307,12 +316,21 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     return f"exists, and {why}; adopt=True takes it over"
 
 
-def _drift(planned: Planned, live: Body | None, keeper: Keeper) -> list[str] | None:
+def _mark_of(live: Body) -> Any:
+    """What was applied last, as it stands on the child."""
+    return live.mapping("annotations").get(APPLIED_ANNOTATION)
+
+
+def _drift(
+    planned: Planned, live: Body | None, owned: Owned, keeper: Keeper
+) -> list[str] | None:
     """The fields that others have changed; None where nothing is to be applied."""
     if live is None:
         return []
-    if live.mapping("annotations").get(APPLIED_ANNOTATION) != planned.applied:
-        return []
+    if _mark_of(live) != planned.applied:
+        known = owned.checked.get(planned.key)
+        is_undone = known is not None and known.applied == planned.applied
+        return ["metadata.annotations"] if is_undone else []
     if folded(live.data, keeper.manager) is not None:
         return []
     manifest = manifest_for(planned, keeper)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -71,6 +72,14 @@ class Handler:
     def label(self) -> str:
         """The handler as log lines name it: its role and its id."""
         return f"{self.role.value} handler {self.id}"
+
+    @property
+    def declared(self) -> Callable[..., Any]:
+        """The author's function: that of a mapping is called within one of fnop's."""
+        if self.to and isinstance(self.fn, functools.partial):
+            declared: Callable[..., Any] = self.fn.args[0]
+            return declared
+        return self.fn
 
     @property
     def holds(self) -> bool:

@@ -7,6 +7,7 @@ object are kept for the object's next write.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -33,6 +34,7 @@ from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
 from fnop.core.state.requests import ForEffect
 from fnop.core.values.backoff import is_worth_logging
 from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
 from fnop.effects import (
     Again,
     Answer,
@@ -368,6 +370,7 @@ def answer_effect(
         return
     if invocation.in_flight.id != number:
         return
+    outcome = _without_secrets(invocation.in_flight, outcome)
     tell_answered(context, invocation, invocation.in_flight, outcome)
     own = own_answer(context.key, record, invocation, outcome)
     if own is not None and own.uid != record.body.uid:
@@ -395,6 +398,26 @@ def answer_effect(
     else:
         store(context, record, send(context, invocation, found))
     context.due()
+
+
+def _without_secrets(in_flight: InFlight, outcome: Outcome) -> Outcome:
+    """The answer about a Secret, without the values that the API server quotes.
+
+    Its message goes into logs and conditions, which more people may read.
+    """
+    resource = in_flight.requests[0].address.resource
+    if resource is None or (resource.kind, resource.group) != ("Secret", ""):
+        return outcome
+    match outcome:
+        case Conflict() | Refused() | Unreachable() | Unknown():
+            message = _VALUES.sub(r"\1 (a value)", outcome.message)
+            return replace(outcome, message=message)
+        case _:
+            return outcome
+
+
+# "Invalid value: ...: why", and "expected string, got ...".
+_VALUES = re.compile(r'(Invalid value:|\bgot) ("(?:[^"\\]|\\.)*"|.*)', re.DOTALL)
 
 
 def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:

@@ -153,7 +153,8 @@ def _level_ended(
     said = _told(context, invocation, judgement, unwritten=unwritten)
     asked = state.start  # meanwhile: nothing else sets it during a call
     if progress.has_succeeded:
-        waits = [each for each in (again and again.after, handler.resync) if each]
+        after = None if again is None else again.after
+        waits = [each for each in (after, handler.resync) if each is not None]
         start = context.now.mono + min(waits) if waits else None
         state = state._replace(start=start, progress=FRESH)
     elif progress.is_finished:

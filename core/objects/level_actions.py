@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from fnop.core.children.owned import Owned, owners_of
-from fnop.core.children.planning import Keeper, set_of
+from fnop.core.children.planning import Keeper, outside, set_of
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
@@ -76,7 +76,7 @@ def _call(
         indices=context.indices,
         keeping=None
         if purpose is Purpose.COLLECT
-        else _keeping(context, record, handler),
+        else _keeping(context, record, handler, purpose),
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
@@ -147,18 +147,22 @@ def _is_new(state: LevelState, body: Body) -> bool:
     return not same_json(was.stanza("spec"), body.stanza("spec"))
 
 
-def _keeping(context: Context, record: ObjectRecord, handler: Handler) -> Keeping:
-    settings = context.settings
+def _keeping(
+    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
+) -> Keeping:
+    settings, set = context.settings, set_of(context.settings.marker, handler.id)
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
+    if purpose is Purpose.CLEAR:  # others are for the garbage collector
+        bodies = outside(bodies, set)
     state = record.levels.get(handler.id) or LevelState()
     owned = Owned(handler.owned, bodies, context.bodies, state.checked)
     keeper = Keeper(
         record.body,
         context.kind.resource,
         settings.marker,
-        set_of(settings.marker, handler.id),
+        set,
         settings.conditions and takes_conditions(context),
         settings.marker in record.body.finalizers,
         context.now.wall,

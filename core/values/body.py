@@ -70,7 +70,7 @@ class Body:
         self._meta: dict[str, Any] | None = None
         # The cached result of `observation.see`; no part of the value.
         self.seen: tuple[Any, Any] | None = None
-        # That of `owned.owners_of`: asked for again when the next version comes.
+        # The result of `owned.owners_of`, which the next version is compared with.
         self.owners: tuple[Any, ...] | None = None
 
     def __getattr__(self, name: str) -> Any:

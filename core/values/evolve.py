@@ -44,7 +44,9 @@ else:
     def _plan(cls: type) -> tuple[Any, dict[str, int]]:
         fields = cls.__dataclass_fields__.values()
         names = tuple(each.name for each in fields if each.init)
-        plan = attrgetter(*names), {name: at for at, name in enumerate(names)}
+        # Two names at least: of one the getter answers the value and no tuple.
+        getter = attrgetter(*names, names[0]) if len(names) == 1 else attrgetter(*names)
+        plan = getter, {name: at for at, name in enumerate(names)}
         _PLANS[cls] = plan
         return plan
 
@@ -55,4 +57,4 @@ else:
         fields = list(getter(value))
         for name, change in changes.items():
             fields[places[name]] = change
-        return cls(*fields)
+        return cls(*fields[: len(places)])

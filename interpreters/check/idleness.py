@@ -48,7 +48,7 @@ class Idleness:
     def __init__(self, handlers: Iterable[Handler]) -> None:
         self._names: dict[CodeType, str] = {}
         for each in handlers:
-            code = getattr(inspect.unwrap(each.fn), "__code__", None)
+            code = getattr(inspect.unwrap(each.declared), "__code__", None)
             if code is not None and not each.function:
                 self._names.setdefault(code, each.id)
         self._files = {code.co_filename for code in self._names}
