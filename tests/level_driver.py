@@ -14,12 +14,12 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from tests.simulations import manifests_of
 
-__all__ = ["GARDENS", "SUBJECTS", "Driver", "Subject", "World"]
+__all__ = ["ELSEWHERE", "GARDENS", "SUBJECTS", "Driver", "Subject", "World"]
 
 Manifest = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -76,6 +76,10 @@ class Where(NamedTuple):
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
 
 
+def has_label(meta: Manifest) -> bool:
+    return "fnop.dev/set" in (meta.get("labels") or {})
+
+
 @dataclass
 class Subject:
     """An example: its owners, what the user may do, and what is desired."""
@@ -97,6 +101,9 @@ class Subject:
     # The operator, where it is no example, and the definitions of its kinds.
     operator: str = ""
     definitions: list[Manifest] = field(default_factory=list)
+    # What runs it, and whether it has made the object with these metadata.
+    program: str = "fnop"
+    is_made: Callable[[Manifest], bool] = has_label
 
     @property
     def owner(self) -> Manifest:
@@ -315,7 +322,7 @@ class Driver:
                 meta = each["metadata"]
                 place = meta.get("namespace") or meta["name"]
                 is_here = place.startswith(self.world.namespace)
-                if is_here and "fnop.dev/set" in (meta.get("labels") or {}):
+                if is_here and self.subject.is_made(meta):
                     yield Where(kind, meta["name"], meta.get("namespace", ""))
 
     def _wrong_others(self) -> Iterator[str]:
@@ -697,3 +704,30 @@ GARDENS = Subject(
 )
 
 SUBJECTS = {each.kind: each for each in (DATABASES, TENANTS, RECORDS)}
+
+# ------------------------------------------------- the databases, with others
+
+
+def has_database(meta: Manifest) -> bool:
+    owners = meta.get("ownerReferences") or ()
+    return any(each["kind"] == "Database" for each in owners)
+
+
+def spoiling(mark: str) -> dict[str, list[Manifest]]:
+    """The hands on databases, with another framework's mark in the place of ours."""
+    spoiled: Manifest = {"metadata": {"annotations": {mark: "x"}}}
+    lost: Manifest = {"metadata": {"annotations": {mark: None}}}
+    secrets, services = (DATABASES.hands[each][:-1] for each in ("secrets", "services"))
+    changed = {"secrets": [*secrets, spoiled], "services": [*services, lost]}
+    return DATABASES.hands | changed
+
+
+ELSEWHERE = {
+    "kopf-databases": replace(
+        DATABASES,
+        hands=spoiling("databases.fnop.dev/applied"),
+        operator="bench/elsewhere/kopf_database.py",
+        program="kopf",
+        is_made=has_database,
+    )
+}

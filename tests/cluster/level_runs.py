@@ -2,6 +2,9 @@
 
     python -m tests.cluster.level_runs --runs 50 --seed 1 [KIND...]
 
+A kind is `databases`, `tenants`, `records`, `gardens`, or `kopf-databases`: databases
+with an operator that is written with Kopf (`pip install '.[bench]'`).
+
 Each run has a namespace and an operator of its own; the kinds run beside each other.
 It ends with 1 if any run has ended otherwise than its owners desire.
 """
@@ -21,13 +24,14 @@ from tests.cluster import crd_server
 from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer, missing, running
 from tests.cluster.name_server import NameServer
-from tests.cluster.operating import Operator, User, eventually, operating
-from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
+from tests.cluster.operating import PROGRAMS, Operator, User, eventually, operating
+from tests.level_driver import ELSEWHERE, GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import ROOT
 
 __all__ = ["drive", "on_crds_alone"]
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+KINDS = {**SUBJECTS, GARDENS.kind: GARDENS, **ELSEWHERE}
 ACTIONS = 25
 PAUSE_SECONDS = 0.5
 # A failed handler is tried again after a minute at the latest.
@@ -73,7 +77,7 @@ class RealWorld:
     def is_serving(self) -> bool:
         """Whether the present process is at work."""
         lines = self.operator.lines[self._said_before :]
-        return any("serving " in line for line in lines)
+        return any(self.operator.program.is_at_work in line for line in lines)
 
     def pause(self, chance: random.Random) -> None:
         time.sleep(chance.uniform(0, PAUSE_SECONDS))  # the moment of the next action
@@ -96,9 +100,10 @@ def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str
     example = ROOT / "examples" / subject.example / "example.py"
     file = ROOT / subject.operator if subject.operator else example
     options = ("--standalone", "-A") if subject.everywhere else ()
+    program = PROGRAMS[subject.program]
     with (
         NameServer(random.Random(seed)) as server,
-        operating(file, api, namespace, folder, *options) as operator,
+        operating(file, api, namespace, folder, *options, program=program) as operator,
     ):
         operator.variables["RECORDS_URL"] = server.url
         world = RealWorld(api, namespace, operator, server)
@@ -127,15 +132,15 @@ def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str
     return []
 
 
-def runs(subject: Subject, api: ApiServer, folder: Path, seeds: range) -> list[int]:
+def runs(kind: str, api: ApiServer, folder: Path, seeds: range) -> list[int]:
     """Play the runs of a kind in a row; the seeds of those that ended wrong."""
     wrong: list[int] = []
     for seed in seeds:
-        place, began = folder / f"{subject.kind}-{seed}", time.monotonic()
+        place, began = folder / f"{kind}-{seed}", time.monotonic()
         place.mkdir()
-        found = drive(subject, api, place, seed)
+        found = drive(KINDS[kind], api, place, seed)
         took = f"{time.monotonic() - began:.0f} s"
-        print(subject.kind, seed, "wrong" if found else "right", took, flush=True)
+        print(kind, seed, "wrong" if found else "right", took, flush=True)
         if found:
             wrong.append(seed)
             print(*found, sep="\n  ", flush=True)
@@ -150,7 +155,7 @@ def on_crds_alone(folder: Path, seeds: range) -> list[int]:
         in_front_of(api.url, folder) as kubeconfig,
     ):
         api.kubeconfig = kubeconfig
-        wrong = runs(GARDENS, api, folder, seeds)
+        wrong = runs(GARDENS.kind, api, folder, seeds)
     print(f"gardens: {len(seeds)} runs, {len(wrong)} wrong ends {wrong or ''}")
     return wrong
 
@@ -159,7 +164,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("kinds", nargs="*", default=[*SUBJECTS])  # or: gardens
+    parser.add_argument("kinds", nargs="*", choices=[*KINDS], default=[*SUBJECTS])
     given = parser.parse_args(arguments)
     if (reason := missing()) is not None:
         print(reason, file=sys.stderr)
@@ -176,7 +181,7 @@ def main(arguments: list[str]) -> int:
             ThreadPoolExecutor(len(given.kinds)) as pool,
         ):
             begun = {
-                kind: pool.submit(runs, SUBJECTS[kind], api, folder, seeds)
+                kind: pool.submit(runs, kind, api, folder, seeds)
                 for kind in given.kinds
             }
             wrong = {kind: each.result() for kind, each in begun.items()}
