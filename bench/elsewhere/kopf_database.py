@@ -5,8 +5,9 @@ children; it reads all of them anew each time, and what has failed is tried agai
 Server-side apply is done with lightkube.
 """
 
-# Types are checked without the bench extra, too: then Kopf is not there.
+# Types are checked without the bench extra, too: then neither library is there.
 # mypy: disable-error-code="import-not-found, untyped-decorator"
+# mypy: disable-error-code="arg-type, call-overload"
 
 import asyncio
 import contextlib
@@ -262,11 +263,11 @@ def claims(found: Manifest) -> Any:
 def differs(wanted: Any, found: Any) -> bool:
     """Whether a field is not as wanted; the API server and others add more."""
     if isinstance(wanted, dict):
-        known = found if isinstance(found, dict) else {}
-        return any(differs(each, known.get(key)) for key, each in wanted.items())
+        fields = found if isinstance(found, dict) else {}
+        return any(differs(each, fields.get(key)) for key, each in wanted.items())
     if isinstance(wanted, list):
-        known = found or []
-        return len(known) < len(wanted) or any(map(differs, wanted, known))
+        items = found or []
+        return len(items) < len(wanted) or any(map(differs, wanted, items))
     return bool(wanted != found)
 
 
