@@ -722,12 +722,17 @@ def spoiling(mark: str) -> dict[str, list[Manifest]]:
     return DATABASES.hands | changed
 
 
-ELSEWHERE = {
-    "kopf-databases": replace(
+def with_kopf(name: str) -> Subject:
+    return replace(
         DATABASES,
         hands=spoiling("databases.fnop.dev/applied"),
-        operator="bench/elsewhere/kopf_database.py",
+        operator=f"bench/elsewhere/{name}.py",
         program="kopf",
         is_made=has_database,
     )
+
+
+ELSEWHERE = {
+    "kopf-databases": with_kopf("kopf_database"),
+    "kopf-databases-by-causes": with_kopf("kopf_causes"),
 }

@@ -2,8 +2,9 @@
 
     python -m tests.cluster.level_runs --runs 50 --seed 1 [KIND...]
 
-A kind is `databases`, `tenants`, `records`, `gardens`, or `kopf-databases`: databases
-with an operator that is written with Kopf (`pip install '.[bench]'`).
+A kind is `databases`, `tenants`, `records`, `gardens`, or one of databases with an
+operator that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
+`kopf-databases-by-causes`.
 
 Each run has a namespace and an operator of its own; the kinds run beside each other.
 It ends with 1 if any run has ended otherwise than its owners desire.
