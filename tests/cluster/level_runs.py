@@ -1,10 +1,13 @@
 """The random user of the level-based examples, on a real API server.
 
-    python -m tests.cluster.level_runs --runs 50 --seed 1 [KIND...]
+    python -m tests.cluster.level_runs --runs 50 --seed 1 [--away SECONDS] [KIND...]
 
 A kind is `databases`, `tenants`, `records`, `gardens`, or one of databases with an
 operator that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
 `kopf-databases-by-causes`.
+
+With `--away` the API server is killed in the middle of each run, and comes back after
+so many seconds; then all kinds are played in one row.
 
 Each run has a namespace and an operator of its own; the kinds run beside each other.
 It ends with 1 if any run has ended otherwise than its owners desire.
@@ -17,6 +20,7 @@ import random
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -26,6 +30,7 @@ from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer, missing, running
 from tests.cluster.name_server import NameServer
 from tests.cluster.operating import PROGRAMS, Operator, User, eventually, operating
+from tests.cluster.servers import Servers
 from tests.level_driver import ELSEWHERE, GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import ROOT
 
@@ -84,7 +89,17 @@ class RealWorld:
         time.sleep(chance.uniform(0, PAUSE_SECONDS))  # the moment of the next action
 
 
-def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str]:
+def nothing() -> None:
+    pass
+
+
+def drive(
+    subject: Subject,
+    api: ApiServer,
+    folder: Path,
+    seed: int,
+    halfway: Callable[[], None] = nothing,
+) -> list[str]:
     """Play one run; what is wrong in its end, with the story, or nothing."""
     if subject.definitions:  # on a server that has no namespaces: any will do
         namespace = f"run-{seed}"
@@ -111,7 +126,9 @@ def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str
         driver = Driver(subject, world, seed)
         world.start()
         driver.begin()
-        for _ in range(ACTIONS):
+        for number in range(ACTIONS):
+            if number == ACTIONS // 2:
+                halfway()
             driver.act()
             world.pause(driver.chance)
         eventually(lambda: world.is_serving)
@@ -133,19 +150,45 @@ def drive(subject: Subject, api: ApiServer, folder: Path, seed: int) -> list[str
     return []
 
 
-def runs(kind: str, api: ApiServer, folder: Path, seeds: range) -> list[int]:
+def runs(
+    kind: str,
+    api: ApiServer,
+    folder: Path,
+    seeds: range,
+    halfway: Callable[[], None] = nothing,
+) -> list[int]:
     """Play the runs of a kind in a row; the seeds of those that ended wrong."""
     wrong: list[int] = []
     for seed in seeds:
         place, began = folder / f"{kind}-{seed}", time.monotonic()
         place.mkdir()
-        found = drive(KINDS[kind], api, place, seed)
+        found = drive(KINDS[kind], api, place, seed, halfway)
         took = f"{time.monotonic() - began:.0f} s"
         print(kind, seed, "wrong" if found else "right", took, flush=True)
         if found:
             wrong.append(seed)
             print(*found, sep="\n  ", flush=True)
     return wrong
+
+
+def with_outages(
+    kinds: list[str], folder: Path, seeds: range, away: float
+) -> dict[str, list[int]]:
+    """The runs of all kinds in a row; the API server is away for a while in each."""
+    (folder / "servers").mkdir()
+    servers = Servers(folder / "servers", managed=True)
+
+    def outage() -> None:
+        servers.end("kube-apiserver")
+        servers.api.close()
+        time.sleep(away)  # the outage itself
+        servers.start("kube-apiserver")
+
+    try:
+        servers.start(*servers.names)
+        return {kind: runs(kind, servers.api, folder, seeds, outage) for kind in kinds}
+    finally:
+        servers.close()
 
 
 def on_crds_alone(folder: Path, seeds: range) -> list[int]:
@@ -161,12 +204,28 @@ def on_crds_alone(folder: Path, seeds: range) -> list[int]:
     return wrong
 
 
+def beside_each_other(
+    kinds: list[str], folder: Path, seeds: range
+) -> dict[str, list[int]]:
+    (folder / "servers").mkdir()
+    with (
+        running(folder / "servers") as api,
+        ThreadPoolExecutor(len(kinds)) as pool,
+    ):
+        begun = {kind: pool.submit(runs, kind, api, folder, seeds) for kind in kinds}
+        return {kind: each.result() for kind, each in begun.items()}
+
+
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("kinds", nargs="*", choices=[*KINDS], default=[*SUBJECTS])
+    parser.add_argument("--away", type=float, default=0.0)
+    parser.add_argument("kinds", nargs="*")
     given = parser.parse_args(arguments)
+    if unknown := {*given.kinds} - {*KINDS}:
+        parser.error(f"there are no runs of {', '.join(sorted(unknown))}")
+    given.kinds = given.kinds or [*SUBJECTS]
     if (reason := missing()) is not None:
         print(reason, file=sys.stderr)
         return 2
@@ -176,16 +235,10 @@ def main(arguments: list[str]) -> int:
             return 1 if on_crds_alone(Path(name), seeds) else 0
     with tempfile.TemporaryDirectory(prefix="levels-") as name:
         folder = Path(name)
-        (folder / "servers").mkdir()
-        with (
-            running(folder / "servers") as api,
-            ThreadPoolExecutor(len(given.kinds)) as pool,
-        ):
-            begun = {
-                kind: pool.submit(runs, kind, api, folder, seeds)
-                for kind in given.kinds
-            }
-            wrong = {kind: each.result() for kind, each in begun.items()}
+        if given.away:
+            wrong = with_outages(given.kinds, folder, seeds, given.away)
+        else:
+            wrong = beside_each_other(given.kinds, folder, seeds)
     for kind, found in wrong.items():
         print(f"{kind}: {given.runs} runs, {len(found)} wrong ends {found or ''}")
     return 1 if any(wrong.values()) else 0
