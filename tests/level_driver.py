@@ -121,6 +121,7 @@ class Driver:
         self.subject, self.world = subject, world
         self.chance = random.Random(seed)
         self.story: list[str] = []
+        self.may_restart = True
         # What others have put onto objects, by place and uid.
         self.noted: dict[tuple[Where, str], list[Manifest]] = {}
         # What they have put into fields that the operator has, or had, or will have.
@@ -209,8 +210,7 @@ class Driver:
             (6, self._lay_hands_on),
             (4, self._note),
             (4, self._delete_child),
-            (2, self._restart),
-            (2, self._kill),
+            *(((2, self._restart), (2, self._kill)) if self.may_restart else ()),
             *((2, lambda each=each: each(self)) for each in self.subject.more),
         ]
         weights = [weight for weight, _ in actions]

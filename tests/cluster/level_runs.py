@@ -6,8 +6,10 @@ A kind is `databases`, `tenants`, `records`, `gardens`, or one of databases with
 operator that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
 `kopf-databases-by-causes`.
 
-With `--away` the API server is killed in the middle of each run, and comes back after
-so many seconds; then all kinds are played in one row.
+With `--away` the API server is killed shortly before the end of each run, when all is
+as desired, and comes back after so many seconds. Then nobody restarts the operator, but
+if it has ended by itself it is begun again, as a Deployment does. All kinds are played
+in one row.
 
 Each run has a namespace and an operator of its own; the kinds run beside each other.
 It ends with 1 if any run has ended otherwise than its owners desire.
@@ -39,6 +41,7 @@ __all__ = ["drive", "on_crds_alone"]
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 KINDS = {**SUBJECTS, GARDENS.kind: GARDENS, **ELSEWHERE}
 ACTIONS = 25
+AFTER_OUTAGE = 6
 PAUSE_SECONDS = 0.5
 # A failed handler is tried again after a minute at the latest.
 PATIENCE_SECONDS = 240.0
@@ -79,6 +82,12 @@ class RealWorld:
         self._said_before = len(self.operator.lines)
         self.operator.start()
 
+    def revive(self, tell: Callable[[str], None]) -> None:
+        """What a Deployment does: begin an operator again that has ended by itself."""
+        if not self.operator.is_running:
+            tell("the operator has ended by itself, and is begun again")
+            self.start()
+
     @property
     def is_serving(self) -> bool:
         """Whether the present process is at work."""
@@ -89,16 +98,12 @@ class RealWorld:
         time.sleep(chance.uniform(0, PAUSE_SECONDS))  # the moment of the next action
 
 
-def nothing() -> None:
-    pass
-
-
 def drive(
     subject: Subject,
     api: ApiServer,
     folder: Path,
     seed: int,
-    halfway: Callable[[], None] = nothing,
+    outage: Callable[[], None] | None = None,
 ) -> list[str]:
     """Play one run; what is wrong in its end, with the story, or nothing."""
     if subject.definitions:  # on a server that has no namespaces: any will do
@@ -127,8 +132,11 @@ def drive(
         world.start()
         driver.begin()
         for number in range(ACTIONS):
-            if number == ACTIONS // 2:
-                halfway()
+            if outage and number == ACTIONS - AFTER_OUTAGE:
+                eventually(lambda: driver.wrong() == [], seconds=PATIENCE_SECONDS)
+                outage()
+                world.revive(driver.tell)
+                driver.may_restart = False
             driver.act()
             world.pause(driver.chance)
         eventually(lambda: world.is_serving)
@@ -155,14 +163,14 @@ def runs(
     api: ApiServer,
     folder: Path,
     seeds: range,
-    halfway: Callable[[], None] = nothing,
+    outage: Callable[[], None] | None = None,
 ) -> list[int]:
     """Play the runs of a kind in a row; the seeds of those that ended wrong."""
     wrong: list[int] = []
     for seed in seeds:
         place, began = folder / f"{kind}-{seed}", time.monotonic()
         place.mkdir()
-        found = drive(KINDS[kind], api, place, seed, halfway)
+        found = drive(KINDS[kind], api, place, seed, outage)
         took = f"{time.monotonic() - began:.0f} s"
         print(kind, seed, "wrong" if found else "right", took, flush=True)
         if found:
