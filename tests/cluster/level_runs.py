@@ -1,15 +1,16 @@
 """The random user of the level-based examples, on a real API server.
 
-    python -m tests.cluster.level_runs --runs 50 --seed 1 [--away SECONDS] [KIND...]
+    python -m tests.cluster.level_runs --runs 50 --seed 1 [--away 90] [KIND...]
 
 A kind is `databases`, `tenants`, `records`, `gardens`, or one of databases with an
 operator that is written with Kopf (`pip install '.[bench]'`): `kopf-databases`, and
 `kopf-databases-by-causes`.
 
 With `--away` the API server is killed shortly before the end of each run, when all is
-as desired, and comes back after so many seconds. Then nobody restarts the operator, but
-if it has ended by itself it is begun again, as a Deployment does. All kinds are played
-in one row.
+as desired, and comes back after so many seconds; with `--answering 503` something
+answers so in its place meanwhile, as a load balancer does. Then nobody restarts the
+operator, but if it has ended by itself it is begun again, as a Deployment does. All
+kinds are played in one row.
 
 Each run has a namespace and an operator of its own; the kinds run beside each other.
 It ends with 1 if any run has ended otherwise than its owners desire.
@@ -19,13 +20,18 @@ from __future__ import annotations
 
 import argparse
 import random
+import ssl
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.cluster import crd_server
 from tests.cluster.crd_front import in_front_of
@@ -179,17 +185,52 @@ def runs(
     return wrong
 
 
+@contextmanager
+def answering(status: int, url: str, pki: Path) -> Iterator[None]:
+    """Answer each request to an address with this status, as a load balancer does."""
+
+    class Refusal(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+        do_POST = do_PUT = do_PATCH = do_DELETE = do_GET
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Nobody reads it."""
+
+    address = urlsplit(url)
+    assert address.hostname is not None
+    assert address.port is not None
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(pki / "server.crt", pki / "server.key")
+    with ThreadingHTTPServer((address.hostname, address.port), Refusal) as server:
+        server.socket = tls.wrap_socket(
+            server.socket, server_side=True, do_handshake_on_connect=False
+        )
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield
+        finally:
+            server.shutdown()
+            thread.join()
+
+
 def with_outages(
-    kinds: list[str], folder: Path, seeds: range, away: float
+    kinds: list[str], folder: Path, seeds: range, away: float, status: int
 ) -> dict[str, list[int]]:
     """The runs of all kinds in a row; the API server is away for a while in each."""
     (folder / "servers").mkdir()
     servers = Servers(folder / "servers", managed=True)
+    pki = folder / "servers" / "pki"
 
     def outage() -> None:
         servers.end("kube-apiserver")
         servers.api.close()
-        time.sleep(away)  # the outage itself
+        with answering(status, servers.api.url, pki) if status else nullcontext():
+            time.sleep(away)  # the outage itself
         servers.start("kube-apiserver")
 
     try:
@@ -229,6 +270,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--runs", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--away", type=float, default=0.0)
+    parser.add_argument("--answering", type=int, default=0)
     parser.add_argument("kinds", nargs="*")
     given = parser.parse_args(arguments)
     if unknown := {*given.kinds} - {*KINDS}:
@@ -244,7 +286,9 @@ def main(arguments: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="levels-") as name:
         folder = Path(name)
         if given.away:
-            wrong = with_outages(given.kinds, folder, seeds, given.away)
+            wrong = with_outages(
+                given.kinds, folder, seeds, given.away, given.answering
+            )
         else:
             wrong = beside_each_other(given.kinds, folder, seeds)
     for kind, found in wrong.items():
