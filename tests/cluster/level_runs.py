@@ -92,6 +92,7 @@ class RealWorld:
         """What a Deployment does: begin an operator again that has ended by itself."""
         if not self.operator.is_running:
             tell("the operator has ended by itself, and is begun again")
+            print(self.namespace, "has lost its operator", flush=True)
             self.start()
 
     @property
