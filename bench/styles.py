@@ -1,7 +1,8 @@
 """`python -m bench.styles`: the lines of three operators by levels and by causes.
 
 Counted are lines of code: no blank lines, comments and docstrings. What both have to
-say is told apart: manifests, and the functions that talk to the world.
+say is told apart: manifests, and the functions that talk to the world. The database is
+counted with other frameworks, too.
 """
 
 from __future__ import annotations
@@ -12,13 +13,23 @@ import tokenize
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["PAIRS", "Lines", "counted"]
+__all__ = ["DATABASES", "PAIRS", "Lines", "counted", "databases", "declared"]
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIRS = {
     "19-database": "database.py",
     "20-tenants": "tenants.py",
     "21-records": "records.py",
+}
+
+FORMER, ELSEWHERE = ROOT / "bench" / "former", ROOT / "bench" / "elsewhere"
+# The database operator, each time in all of its files.
+DATABASES = {
+    "fnop, levels": [ROOT / "examples" / "19-database" / "example.py"],
+    "fnop, causes": [FORMER / "database.py"],
+    "Kopf, a daemon": [ELSEWHERE / "kopf_children.py", ELSEWHERE / "kopf_database.py"],
+    "Kopf, causes": [ELSEWHERE / "kopf_children.py", ELSEWHERE / "kopf_causes.py"],
+    "Metacontroller": [ELSEWHERE / "metacontroller_database.py"],
 }
 
 
@@ -79,6 +90,35 @@ def counted(example: str) -> Lines:
     return Lines(code_lines(levels), code_lines(causes), shared)
 
 
+def databases() -> dict[str, tuple[int, int]]:
+    """The lines of the database operators, and those that only this one has.
+
+    What all of them have is left out of the second number: functions that are the same
+    in each, which are the manifests, and how a password is read.
+    """
+    texts = {
+        name: [file.read_text() for file in files] for name, files in DATABASES.items()
+    }
+    known = [
+        {key: text for each in parts for key, text in functions(each).items()}
+        for parts in texts.values()
+    ]
+    same = {
+        text
+        for name, text in known[0].items()
+        if all(each.get(name) == text for each in known)
+    }
+    shared = sum(code_lines(text + "\n") for text in same)
+    lines = {name: sum(map(code_lines, parts)) for name, parts in texts.items()}
+    return {name: (found, found - shared) for name, found in lines.items()}
+
+
+def declared() -> int:
+    """The lines of the manifest by which Metacontroller knows its hook."""
+    lines = (ELSEWHERE / "metacontroller.yaml").read_text().splitlines()
+    return sum(bool(line.partition("#")[0].strip()) for line in lines)
+
+
 def main() -> None:
     print(f"{'':12} {'levels':>6} {'causes':>6}  share  without what is shared")
     for example in PAIRS:
@@ -88,6 +128,10 @@ def main() -> None:
             f"{found.levels - found.shared} of {found.causes - found.shared}: "
             f"{found.share_of_own:.0%}"
         )
+    print("\nthe database, and without what all have")
+    for name, (lines, own) in databases().items():
+        print(f"{name:14} {lines:4} {own:4}")
+    print(f"and {declared()} lines of YAML for Metacontroller")
 
 
 if __name__ == "__main__":

@@ -14,12 +14,12 @@ from __future__ import annotations
 import base64
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from tests.simulations import manifests_of
 
-__all__ = ["GARDENS", "SUBJECTS", "Driver", "Subject", "World"]
+__all__ = ["ELSEWHERE", "GARDENS", "SUBJECTS", "Driver", "Subject", "World"]
 
 Manifest = dict[str, Any]
 MERGE = "application/merge-patch+json"
@@ -76,6 +76,10 @@ class Where(NamedTuple):
 CONFIG_MAP = {"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}}
 
 
+def has_label(meta: Manifest) -> bool:
+    return "fnop.dev/set" in (meta.get("labels") or {})
+
+
 @dataclass
 class Subject:
     """An example: its owners, what the user may do, and what is desired."""
@@ -97,6 +101,9 @@ class Subject:
     # The operator, where it is no example, and the definitions of its kinds.
     operator: str = ""
     definitions: list[Manifest] = field(default_factory=list)
+    # What runs it, and whether it has made the object with these metadata.
+    program: str = "fnop"
+    is_made: Callable[[Manifest], bool] = has_label
 
     @property
     def owner(self) -> Manifest:
@@ -114,6 +121,7 @@ class Driver:
         self.subject, self.world = subject, world
         self.chance = random.Random(seed)
         self.story: list[str] = []
+        self.may_restart = True
         # What others have put onto objects, by place and uid.
         self.noted: dict[tuple[Where, str], list[Manifest]] = {}
         # What they have put into fields that the operator has, or had, or will have.
@@ -202,8 +210,7 @@ class Driver:
             (6, self._lay_hands_on),
             (4, self._note),
             (4, self._delete_child),
-            (2, self._restart),
-            (2, self._kill),
+            *(((2, self._restart), (2, self._kill)) if self.may_restart else ()),
             *((2, lambda each=each: each(self)) for each in self.subject.more),
         ]
         weights = [weight for weight, _ in actions]
@@ -315,7 +322,7 @@ class Driver:
                 meta = each["metadata"]
                 place = meta.get("namespace") or meta["name"]
                 is_here = place.startswith(self.world.namespace)
-                if is_here and "fnop.dev/set" in (meta.get("labels") or {}):
+                if is_here and self.subject.is_made(meta):
                     yield Where(kind, meta["name"], meta.get("namespace", ""))
 
     def _wrong_others(self) -> Iterator[str]:
@@ -697,3 +704,35 @@ GARDENS = Subject(
 )
 
 SUBJECTS = {each.kind: each for each in (DATABASES, TENANTS, RECORDS)}
+
+# ------------------------------------------------- the databases, with others
+
+
+def has_database(meta: Manifest) -> bool:
+    owners = meta.get("ownerReferences") or ()
+    return any(each["kind"] == "Database" for each in owners)
+
+
+def spoiling(mark: str) -> dict[str, list[Manifest]]:
+    """The hands on databases, with another framework's mark in the place of ours."""
+    spoiled: Manifest = {"metadata": {"annotations": {mark: "x"}}}
+    lost: Manifest = {"metadata": {"annotations": {mark: None}}}
+    secrets, services = (DATABASES.hands[each][:-1] for each in ("secrets", "services"))
+    changed = {"secrets": [*secrets, spoiled], "services": [*services, lost]}
+    return DATABASES.hands | changed
+
+
+def with_kopf(name: str) -> Subject:
+    return replace(
+        DATABASES,
+        hands=spoiling("databases.fnop.dev/applied"),
+        operator=f"bench/elsewhere/{name}.py",
+        program="kopf",
+        is_made=has_database,
+    )
+
+
+ELSEWHERE = {
+    "kopf-databases": with_kopf("kopf_database"),
+    "kopf-databases-by-causes": with_kopf("kopf_causes"),
+}

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
 from tests.cluster.name_server import NameServer
@@ -18,7 +18,9 @@ from tests.example_scenarios import Expectation, Story, unmet
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
 __all__ = [
+    "PROGRAMS",
     "Operator",
+    "Program",
     "User",
     "eventually",
     "file_of",
@@ -137,6 +139,18 @@ class User:
 # -------------------------------------------------------------- the operator
 
 
+class Program(NamedTuple):
+    """What runs an operator's file, and the words in its log when it is at work."""
+
+    module: str
+    is_at_work: str
+
+
+FNOP = Program("fnop", "serving ")
+KOPF = Program("kopf", "Initial authentication has finished")
+PROGRAMS = {each.module: each for each in (FNOP, KOPF)}
+
+
 class Operator:
     """An operator that is started, stopped and killed; its log goes on."""
 
@@ -147,17 +161,19 @@ class Operator:
         namespace: str,
         folder: Path,
         options: tuple[str, ...] = ("--standalone",),
+        program: Program = FNOP,
     ) -> None:
         self.log = folder / "operator.log"
+        self.program = program
         self.recordings: list[Path] = []
         self._folder = folder
         everywhere = {"-A", "--all-namespaces"} & {*options}
         self._command = [
             *dying_with_us(),
-            *(sys.executable, "-m", "fnop", "run", str(file), *options),
+            *(sys.executable, "-m", program.module, "run", str(file), *options),
             *(() if everywhere else ("--namespace", namespace)),
-            *("--kubeconfig", str(kubeconfig)),
         ]
+        self._kubeconfig = str(kubeconfig)
         # More variables of the process.
         self.variables: dict[str, str] = {}
         self._child: subprocess.Popen[bytes] | None = None
@@ -175,7 +191,11 @@ class Operator:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env={**os.environ, **self.variables},
+                env={
+                    **os.environ,
+                    "KUBECONFIG": self._kubeconfig,
+                    **self.variables,
+                },
             )
 
     @property
@@ -211,6 +231,7 @@ def operating(
     folder: Path,
     *options: str,
     config: Path | None = None,
+    program: Program = FNOP,
 ) -> Iterator[Operator]:
     """An operator that is not started yet; it ends with the block at the latest.
 
@@ -219,7 +240,7 @@ def operating(
     """
     options = options or ("--standalone",)
     config = config or api.kubeconfig
-    operator = Operator(file, config, namespace, folder, options)
+    operator = Operator(file, config, namespace, folder, options, program)
     try:
         yield operator
     finally:

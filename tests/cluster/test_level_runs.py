@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
 from tests.cluster.level_runs import drive, on_crds_alone
-from tests.level_driver import SUBJECTS
+from tests.level_driver import ELSEWHERE, SUBJECTS
 
 
 @pytest.mark.parametrize("seed", [1])
@@ -18,6 +19,17 @@ def test_whatever_happens_the_end_is_what_is_desired(
     kind: str, seed: int, apiserver: ApiServer, tmp_path: Path
 ) -> None:
     found = drive(SUBJECTS[kind], apiserver, tmp_path, seed)
+    assert found == [], "\n".join(found)
+
+
+@pytest.mark.parametrize("kind", ELSEWHERE)
+def test_the_same_user_with_operators_of_others(
+    kind: str, apiserver: ApiServer, tmp_path: Path
+) -> None:
+    for library in ("kopf", "lightkube"):
+        if find_spec(library) is None:
+            pytest.skip(f"needs {library}: pip install '.[bench]'")
+    found = drive(ELSEWHERE[kind], apiserver, tmp_path, seed=1)
     assert found == [], "\n".join(found)
 
 

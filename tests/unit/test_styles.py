@@ -7,7 +7,15 @@ from typing import Any
 
 import pytest
 
-from bench.styles import PAIRS, counted
+from bench.styles import (
+    DATABASES,
+    PAIRS,
+    code_lines,
+    counted,
+    databases,
+    declared,
+    functions,
+)
 from fnop.adapters.models import models_for
 from tests.simulations import (
     ROOT,
@@ -103,3 +111,32 @@ def test_the_page_tells_the_lines_as_they_are() -> None:
         assert f"| {name} | {found.levels} | {found.causes} |" in page.replace(
             "databases", "database"
         )
+
+
+def test_the_page_tells_the_lines_of_other_frameworks_as_they_are() -> None:
+    page = Path(ROOT / "docs" / "styles.md").read_text()
+    found = databases()
+    for row in (
+        list(DATABASES),
+        ["lines", *(str(lines) for lines, _ in found.values())],
+        ["without what all have", *(str(own) for _, own in found.values())],
+    ):
+        assert f"| {' | '.join(row)} |" in page
+    assert f"{declared()} lines of [YAML]" in page
+
+
+def test_what_all_have_are_manifests_and_the_password() -> None:
+    """They are the same text in each, so that the rest is what the framework asks."""
+    names = {"config_map", "secret", "service", "workload", "password_in"}
+    texts = [
+        {
+            name: text
+            for file in files
+            for name, text in functions(file.read_text()).items()
+        }
+        for files in DATABASES.values()
+    ]
+    for name in names:
+        assert len({each[name] for each in texts}) == 1, name
+    shared = sum(code_lines(texts[0][name] + "\n") for name in names)
+    assert {lines - own for lines, own in databases().values()} == {shared}
