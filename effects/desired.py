@@ -164,7 +164,8 @@ def condition(
     """A condition of the handled object, for `fnop.desired`.
 
     `type` is its name, such as "Ready". `status` is True, False, or None for "Unknown".
-    `reason` is one word in CamelCase, by default the type; `message` is for people.
+    `reason` is one word in CamelCase, by default the type; `message` is for people, by
+    default the reason.
     `lastTransitionTime` changes with the status alone, `observedGeneration` is that of
     the object that the handler has seen.
 
