@@ -16,14 +16,15 @@ from typing import Any
 from fnop.adapters.loading import handlers_of_function
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource
+from fnop.core.children.owned import Owned
 from fnop.core.handlers import invocation as driving
-from fnop.core.handlers.arguments import PROVIDERS, Situation
+from fnop.core.handlers.arguments import PROVIDERS, Keeping, Situation
 from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Ending, JournalEntry, LiveCache
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.registry import Registry, default_registry
-from fnop.core.handlers.roles import CHANGES, EVENTS, ROLES, Role, kwargs_of
+from fnop.core.handlers.roles import CHANGES, EVENTS, ROLES, Family, Role, kwargs_of
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import DaemonStoppingReason, Transform
 from fnop.core.memory.last_seen import Stored
@@ -79,6 +80,7 @@ from fnop.effects import (
     Witness,
     outcomes,
 )
+from fnop.effects.desired import Desired
 from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of
 from fnop.interpreters.calls import StopFlag, called
@@ -93,6 +95,7 @@ __all__ = ["Plan", "matches", "plan_of"]
 ASKED_MAX = 1_000
 
 Answers = Mapping[Effect, Any] | Callable[[Any], Any] | Iterable[Any]
+Children = Mapping[str, Iterable[Mapping[str, Any]]]
 Indices = Mapping[str, Mapping[Any, Iterable[Any]]]
 
 _RESOURCE = Resource("example.com", "v1", "objects", "Object", verbs=("list", "watch"))
@@ -124,6 +127,8 @@ class Plan(Sequence[Any]):
     """The ids of the sub-handlers that it has declared."""
     memo: Mapping[str, Any] = field(default_factory=dict)
     """The object's memo after the attempt."""
+    desired: Desired | None = None
+    """What a reconcile handler desires: `children`, `conditions` and `status`."""
     _parts: Mapping[str, Situation] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -185,6 +190,7 @@ def plan_of(
     started: datetime | float | None = None,
     memo: Mapping[str, Any] | None = None,
     indices: Indices | None = None,
+    children: Children | None = None,
     param: Any = None,
     resource: Resource | None = None,
     settings: Settings | None = None,
@@ -208,13 +214,16 @@ def plan_of(
     answer is raised. Events, log lines, sleeps and writes need no answer: a write is
     answered by the object as it would be. `indices` are given by their names, as
     mappings from keys to values: `{"pods_by_app": {"web": ["web-1", "web-2"]}}`.
+    `children` are what the object of a reconcile handler owns: manifests, by the words
+    of its `owns=`. What it desires is in the plan, and is not made so.
 
     A handler that is not impure and acts on the world, such as by a connection, fails;
     with `guard=False` it may act.
 
     Raises `AssertionError` for an effect without an answer, for answers of a sequence
     that are left over where the handler succeeds, and for an index that is not given;
-    `TypeError` for a `body` or `old` that is not an object.
+    `TypeError` for a `body` or `old` that is not an object, and for `children` of a
+    kind that the handler does not own.
 
         asked = fnop.get("secrets", name="s")
         plan = plan_of(bind, {"spec": {"secret": "s"}}, answers={asked: None})
@@ -233,10 +242,11 @@ def plan_of(
     _check_indices(found, known, found.signature.wants)
     if body is None:
         _check_needs_none(found)
+    handled = None if body is None else Body(_completed(body, resource))
     drive = _Drive(
         _situation(
             found,
-            Body(_completed(body, resource)) if body is not None else None,
+            handled,
             Now(moment, 0.0),
             reason or type or _reason_of(found),
             None if old is None else Body(_completed(old, resource)),
@@ -246,10 +256,32 @@ def plan_of(
             known,
             resource,
             _settings(settings, guard),
+            _keeping(found, children or {}, handled),
         ),
         answers,
     )
     return drive.plan()
+
+
+def _keeping(handler: Handler, given: Children, handled: Body | None) -> Keeping | None:
+    """The children that a reconcile handler is given; others are given none."""
+    words = [word for word, _ in handler.owns]
+    for word in given:
+        if word not in words:
+            named = ", ".join(map(repr, words)) or "nothing"
+            raise TypeError(
+                f"children= has {word!r}, and {handler.id} owns {named}; use its words"
+            )
+    if handler.rule.family is not Family.LEVEL or handled is None:
+        return None
+    kinds = {word: Resource("", "", word, word) for word in words}
+    bodies = {}
+    for word, manifests in given.items():
+        for each in manifests:
+            body = Body(thaw_json(dict(each)))
+            place = body.namespace or handled.namespace or ""
+            bodies[Key(kinds[word].key, place, body.name)] = body
+    return Keeping(Owned(kinds, bodies, bodies.get), None)
 
 
 def matches(
@@ -462,6 +494,7 @@ def _situation(
     indices: Mapping[str, Index],
     resource: Resource,
     settings: Settings,
+    keeping: Keeping | None,
 ) -> Situation:
     before = None
     if old is not None and handler.role in CHANGES:
@@ -478,6 +511,7 @@ def _situation(
         started,
         read_only(dict(memo)),
         indices,
+        keeping,
     )
 
 
@@ -761,6 +795,7 @@ class _Drive:
             self._retries_after(end.failure, again),
             tuple(_own_id(each) for each in end.children),
             self.memo,
+            end.desired,
             {_own_id(each): self._situation_of(each) for each in end.children},
         )
 

@@ -58,10 +58,13 @@ class Situation(NamedTuple):
 
 
 class Keeping(NamedTuple):
-    """The facts for a reconcile handler beside its object: children, and the keeper."""
+    """The facts for a reconcile handler beside its object: children, and the keeper.
+
+    Without a keeper, as in a plain test, what is desired is not made so.
+    """
 
     owned: Owned
-    keeper: Keeper
+    keeper: Keeper | None
 
 
 class Writers:

@@ -74,6 +74,7 @@ from fnop.effects import (
     Witness,
     outcomes,
 )
+from fnop.effects.desired import Desired
 from fnop.effects.values import read_only, thaw_json
 from fnop.effects.wire import digest_of, encode
 
@@ -109,7 +110,8 @@ class Ending(NamedTuple):
 
     `patches` were collected by the argument `patch`; `children` are the sub-handlers
     that it has declared, `settings` the ones that a startup handler has returned. Of a
-    reconcile handler's children it says how they were `synchronised`.
+    reconcile handler's children it says how they were `synchronised`, or where nobody
+    keeps them what is `desired`.
     """
 
     plan: tuple[Effect, ...] = ()
@@ -118,6 +120,7 @@ class Ending(NamedTuple):
     children: tuple[Handler, ...] = ()
     settings: Settings | None = None
     synchronised: Synchronised | None = None
+    desired: Desired | None = None
 
 
 class Advance(NamedTuple):
@@ -138,6 +141,7 @@ class _Drive:
     __slots__ = (
         "conversation",
         "declaring",
+        "desired",
         "rest",
         "situation",
         "synchronised",
@@ -158,6 +162,7 @@ class _Drive:
         # The part of an answer that is not what is desired.
         self.rest: Any = None
         self.synchronised: Synchronised | None = None
+        self.desired: Desired | None = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:
         """Run the author's code, and collect its effects and sub-handlers."""
@@ -210,6 +215,9 @@ class _Drive:
         if desired is None:
             return _Returned(value)
         self.taken.add(identity(desired))
+        if keeping.keeper is None:
+            self.desired = desired
+            return _Returned(self.rest or None)
         self.conversation = synchronise(desired, keeping.owned, keeping.keeper)
         return self.go(lambda: self.conversation.send(None))
 
@@ -241,9 +249,10 @@ class _Drive:
         """
         found, keeping = self.writers.patch.changes(), self.situation.keeping
         end = self.synchronised
-        if end is None or keeping is None or not end.conditions:
+        keeper = None if keeping is None else keeping.keeper
+        if end is None or keeper is None or not end.conditions:
             return found
-        return *found, Transform(partial(end.tell, keeping.keeper))
+        return *found, Transform(partial(end.tell, keeper))
 
     def fresh_lines(self) -> tuple[Log, ...]:
         lines = tuple(self.writers.lines[self.told :])
@@ -406,9 +415,10 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
 def _failure_told(drive: _Drive, failure: Failure) -> tuple[Transform, ...]:
     """The condition of an object whose handler fails before it desires anything."""
     keeping = drive.situation.keeping
-    if keeping is None or drive.synchronised is not None:
+    keeper = None if keeping is None else keeping.keeper
+    if keeper is None or drive.synchronised is not None:
         return ()
-    tell = telling_failure(keeping.keeper, str(failure))
+    tell = telling_failure(keeper, str(failure))
     return () if tell is None else (Transform(tell),)
 
 
@@ -454,7 +464,9 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         patches = drive.patches
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
-    ending = Ending(plan, patches, None, drive.children, settings, drive.synchronised)
+    ending = Ending(
+        plan, patches, None, drive.children, settings, drive.synchronised, drive.desired
+    )
     return Advance(drive.fresh_lines(), end=ending, children=drive.children)
 
 

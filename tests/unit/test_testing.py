@@ -20,7 +20,7 @@ from fnop import adapters
 from fnop.adapters import strategies
 from fnop.core.handlers.arguments import PROVIDERS
 from fnop.core.handlers.registry import Registry, default_registry
-from fnop.effects import Patch
+from fnop.effects import Event, Patch
 from fnop.interpreters.cluster.schema.schema import compile_schema
 from fnop.testing import (
     Off,
@@ -147,6 +147,50 @@ def test_a_decision_that_succeeds() -> None:
     assert plan[0].child["data"]["size"] == "1Gi"
     assert plan.patched == {"status": {"phase": "Binding"}}
     assert len(plan.of(Patch)) == 1
+
+
+def test_a_reconcile_handler_gets_its_children_and_says_what_it_desires() -> None:
+    registry = Registry()
+
+    @fnop.reconcile("things", owns=["services", "configmaps"], registry=registry)
+    async def keep(
+        name: str, children: fnop.Children, conditions: Any, **_: Any
+    ) -> list[Any]:
+        token = await fnop.random(4)
+        map = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+        there = sorted(children["services"])
+        ready = fnop.condition("Ready", bool(there), "Services", ",".join(there))
+        wanted = fnop.desired({**map, "data": {"t": token.hex()}}, conditions=ready)
+        return [wanted, fnop.event("Kept", f"{len(conditions)} conditions")]
+
+    plan = plan_of(
+        keep,
+        {"status": {"conditions": [{"type": "Old"}]}},
+        children={"services": [{"metadata": {"name": "web"}}]},
+        answers=[bytes(4)],
+        registry=registry,
+    )
+    assert plan.succeeded
+    assert plan.desired is not None
+    assert [each.label for each in plan.desired.children] == ["configmap/object"]
+    assert plan.desired.children[0].manifest["data"] == {"t": "00000000"}
+    assert plan.desired.conditions == (
+        fnop.condition("Ready", True, "Services", "web"),
+    )
+    assert [each.message for each in plan.of(Event)] == ["1 conditions"]
+    assert plan.patched == {}, "nobody has applied anything"
+
+
+def test_children_that_are_not_owned_are_refused() -> None:
+    registry = Registry()
+
+    @fnop.reconcile("things", owns="services", registry=registry, id="keep")
+    def keep(children: fnop.Children, **_: Any) -> None:
+        raise fnop.PermanentError("no such size")
+
+    assert plan_of(keep, {}, registry=registry).failed("no such size")
+    with pytest.raises(TypeError, match="has 'pods', and keep owns 'services'"):
+        plan_of(keep, {}, children={"pods": []}, registry=registry)
 
 
 def test_a_handler_of_a_field_gets_both_values() -> None:
