@@ -109,7 +109,7 @@ class Plan(Sequence[Any]):
     returned, in their order; the writes through `patch` are the last of them. Apart
     from them are its `result`, its wish to be called `again`, its log `lines`, a
     `failure` and with it `retries_after`, the ids of its sub-handlers, `children`, and
-    the `memo` afterwards.
+    the `memo` afterwards. What a reconcile handler wants to exist is `desired`.
 
         plan = plan_of(created, {"spec": {"size": 1}})
         assert plan.patched == {"status": {"phase": "Bound"}}

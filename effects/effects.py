@@ -400,6 +400,9 @@ def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
     metadata = manifest.get("metadata", {})
     if not isinstance(metadata, dict):
         raise ValueError(f"{label}: the manifest's metadata is not a mapping")
+    for key in ("labels", "annotations"):
+        if not isinstance(metadata.get(key) or {}, Mapping):
+            raise ValueError(f"{label}: metadata.{key} is not a mapping")
     checks = {"name": check_name, "namespace": check_namespace}
     for key, check in checks.items():
         if metadata.get(key) not in (None, ""):  # which is the same in a manifest

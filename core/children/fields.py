@@ -9,6 +9,7 @@ that is not ours any more has drifted.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ import orjson
 
 from fnop.effects.values import digest
 
-__all__ = ["fields_digest", "folded", "lost_fields", "managers_of"]
+__all__ = ["fields_digest", "folded", "lost_fields", "managers_of", "names_in"]
 
 # Not kept among a manager's fields, since they name the object itself.
 _NAMES = frozenset(("apiVersion", "kind"))
@@ -97,6 +98,32 @@ def _entries(live: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from (each for each in entries if isinstance(each, Mapping))
 
 
+def _joined(path: str, name: str) -> str:
+    """The path of a field, as Kubernetes writes it where a key has dots.
+
+    >>> _joined("data", "app.conf"), _joined("spec", "size")
+    ('data[app.conf]', 'spec.size')
+    """
+    return f"{path}[{name}]" if "." in name else f"{path}.{name}"
+
+
+def names_in(path: str) -> list[str]:
+    """The names of a path of `lost_fields`, up to the first list.
+
+    >>> names_in("metadata.annotations[e.com/a]"), names_in("spec.ports[0].port")
+    (['metadata', 'annotations', 'e.com/a'], ['spec', 'ports'])
+    """
+    found: list[str] = []
+    for each in _NAME.finditer(path):
+        if each[1] is not None and each[1].isdigit():
+            break
+        found.append(each[1] or each[2])
+    return found
+
+
+_NAME = re.compile(r"\[([^\]]*)\]|([^.\[\]]+)")
+
+
 def _below(trees: Iterable[Any], name: str) -> list[Any]:
     """What some trees of fields have below a field."""
     key = f"f:{name}"
@@ -122,7 +149,7 @@ def _lost(
             yield path  # by the scale subresource, which older servers do not track
     elif isinstance(value, Mapping):
         for name, item in value.items():
-            theirs, where = _below(others, name), f"{path}.{name}"
+            theirs, where = _below(others, name), _joined(path, name)
             yield from _lost(
                 item, owned.get(f"f:{name}"), _at(live, name), where, theirs
             )
@@ -140,7 +167,7 @@ def _taken(
     last field was taken away: both are written as `{}`.
     """
     for name, item in value.items():
-        theirs, where = _below(others, name), f"{path}.{name}"
+        theirs, where = _below(others, name), _joined(path, name)
         if isinstance(item, Mapping) and item:
             yield from _taken(item, _at(live, name), where, theirs)
         elif theirs:
@@ -157,7 +184,7 @@ def _leaves(value: Any, live: Any, path: str) -> Iterator[str]:
     """The fields within mappings; a list is one field."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            yield from _leaves(item, _at(live, name), f"{path}.{name}")
+            yield from _leaves(item, _at(live, name), _joined(path, name))
     elif value is not None and (value not in ({}, []) or live):
         yield path
 
@@ -220,7 +247,7 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
     >>> managers_of({"metadata": {"managedFields": [entry]}}, "spec.size")
     ['kubectl']
     """
-    names = [f"f:{each}" for each in path.partition("[")[0].split(".")]
+    names = [f"f:{each}" for each in names_in(path)]
     found: list[str] = []
     for entry in _entries(live):
         tree: Any = entry.get("fieldsV1")

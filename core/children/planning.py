@@ -25,6 +25,7 @@ __all__ = [
     "Planned",
     "is_of_set",
     "manifest_for",
+    "near",
     "outside",
     "planned_children",
     "rank_of",
@@ -67,6 +68,12 @@ class Keeper(NamedTuple):
     reports: bool
     is_held: bool
     wall: float
+
+    @property
+    def key(self) -> Key:
+        """The key of the owner."""
+        place = self.owner.namespace if self.resource.namespaced else ""
+        return Key(self.resource.key, place or "", self.owner.name)
 
 
 @lru_cache(1024)
@@ -113,10 +120,41 @@ def planned_children(
         problem = _misplaced(child, resource, keeper)
         if resource is None or problem:
             problems[child.label] = problem
+            continue
+        planned = _addressed(child, resource, keeper)
+        if planned.key == keeper.key:
+            problems[child.label] = "is the object itself, which cannot own itself"
         else:
-            found.append(_addressed(child, resource, keeper))
-    ranked = sorted(found, key=lambda each: rank_of(each.resource))
-    return _after_others(ranked), problems
+            found.append(planned)
+    problems |= _lacking(found, problems)
+    ranked = sorted(
+        (each for each in found if each.label not in problems),
+        key=lambda each: rank_of(each.resource),
+    )
+    ordered, circle = _after_others(ranked)
+    told = "waits for itself: the after= of these children go in a circle"
+    return ordered, problems | dict.fromkeys(circle, told)
+
+
+def near(label: str) -> str:
+    """The label of a child without its namespace, as `after=` may name it.
+
+    >>> near("service/prod/web"), near("service/web")
+    ('service/web', 'service/web')
+    """
+    kind, *_, name = label.split("/")
+    return f"{kind}/{name}"
+
+
+def _lacking(found: Iterable[Planned], problems: Mapping[str, str]) -> dict[str, str]:
+    """The children that name others in `after=` that are not desired."""
+    names = {name for each in found for name in (each.label, near(each.label))}
+    lacking = {}
+    for each in found:
+        for name in each.child.after:
+            if name not in names and name not in problems:
+                lacking[each.label] = f"after= names {name}, which is not desired"
+    return lacking
 
 
 def rank_of(resource: Resource) -> int:
@@ -124,18 +162,23 @@ def rank_of(resource: Resource) -> int:
     return _RANKS.get(resource.kind, len(_ORDER))
 
 
-def _after_others(planned: list[Planned]) -> list[Planned]:
-    """The same children, each after those that its `after=` names; else as they are."""
+def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
+    """The same children, each after those that its `after=` names; else as they are.
+
+    Also the labels of those that wait for each other.
+    """
     if not any(each.child.after for each in planned):
-        return planned
+        return planned, []
     found: list[Planned] = []
     left = list(planned)
     while left:
-        waiting = {each.label for each in left}
+        waiting = {name for each in left for name in (each.label, near(each.label))}
         ready = [e for e in left if not waiting.intersection(e.child.after)]
-        found += ready or left  # a cycle is told when its first member is applied
-        left = [e for e in left if e not in found] if ready else []
-    return found
+        if not ready:
+            return found, [each.label for each in left]
+        found += ready
+        left = [e for e in left if e not in ready]
+    return found, []
 
 
 def _misplaced(child: Child, resource: Resource | None, keeper: Keeper) -> str:

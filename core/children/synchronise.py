@@ -15,7 +15,13 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
-from fnop.core.children.fields import fields_digest, folded, lost_fields, managers_of
+from fnop.core.children.fields import (
+    fields_digest,
+    folded,
+    lost_fields,
+    managers_of,
+    names_in,
+)
 from fnop.core.children.owned import (
     OWNER_ANNOTATION,
     AsDesired,
@@ -31,6 +37,7 @@ from fnop.core.children.planning import (
     Planned,
     is_of_set,
     manifest_for,
+    near,
     planned_children,
     rank_of,
 )
@@ -179,7 +186,12 @@ class _Told:
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""
-        return next((e for e in names if e in self.failing or e in self.pending), "")
+        names = tuple(names)
+        if not names:
+            return ""
+        waiting = {*self.failing, *self.pending}
+        waiting |= {near(label) for label in waiting}
+        return next((each for each in names if each in waiting), "")
 
 
 def synchronise(
@@ -367,7 +379,7 @@ def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
     """The lists of a manifest of which elements are lost, as a merge patch."""
     found: dict[str, Any] = {}
     for path in lost:
-        names = path.partition("[")[0].split(".")
+        names = names_in(path)
         value: Any = manifest
         for name in names:
             value = value.get(name) if isinstance(value, Mapping) else None

@@ -116,7 +116,8 @@ def _conditions(situation: Situation) -> ReadOnlyDict:
     """The conditions in the object's status, by type; malformed ones are left out."""
     found = _body(situation).stanza("status").get("conditions")
     given = found if isinstance(found, list) else ()
-    known = {e["type"]: e for e in given if isinstance(e, dict) and "type" in e}
+    named = (e for e in given if isinstance(e, dict) and isinstance(e.get("type"), str))
+    known = {each["type"]: each for each in named}
     return ReadOnlyDict(read_only(known))
 
 

@@ -35,6 +35,7 @@ from fnop.core.handlers.plans import (
     EFFECTS,
     desired_in,
     identity,
+    is_manifest,
     plan_of,
     refuse_lost,
 )
@@ -212,6 +213,11 @@ class _Drive:
         if keeping is None:
             return _Returned(value)
         desired, self.rest = desired_in(value)
+        if desired is None and is_manifest(value):
+            raise TypeError(
+                "a reconcile handler has returned a manifest; return "
+                "fnop.desired(manifest) to have it made"
+            )
         if desired is None:
             return _Returned(value)
         self.taken.add(identity(desired))

@@ -10,11 +10,24 @@ from fnop.effects.desired import Desired
 from fnop.effects.effects import unanswered
 from fnop.effects.values import freeze_json
 
-__all__ = ["EFFECTS", "desired_in", "identity", "mapped", "plan_of", "refuse_lost"]
+__all__ = [
+    "EFFECTS",
+    "desired_in",
+    "identity",
+    "is_manifest",
+    "mapped",
+    "plan_of",
+    "refuse_lost",
+]
 
 EFFECTS = get_args(Effect)
 # The identity of an object. Not `id`: Python calls the audit hooks for that.
 identity = object.__hash__
+
+
+def is_manifest(value: Any) -> bool:
+    """Whether a handler's answer is an object, and not values for the status."""
+    return isinstance(value, Mapping) and {"apiVersion", "kind"} <= value.keys()
 
 
 def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:

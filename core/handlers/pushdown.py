@@ -34,8 +34,11 @@ def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
 
 
 def _tells_departures(handler: Handler) -> bool:
-    """Whether a handler has to distinguish deleted objects from unselected ones."""
-    return handler.rule.tells_ends or handler.holds
+    """Whether a handler has to distinguish deleted objects from unselected ones.
+
+    One that owns others may hold the object for them by a finalizer.
+    """
+    return handler.rule.tells_ends or handler.holds or bool(handler.owns)
 
 
 def _common(each: Iterable[list[str]]) -> list[str]:

@@ -306,7 +306,6 @@ def test_a_child_elsewhere_has_one_owner(deleted: bool) -> None:
         assert synced["status"] == "False"
 
 
-@found("a label filter is left to the server: who loses the label is never released")
 def test_an_owner_that_does_not_match_any_more_can_be_deleted() -> None:
     op = Desiring(config_map("far", "kube-public"), labels={"on": "yes"})
     owner = example()
@@ -509,7 +508,6 @@ def test_synced_tells_of_each_handler() -> None:
     assert condition(op.sim, "Synced")[0] == "False"
 
 
-@found("after= is compared with a label that has the namespace if the manifest has it")
 def test_after_finds_a_child_that_names_its_namespace() -> None:
     wrong = {
         "apiVersion": "v1",
@@ -523,7 +521,6 @@ def test_after_finds_a_child_that_names_its_namespace() -> None:
     assert data_of(op.sim, "late") is None
 
 
-@found("after= that names no child, or a cycle, is silently nothing")
 @pytest.mark.parametrize("before", ["service/misspelt", "configmap/late"])
 def test_after_that_cannot_be_is_told(before: str) -> None:
     op = Desiring(fnop.child(config_map("late"), after=before))
@@ -531,7 +528,6 @@ def test_after_that_cannot_be_is_told(before: str) -> None:
     assert op.sim.errors or op.synced()[0] == "False"
 
 
-@found("paths are split at dots, and most keys of ConfigMaps and annotations have some")
 def test_who_has_changed_a_key_with_a_dot() -> None:
     entry = {
         "manager": "kubectl",
@@ -543,7 +539,6 @@ def test_who_has_changed_a_key_with_a_dot() -> None:
     assert managers_of(live, path) == ["kubectl"]
 
 
-@found("a manifest as the answer becomes a result in the status; no child is made")
 def test_a_bare_manifest_is_no_answer() -> None:
     registry = Registry()
     fnop.reconcile(KIND, owns="configmaps", registry=registry, id="forgot")(
@@ -554,7 +549,6 @@ def test_a_bare_manifest_is_no_answer() -> None:
     assert sim.errors or "configmaps/one" in sim
 
 
-@found("a condition of a malformed type fails each call, by an error of fnop's own")
 def test_a_malformed_condition_of_somebody_hinders_nobody() -> None:
     op = Desiring(config_map("one", a="1"))
     op.sim.apply(example())
@@ -562,9 +556,6 @@ def test_a_malformed_condition_of_somebody_hinders_nobody() -> None:
     assert op.sim.errors == []
 
 
-@found(
-    "labels that are no mapping fail the whole call, not the child, with no sentence"
-)
 def test_a_child_with_malformed_labels_fails_alone() -> None:
     wrong = config_map("wrong")
     wrong["metadata"]["labels"] = "app"
@@ -574,7 +565,6 @@ def test_a_child_with_malformed_labels_fails_alone() -> None:
     assert data_of(op.sim, "one") == {"a": "1"} or "labels" in told[0]
 
 
-@found("an object may be its own child, and is its own owner from then on")
 def test_an_object_is_not_its_own_child() -> None:
     itself = fnop.child(example("example-1", size=3), adopt=True)
     op = Desiring(itself, owns=[KIND])
