@@ -1,8 +1,8 @@
 # Every target sets up what it needs: a fresh clone needs only Python >= 3.11.
 PYTHON ?= python3
 BIN := .venv/bin
-# Processes that run tests; each has real servers of its own.
-WORKERS ?= 2
+# Processes that run tests, which mostly wait; each has real servers of its own.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 
@@ -20,7 +20,7 @@ demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 	$(BIN)/fnop run examples/01-minimal/example.py --simulate examples/01-minimal/object.yaml
 
 test: .venv/ready ## run all tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
-	@# Many wait for servers: two at a time take little more than half as long.
+	@# Many wait for servers: three at a time take less than half as long.
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 lint: .venv/ready ## ruff: rules and formatting
