@@ -153,7 +153,17 @@ def defaulting() -> Iterator[Case]:
                 has={"spec.updateStrategy.rollingUpdate.maxSurge": 0},
                 old=(201, {"spec.updateStrategy.rollingUpdate.maxUnavailable": 1}),
             ),
-            get(APPS + "daemonsets/w", compare=("metadata.annotations", "status")),
+            get(
+                APPS + "daemonsets/w",
+                compare=(
+                    "metadata.annotations",
+                    # Not observedGeneration: its controller may have looked by now.
+                    "status.currentNumberScheduled",
+                    "status.desiredNumberScheduled",
+                    "status.numberMisscheduled",
+                    "status.numberReady",
+                ),
+            ),
         ),
     )
     yield Case(
