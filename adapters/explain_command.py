@@ -13,7 +13,12 @@ import click
 
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name, a_namespace
-from fnop.adapters.operator_settings import signing, storage_at, told_settings
+from fnop.adapters.operator_settings import (
+    signing,
+    state_places,
+    storage_at,
+    told_settings,
+)
 from fnop.adapters.plain import echo, one_line
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
@@ -61,14 +66,7 @@ _WIDTH_MAX = 110
     metavar="NAME",
     help="The operator as an importable module.",
 )
-@click.option(
-    "--state",
-    "places",
-    multiple=True,
-    metavar="PLACE",
-    help="Another place of the state: the prefix of an annotation, such as "
-    "example.com, or a field, such as status.example.state; repeat it for several.",
-)
+@state_places
 @click.option(
     "--state-key-file",
     type=click.Path(exists=True, dir_okay=False),

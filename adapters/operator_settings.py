@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+import click
+
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.storage import AnnotationStorage, AnyStorage, StatusStorage
@@ -12,7 +14,17 @@ from fnop.core.operator.uninstalling import settings_told
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.interrupts import interruptible
 
-__all__ = ["signing", "storage_at", "told_settings"]
+__all__ = ["signing", "state_places", "storage_at", "told_settings"]
+
+# The option of commands that read the operator's state off objects.
+state_places = click.option(
+    "--state",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    help="Another place of the state: the prefix of an annotation, such as "
+    "example.com, or a field, such as status.example.state; repeat it for several.",
+)
 
 
 def storage_at(place: str) -> AnyStorage:

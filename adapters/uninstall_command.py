@@ -12,7 +12,7 @@ import click
 
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_name
-from fnop.adapters.operator_settings import storage_at, told_settings
+from fnop.adapters.operator_settings import state_places, storage_at, told_settings
 from fnop.adapters.plain import echo
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
@@ -71,14 +71,7 @@ _TOLD_EACH = 100
     metavar="NAME",
     help="The peering object in which operators that still run are looked for.",
 )
-@click.option(
-    "--state",
-    "places",
-    multiple=True,
-    metavar="PLACE",
-    help="Another place of the state: the prefix of an annotation, such as "
-    "example.com, or a field, such as status.example.state; repeat it for several.",
-)
+@state_places
 @click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--context", metavar="NAME", help="The kubeconfig's context.")

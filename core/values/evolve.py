@@ -41,12 +41,15 @@ if TYPE_CHECKING:
 else:
     _PLANS: dict[type, tuple[Any, dict[str, int]]] = {}
 
+    def _getter(names: tuple[str, ...]) -> Any:
+        """A function from a value to its fields, as a tuple even of one."""
+        get = attrgetter(*names)
+        return (lambda value: (get(value),)) if len(names) == 1 else get
+
     def _plan(cls: type) -> tuple[Any, dict[str, int]]:
         fields = cls.__dataclass_fields__.values()
         names = tuple(each.name for each in fields if each.init)
-        # Two names at least: of one the getter answers the value and no tuple.
-        getter = attrgetter(*names, names[0]) if len(names) == 1 else attrgetter(*names)
-        plan = getter, {name: at for at, name in enumerate(names)}
+        plan = _getter(names), {name: at for at, name in enumerate(names)}
         _PLANS[cls] = plan
         return plan
 
@@ -57,4 +60,4 @@ else:
         fields = list(getter(value))
         for name, change in changes.items():
             fields[places[name]] = change
-        return cls(*fields[: len(places)])
+        return cls(*fields)
