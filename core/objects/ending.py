@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import ACTIVITIES, Family
+from fnop.core.handlers.roles import ACTIVITIES, Family, Role
 from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
     FRESH,
@@ -17,6 +17,7 @@ from fnop.core.memory.progress import (
 from fnop.core.objects.background import rested, with_run_state
 from fnop.core.objects.consequences import log_successes
 from fnop.core.objects.events import note_line
+from fnop.core.objects.mapping import TRIES_MAX, with_events
 from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
 from fnop.core.state.record import (
@@ -24,7 +25,9 @@ from fnop.core.state.record import (
     Invocation,
     LevelState,
     ObjectRecord,
+    PendingEvent,
     RunState,
+    Work,
 )
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
@@ -67,6 +70,8 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     match handler.rule.family:
+        case Family.EVENT if handler.role is Role.MAP:
+            work = _mapped(context, record, work, invocation)
         case Family.EVENT:
             _event_handled(context, invocation)
         case Family.BACKGROUND:
@@ -112,6 +117,32 @@ def _event_handled(context: Context, invocation: Invocation) -> None:
     elif invocation.again is not None:
         line = "asks to be called again, but only the next watch event calls it"
         report(context, invocation, "warning", line)
+
+
+def _mapped(
+    context: Context, record: ObjectRecord, work: Work, invocation: Invocation
+) -> Work:
+    """The work after a call of a mapping; one that has failed is called again.
+
+    It is called for the same state, unless a newer watch event has asked for that.
+    """
+    failure, situation = invocation.failure, invocation.situation
+    body = situation.body
+    if failure is None or body is None:
+        _event_handled(context, invocation)
+        return work
+    handler, known = invocation.handler, FRESH._replace(retries=situation.retry)
+    is_past = (body.uid, body.version) != (record.body.uid, record.body.version)
+    if is_past and failure.temporary is None:
+        handler = replace(handler, retries=TRIES_MAX)
+    judgement = context.judge(handler, known, failure)
+    if judgement.progress.finished == "failure":
+        context.failed()
+    report(context, invocation, judgement.level, judgement.line, judgement.ended)
+    if judgement.progress.is_finished:
+        return work
+    again = PendingEvent(invocation.handler, situation.reason, body, judgement.progress)
+    return work._replace(pending_events=with_events((again,), work.pending_events))
 
 
 def _run_ended(

@@ -173,11 +173,19 @@ class LevelState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """A watch event for which an event handler has not been called yet."""
+    """A watch event for which an event handler has not been called yet.
+
+    A mapping that has failed for it is called again, as its `progress` says.
+    """
 
     handler: Handler
     type: str | None
     body: Body
+    progress: Progress = FRESH
+
+    def is_due(self, now: float) -> bool:
+        """Whether the handler may be called at this monotonic time."""
+        return self.progress.due is None or self.progress.due <= now
 
 
 @dataclass(frozen=True, slots=True)
