@@ -6,6 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from fnop.core.children.beside import Beside, has_failed
 from fnop.core.children.owned import Owned, owners_of
 from fnop.core.children.planning import Keeper, outside, set_of
 from fnop.core.handlers.arguments import Keeping, Situation
@@ -22,6 +23,7 @@ from fnop.core.objects.levels import (
     Purpose,
     StopLevel,
     forgotten,
+    requeued,
 )
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
@@ -41,18 +43,25 @@ def run_level(
     action: CallLevel | StopLevel | ForgetLevel,
 ) -> None:
     match action:
-        case CallLevel(handler, purpose):
-            _call(context, record, handler, purpose)
+        case CallLevel():
+            _call(context, record, action)
         case StopLevel(invocation):
             _stop(context, record, invocation)
         case ForgetLevel(handler):
-            context.put(forgotten(record, handler))
+            _forget(context, record, handler)
 
 
-def _call(
-    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
-) -> None:
+def _forget(context: Context, record: ObjectRecord, handler: Handler) -> None:
+    """Forget a handler; the others tell how it stands without it, if it was wrong."""
+    state, record = record.levels[handler.id], forgotten(record, handler)
+    if state.synced is not None and state.synced.status != "True":
+        record = requeued(record, context.now.mono)
+    context.put(record)
+
+
+def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
     """Begin a call, unless the handler's time has run out."""
+    handler, purpose = action.handler, action.purpose
     state = record.levels.get(handler.id) or LevelState()
     if _is_new(state, record.body):
         state = state._replace(over=False, progress=FRESH)
@@ -76,12 +85,15 @@ def _call(
         indices=context.indices,
         keeping=None
         if purpose is Purpose.COLLECT
-        else _keeping(context, record, handler, purpose),
+        else _keeping(context, record, action),
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
-    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    invocation = Invocation(
+        context.next_serial(), situation, deadline=deadline, was_asked=state.asked
+    )
     work = record.work or IDLE
     begun = state._replace(
+        asked=False,
         body=record.body,
         children=context.children,
         start=None,
@@ -147,9 +159,8 @@ def _is_new(state: LevelState, body: Body) -> bool:
     return not same_json(was.stanza("spec"), body.stanza("spec"))
 
 
-def _keeping(
-    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
-) -> Keeping:
+def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:
+    handler, purpose = action.handler, action.purpose
     settings, set = context.settings, set_of(context.settings.marker, handler.id)
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
@@ -167,7 +178,26 @@ def _keeping(
         settings.marker in record.body.finalizers,
         context.now.wall,
     )
-    return Keeping(owned, keeper)
+    is_alone = purpose is not Purpose.KEEP or len(context.kind.levels) < 2
+    if is_alone:
+        return Keeping(owned, keeper, Beside(handler.id))
+    return Keeping(owned, keeper, _beside(record, handler, awaits=action.awaits))
+
+
+def _beside(record: ObjectRecord, handler: Handler, *, awaits: bool) -> Beside:
+    """The other handlers of the object, by what they have said at their last calls.
+
+    With another spec they may desire other children by now.
+    """
+    others = {k: each for k, each in record.levels.items() if k != handler.id}
+    verdicts = {k: each.synced for k, each in others.items() if each.synced}
+    claims = {
+        key: name
+        for name, each in others.items()
+        if each.body is not None and not _is_new(each, record.body)
+        for key in each.checked
+    }
+    return Beside(handler.id, verdicts, claims, awaits)
 
 
 def _time_out(
@@ -180,7 +210,13 @@ def _time_out(
     context.failed()
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
-    over = LevelState(record.body, context.children, None, True, judgement.progress)
+    over = LevelState(
+        record.body,
+        context.children,
+        over=True,
+        progress=judgement.progress,
+        synced=has_failed(line),
+    )
     context.put(record._replace(levels={**record.levels, handler.id: over}))
 
 

@@ -428,7 +428,6 @@ def test_two_handlers_that_desire_one_child_do_not_write_without_end() -> None:
     assert len(op.calls) < 30
 
 
-@found("two that desire one child with the same fields are both told to be content")
 def test_two_handlers_that_desire_one_child_are_told() -> None:
     op = Desiring(config_map("one", a="1"))
 
@@ -441,7 +440,6 @@ def test_two_handlers_that_desire_one_child_are_told() -> None:
     assert op.synced()[0] == "False"
 
 
-@found("a child that is another one at each call is written without end or pause")
 @pytest.mark.parametrize("is_data", [True, False])
 def test_who_desires_another_child_at_each_call_is_slowed_down(is_data: bool) -> None:
     """On a real API server 163 writes a second, and nothing in the log."""
@@ -461,7 +459,6 @@ def test_who_desires_another_child_at_each_call_is_slowed_down(is_data: bool) ->
     assert len(calls) < 50
 
 
-@found("a child's namespace is no part of what tells twins apart")
 def test_twins_are_told_though_one_names_its_namespace() -> None:
     op = Desiring(config_map("one", a="1"), config_map("one", "default", a="2"))
     op.sim.apply(example()).wait(30)
@@ -470,7 +467,6 @@ def test_twins_are_told_though_one_names_its_namespace() -> None:
     assert op.sim.errors or "False" in told
 
 
-@found("fields that no server keeps are applied, and warned of, at each call")
 def test_what_a_server_does_not_keep_is_told_once() -> None:
     service = {
         "apiVersion": "v1",
@@ -488,7 +484,6 @@ def test_what_a_server_does_not_keep_is_told_once() -> None:
 # ------------------------------------------------------------------- what is told wrong
 
 
-@found("Synced is one condition for all handlers: who is content hides who fails")
 def test_synced_tells_of_each_handler() -> None:
     op, registry = Desiring(), Registry()
 
@@ -571,7 +566,6 @@ def test_an_object_is_not_its_own_child() -> None:
     assert not op.sim[NAME].metadata.get("ownerReferences")
 
 
-@found("who requeues itself is called without end at once, and nothing is told")
 def test_who_requeues_itself_is_slowed_down() -> None:
     registry, calls = Registry(), list[str]()
 
