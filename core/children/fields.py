@@ -283,6 +283,8 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
     for entry in _entries(live):
         tree: Any = entry.get("fieldsV1")
         for name in names:
+            if tree == {}:
+                break  # it has all of this
             tree = tree.get(name) if isinstance(tree, Mapping) else None
         if tree is not None and entry.get("manager") not in found:
             found.append(str(entry.get("manager")))
