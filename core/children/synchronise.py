@@ -22,6 +22,14 @@ from fnop.core.children.fields import (
     managers_of,
     names_in,
 )
+from fnop.core.children.marks import (
+    APPLIED_ANNOTATION,
+    APPLIED_PATH,
+    KEEP_ANNOTATION,
+    SET_LABEL,
+    applied_mark,
+    outside,
+)
 from fnop.core.children.owned import (
     OWNER_ANNOTATION,
     AsDesired,
@@ -30,12 +38,8 @@ from fnop.core.children.owned import (
     owner_mark,
 )
 from fnop.core.children.planning import (
-    APPLIED_ANNOTATION,
-    KEEP_ANNOTATION,
-    SET_LABEL,
     Keeper,
     Planned,
-    is_of_set,
     manifest_for,
     near,
     planned_children,
@@ -183,6 +187,7 @@ class _Told:
         self.pending: dict[str, str] = {}
         self.checked: dict[Key, AsDesired] = {}
         self.repaired: list[str] = []
+        self.deleted: set[Key] = set()
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""
@@ -213,7 +218,10 @@ def synchronise(
     for key in sorted(owned.bodies, key=_from_the_last(owned)):
         if key not in wanted:
             yield from _pruned(key, owned.bodies[key], keeper, told)
-    holds = any(each.is_outside for each in planned)
+    holds = any(each.is_outside for each in planned) or any(
+        not body.is_deleting and key not in told.deleted
+        for key, body in outside(owned.bodies, keeper.set).items()
+    )
     return _ending(desired, keeper, told, holds=holds)
 
 
@@ -286,7 +294,7 @@ def _still_as_desired(
         return None
     if known.version == live.version:
         return known
-    if _mark_of(live) != planned.applied:
+    if applied_mark(live) != planned.applied:
         return None
     now = _as_desired(planned, live, keeper)
     return now if now.fields == known.fields else None
@@ -303,9 +311,9 @@ _ANEW = "is being deleted, and is made anew when it is gone"
 def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     """Why an object of the child's name may not be taken over; "" if it may.
 
-    One that was applied by this handler, and names no owner any more, is its own. What
-    a former owner of this name has left against its will is not taken over: it may hold
-    what is no business of this one.
+    One that was made by this handler for this owner, and names none any more, is its
+    own. What a former owner of this name has left against its will is not taken over:
+    it may hold what is no business of this one.
     """
     if live.is_deleting:
         return _ANEW
@@ -322,15 +330,10 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
         return _ANEW
     if planned.child.adopt or mark == ours:
         return ""
-    if not mark and is_of_set(live, keeper.set):
+    if not mark and keeper.set.made(planned.key, live):
         return ""
     why = "was kept from a former owner of this name" if mark else "nobody owns it"
     return f"exists, and {why}; adopt=True takes it over"
-
-
-def _mark_of(live: Body) -> Any:
-    """What was applied last, as it stands on the child."""
-    return live.mapping("annotations").get(APPLIED_ANNOTATION)
 
 
 def _drift(
@@ -339,11 +342,11 @@ def _drift(
     """The fields that others have changed; None where nothing is to be applied."""
     if live is None:
         return []
-    if _mark_of(live) != planned.applied:
+    if applied_mark(live) != planned.applied:
         known = owned.checked.get(planned.key)
         is_undone = known is not None and known.applied == planned.applied
         return ["metadata.annotations"] if is_undone else []
-    if folded(live.data, keeper.manager) is not None:
+    if _folded(live, keeper) is not None:
         return []
     manifest = manifest_for(planned, keeper)
     return lost_fields(manifest, live.data, keeper.manager) or None
@@ -353,7 +356,7 @@ def _applied(
     planned: Planned, live: Body | None, lost: list[str], keeper: Keeper, told: _Told
 ) -> Conversation[None]:
     manifest = manifest_for(planned, keeper)
-    fields = None if live is None else folded(live.data, keeper.manager)
+    fields = _folded(live, keeper)
     if live is not None and fields is not None:
         change = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
         yield Patch(_target(planned.key, live), None, (change,))
@@ -373,6 +376,13 @@ def _applied(
     told.repaired += [f"{planned.label} {path}" for path in lost]
     yield Log("info", f"repaired {text}", {"repaired": planned.label})
     yield Event("Repaired", text[:1000])
+
+
+def _folded(live: Body | None, keeper: Keeper) -> list[dict[str, Any]] | None:
+    """The managed fields, where those of a former name of the operator are ours."""
+    if live is None:
+        return None
+    return folded(live.data, keeper.manager, APPLIED_PATH)
 
 
 def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
@@ -444,7 +454,7 @@ def _from_the_last(owned: Owned) -> Any:
 
 def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
-    if not is_of_set(body, keeper.set) or body.is_deleting:
+    if body.is_deleting or not keeper.set.has(key, body):
         return  # somebody else's; or it goes already
     label = f"{key.resource.partition('.')[0]}/{key.name}"
     if KEEP_ANNOTATION not in body.mapping("annotations"):
@@ -473,6 +483,8 @@ def _deleted(key: Key, body: Body, told: _Told, label: str) -> Conversation[None
     except (Refused, TemporaryError) as problem:
         if not _is_gone(problem):
             told.failing[label] = f"cannot be deleted: {problem}"
+            return
+    told.deleted.add(key)
 
 
 def _is_gone(problem: Exception) -> bool:

@@ -6,8 +6,9 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from fnop.core.children.marks import ChildSet, outside, set_of
 from fnop.core.children.owned import Owned, owners_of
-from fnop.core.children.planning import Keeper, outside, set_of
+from fnop.core.children.planning import Keeper
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
@@ -150,7 +151,9 @@ def _is_new(state: LevelState, body: Body) -> bool:
 def _keeping(
     context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
 ) -> Keeping:
-    settings, set = context.settings, set_of(context.settings.marker, handler.id)
+    settings = context.settings
+    label = set_of(settings.marker, handler.id)
+    set = ChildSet(settings.marker, label, record.body.uid)
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
@@ -161,7 +164,6 @@ def _keeping(
     keeper = Keeper(
         record.body,
         context.kind.resource,
-        settings.marker,
         set,
         settings.conditions and takes_conditions(context),
         settings.marker in record.body.finalizers,

@@ -118,7 +118,6 @@ def test_orphaned_children_stay(name: str, place: str) -> None:
     assert data_of(op.sim, name, namespace=place) is not None
 
 
-@found("any owner takes over what was orphaned, by the marks alone, without adopt=True")
 def test_an_orphaned_child_is_not_taken_over_by_a_stranger() -> None:
     op = Desiring(config_map("shared", a="1")).begin()
     op.sim.delete(NAME, propagation="Orphan").settle()
@@ -127,7 +126,6 @@ def test_an_orphaned_child_is_not_taken_over_by_a_stranger() -> None:
     assert data_of(op.sim, "shared") == {"a": "precious"}
 
 
-@found("what fnop has applied is told by label and annotation, which a copy has, too")
 def test_a_copy_that_somebody_makes_of_a_child_is_not_deleted() -> None:
     op = Desiring(config_map("one", a="1")).begin()
     original = op.sim.get("configmaps/one")
@@ -328,7 +326,6 @@ def test_an_owner_that_does_not_match_any_more_is_not_said_to_be_synced() -> Non
     assert data_of(op.sim, "one") != {"a": "2"} or op.synced()[0] != "True"
 
 
-@found("an operator that is renamed shares each field with its former name")
 def test_a_renamed_operator_removes_fields_that_are_not_named_any_more() -> None:
     op = Desiring(config_map("one", a="1", b="2")).begin()
     op.sim.stop()
