@@ -284,9 +284,6 @@ def test_a_new_release_leaves_nothing_behind_elsewhere(still: str) -> None:
     assert is_told or data_of(sim, "far", namespace="kube-public") is None
 
 
-@found(
-    "two owners that begin at once both take one child elsewhere; the last one has it"
-)
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_child_elsewhere_has_one_owner(deleted: bool) -> None:
     """The other one is told to be content, and keeps so when the child has gone."""
