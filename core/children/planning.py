@@ -108,8 +108,11 @@ def planned_children(
             problems[child.label] = problem
             continue
         planned = _addressed(child, resource, keeper)
+        problem = owned.unseen(planned.key)
         if planned.key == keeper.key:
-            problems[child.label] = "is the object itself, which cannot own itself"
+            problem = "is the object itself, which cannot own itself"
+        if problem:
+            problems[child.label] = problem
         else:
             found.append(planned)
     problems |= _lacking(found, problems)

@@ -218,9 +218,11 @@ def synchronise(
     for key in sorted(owned.bodies, key=_from_the_last(owned)):
         if key not in wanted:
             yield from _pruned(key, owned.bodies[key], keeper, told)
-    holds = any(each.is_outside for each in planned) or any(
-        not body.is_deleting and key not in told.deleted
-        for key, body in outside(owned.bodies, keeper.set).items()
+    left = outside(owned.bodies, keeper.set).items()
+    holds = (
+        (keeper.is_held and owned.is_blind())  # there may be some
+        or any(each.is_outside for each in planned)
+        or any(not body.is_deleting and key not in told.deleted for key, body in left)
     )
     return _ending(desired, keeper, told, holds=holds)
 

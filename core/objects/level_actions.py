@@ -160,7 +160,8 @@ def _keeping(
     if purpose is Purpose.CLEAR:  # others are for the garbage collector
         bodies = outside(bodies, set)
     state = record.levels.get(handler.id) or LevelState()
-    owned = Owned(handler.owned, bodies, context.bodies, state.checked)
+    about = state.checked, context.unseen, lambda: any(map(context.is_blind, mine))
+    owned = Owned(handler.owned, bodies, context.bodies, *about)
     keeper = Keeper(
         record.body,
         context.kind.resource,

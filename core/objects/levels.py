@@ -48,6 +48,10 @@ __all__ = [
 ]
 
 
+# The pause between two looks for whether the API server shows the children's kinds.
+_BLIND_SECONDS = 30.0
+
+
 class Purpose(Enum):
     """The purposes of a call; only KEEP calls the author's function.
 
@@ -126,11 +130,12 @@ def clearing(
 
     The garbage collector does not delete them: they cannot name their owner.
     """
-    left = False
+    left = is_blind = False
     for handler in at.kind.levels:
         state = record.levels.get(handler.id) or LevelState()
         found = outside(_bodies(at, handler), child_set(at, handler, record.body.uid))
         if not found:
+            is_blind = is_blind or _may_have_unseen(at, record, handler)
             continue
         left = True
         if state.has_failed and state.start and state.start > at.now.mono:
@@ -138,7 +143,15 @@ def clearing(
         is_asked = all(body.is_deleting for body in found.values())
         if not is_asked and not _waits_for_watch(at, state):
             return CallLevel(handler, Purpose.CLEAR)
+    if is_blind:
+        return AwaitChildren(at.now.mono + _BLIND_SECONDS)
     return AwaitChildren() if left else None
+
+
+def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether a held object may have children that the API server refuses to show."""
+    is_held = at.settings.marker in record.body.finalizers
+    return is_held and any(at.is_blind(each.key) for each in handler.owned.values())
 
 
 def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:

@@ -333,7 +333,6 @@ def test_a_renamed_operator_removes_fields_that_are_not_named_any_more() -> None
     assert data_of(sim, "one") == {"a": "1"}
 
 
-@found("a child is made where the operator does not see it, and Synced is True")
 def test_a_child_in_a_namespace_that_is_not_served_is_told() -> None:
     op = Desiring(config_map("far", "kube-public"))
     here = Settings(namespaces=("default",))
