@@ -51,6 +51,8 @@ class Keeper(NamedTuple):
 
     `set` tells the handler's children from others of the same owner. With `reports` the
     condition `Synced` is written. `wall` is the time of the attempt (Unix seconds).
+    With `clears` the owner is being deleted, and all children that are given go before
+    it; with `orphans`, as `--cascade=orphan` asks for, they are let go.
     """
 
     owner: Body
@@ -59,6 +61,8 @@ class Keeper(NamedTuple):
     reports: bool
     is_held: bool
     wall: float
+    clears: bool = False
+    orphans: bool = False
 
     @property
     def manager(self) -> str:

@@ -456,16 +456,17 @@ def _from_the_last(owned: Owned) -> Any:
 
 def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
-    if body.is_deleting or not keeper.set.has(key, body):
+    if body.is_deleting or not (keeper.clears or keeper.set.has(key, body)):
         return  # somebody else's; or it goes already
     label = f"{key.resource.partition('.')[0]}/{key.name}"
-    if KEEP_ANNOTATION not in body.mapping("annotations"):
+    if not (keeper.orphans or KEEP_ANNOTATION in body.mapping("annotations")):
         yield Log("info", f"deleting {label}, which is no longer desired")
         yield from _deleted(key, body, told, label)
         return
     names = (OWNER_ANNOTATION, APPLIED_ANNOTATION, KEEP_ANNOTATION)
     marks = {"labels": {SET_LABEL: None}, "annotations": dict.fromkeys(names)}
-    yield Log("info", f"letting go of {label}, which is no longer desired")
+    why = "which its owner orphans" if keeper.orphans else "which is no longer desired"
+    yield Log("info", f"letting go of {label}, {why}")
     try:
         yield Patch(_target(key, body), {"metadata": marks})
     except (Refused, TemporaryError) as problem:

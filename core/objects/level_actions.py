@@ -169,6 +169,8 @@ def _keeping(
         settings.conditions and takes_conditions(context),
         settings.marker in record.body.finalizers,
         context.now.wall,
+        purpose is Purpose.CLEAR,
+        record.orphans,
     )
     return Keeping(owned, keeper)
 

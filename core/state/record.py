@@ -322,7 +322,8 @@ class ObjectRecord(NamedTuple):
     pace: Pace = CALM
     # The same of changes of this operator's finalizer, which another may undo.
     odds: Pace = CALM
-
+    # It was deleted with `--cascade=orphan`: its children are to be let go.
+    orphans: bool = False
     # Its observation when no handler selected it, where an update handler may do so
     # later.
     overlooked: Seen | None = None

@@ -105,10 +105,7 @@ def test_a_wrong_manifest_does_not_delete_a_child_that_may_be_replaced() -> None
     ("name", "place"),
     [
         ("near", "default"),
-        pytest.param(
-            *("far", "kube-public"),
-            marks=found("--cascade=orphan does not keep children elsewhere"),
-        ),
+        ("far", "kube-public"),
     ],
 )
 def test_orphaned_children_stay(name: str, place: str) -> None:
@@ -245,7 +242,6 @@ def test_a_former_manifest_that_lands_late_is_undone(moves_on: bool) -> None:
     assert data_of(op.sim, "one") == {"a": "2"}
 
 
-@found("a renamed handler does not know what it has made under its former name")
 def test_a_renamed_handler_leaves_nothing_behind_elsewhere() -> None:
     op = Desiring(config_map("far", "kube-public")).begin()
     op.sim.stop().delete(NAME)
