@@ -107,7 +107,7 @@ def planned_children(
     problems: dict[str, str] = {}
     for child in children:
         resource = owned.resource_of(child.manifest)
-        problem = _misplaced(child, resource, keeper)
+        problem = _misplaced(child, resource, owned, keeper)
         if resource is None or problem:
             problems[child.label] = problem
             continue
@@ -174,14 +174,24 @@ def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
     return found, []
 
 
-def _misplaced(child: Child, resource: Resource | None, keeper: Keeper) -> str:
+def _unknown(child: Child, owned: Owned) -> str:
+    """Why a manifest is of no kind in `owns=`."""
+    kind, version = child.manifest["kind"], child.manifest["apiVersion"]
+    group = version.rpartition("/")[0]
+    for each in owned.kinds.values():
+        if (each.kind, each.group) == (kind, group):
+            return f"is of {version}, but {kind} is owned as {each.api_version}"
+    return (
+        f"owns= does not name {kind} of {version}, or the API server does not serve it"
+    )
+
+
+def _misplaced(
+    child: Child, resource: Resource | None, owned: Owned, keeper: Keeper
+) -> str:
     """Why a child cannot be where its manifest says; "" if it can."""
     if resource is None:
-        kind, version = child.manifest["kind"], child.manifest["apiVersion"]
-        return (
-            f"owns= does not name {kind} of {version}, or the API server does not "
-            "serve it"
-        )
+        return _unknown(child, owned)
     place = child.manifest["metadata"].get("namespace")
     if resource.namespaced and not (place or keeper.owner.namespace):
         return "its owner is in no namespace, so its manifest has to name one"

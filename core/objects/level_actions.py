@@ -6,9 +6,8 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from fnop.core.children.marks import ChildSet, outside, set_of
+from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
-from fnop.core.children.planning import Keeper
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
@@ -16,7 +15,7 @@ from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.explaining import tell_level_begun
-from fnop.core.objects.home import takes_conditions
+from fnop.core.objects.keeping import keeper_of
 from fnop.core.objects.levels import (
     CallLevel,
     ForgetLevel,
@@ -56,7 +55,7 @@ def _call(
     """Begin a call, unless the handler's time has run out."""
     state = record.levels.get(handler.id) or LevelState()
     if _is_new(state, record.body):
-        state = state._replace(over=False, progress=FRESH)
+        state = state._replace(over=False, progress=FRESH, refused=FRESH)
     progress = state.progress
     if seconds_left(progress, handler.timeout, context.now) <= 0:
         _time_out(context, record, handler, state)
@@ -151,27 +150,15 @@ def _is_new(state: LevelState, body: Body) -> bool:
 def _keeping(
     context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
 ) -> Keeping:
-    settings = context.settings
-    label = set_of(settings.marker, handler.id)
-    set = ChildSet(settings.marker, label, record.body.uid)
+    keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
     if purpose is Purpose.CLEAR:  # others are for the garbage collector
-        bodies = outside(bodies, set)
+        bodies = outside(bodies, keeper.set)
     state = record.levels.get(handler.id) or LevelState()
     about = state.checked, context.unseen, lambda: any(map(context.is_blind, mine))
     owned = Owned(handler.owned, bodies, context.bodies, *about)
-    keeper = Keeper(
-        record.body,
-        context.kind.resource,
-        set,
-        settings.conditions and takes_conditions(context),
-        settings.marker in record.body.finalizers,
-        context.now.wall,
-        purpose is Purpose.CLEAR,
-        record.orphans,
-    )
     return Keeping(owned, keeper)
 
 

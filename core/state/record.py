@@ -153,7 +153,8 @@ class LevelState(NamedTuple):
     the same; `over` means that it has failed for good with these.  `holds` means that
     children of its set have to be deleted before the object; None if that is unknown.
     `checked` are the children that were found as desired, `pace` is that of repairs of
-    what others change again and again.
+    what others change again and again. `refused` is the progress with a status that the
+    API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -164,6 +165,7 @@ class LevelState(NamedTuple):
     holds: bool | None = None
     checked: Checked = NOTHING
     pace: Pace = CALM
+    refused: Progress = FRESH
 
     @property
     def has_failed(self) -> bool:
