@@ -12,8 +12,8 @@ from typing import Any
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, path_of
+from fnop.core.children.marks import SET_LABEL
 from fnop.core.children.owned import owners_of
-from fnop.core.children.planning import SET_LABEL
 from fnop.core.explaining.facts import ChildFact, Evidence
 from fnop.core.handlers.settings import Settings
 from fnop.core.values.body import Body

@@ -23,6 +23,7 @@ __all__ = [
     "folded",
     "lost_fields",
     "managers_of",
+    "manages",
     "names_in",
 ]
 
@@ -241,28 +242,40 @@ def _parsed(text: str) -> Any:
         return {}
 
 
-def folded(live: Mapping[str, Any], manager: str) -> list[dict[str, Any]] | None:
+def folded(
+    live: Mapping[str, Any], manager: str, mark: Sequence[str] = ()
+) -> list[dict[str, Any]] | None:
     """The managed fields, where what a manager has updated counts as applied by it.
 
     None where they are so already. A field that the same manager has both applied and
     updated, for example by creating the object, would stay when it is no longer
     applied (Kubernetes: "upgrading from client-side apply to server-side apply").
+    So would one that the manager has applied under a former name: whoever has applied
+    the field of the path `mark` counts as the same.
 
     >>> mine = {"manager": "me", "operation": "Update", "fieldsV1": {"f:data": {}}}
     >>> folded({"metadata": {"managedFields": [mine]}}, "me")
     [{'manager': 'me', 'operation': 'Apply', 'fieldsV1': {'f:data': {}}}]
     """
     entries = [*_entries(live)]
-    updated = [each for each in entries if _is_by(each, manager, "Update")]
-    if not updated:
-        return None
     applied = [each for each in entries if _is_by(each, manager, "Apply")]
+    merged = [each for each in entries if _is_by(each, manager, "Update")]
+    merged += [each for each in entries if mark and _is_former(each, manager, mark)]
+    if not merged:
+        return None
     tree: Mapping[str, Any] = {}
-    for each in (*applied, *updated):
+    for each in (*applied, *merged):
         tree = _united(tree, each.get("fieldsV1") or {})
-    ours = {**(applied or updated)[0], "operation": "Apply", "fieldsV1": tree}
-    others = [dict(each) for each in entries if each not in (*applied, *updated)]
-    return [ours, *others]
+    words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
+    others = [dict(each) for each in entries if each not in (*applied, *merged)]
+    return [{**(applied or merged)[0], **words}, *others]
+
+
+def _is_former(entry: Mapping[str, Any], manager: str, mark: Sequence[str]) -> bool:
+    """Whether another manager has applied the field of this path."""
+    name = entry.get("manager")
+    is_apply = isinstance(name, str) and _is_by(entry, name, "Apply")
+    return is_apply and name != manager and _has(entry.get("fieldsV1"), mark)
 
 
 def _united(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
@@ -289,3 +302,20 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
         if tree is not None and entry.get("manager") not in found:
             found.append(str(entry.get("manager")))
     return found
+
+
+def manages(live: Mapping[str, Any], manager: str, names: Iterable[str]) -> bool:
+    """Whether a manager has applied a field, by the names on its path.
+
+    >>> mine = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
+    >>> live = {"metadata": {"managedFields": [mine]}}
+    >>> manages(live, "me", ["data"]), manages(live, "me", ["spec", "size"])
+    (True, False)
+    """
+    return _has(_fields_of(live, manager), names)
+
+
+def _has(tree: Any, names: Iterable[str]) -> bool:
+    for name in names:
+        tree = tree.get(f"f:{name}") if isinstance(tree, Mapping) else None
+    return tree is not None

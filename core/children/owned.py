@@ -170,13 +170,17 @@ class Owned(NamedTuple):
 
     `kinds` are the served kinds by the words of `owns=`; `bodies` the children by key;
     `find` answers any object of these kinds, whoever owns it; `checked` are those that
-    the last call has found as desired.
+    the last call has found as desired. `unseen` tells why an object could not be known
+    though it is there, else ""; `is_blind` whether the API server refuses to show some
+    of these kinds.
     """
 
     kinds: Mapping[str, Resource]
     bodies: Mapping[Key, Body]
     find: Callable[[Key], Body | None]
     checked: Checked = NOTHING
+    unseen: Callable[[Key], str] = lambda _: ""
+    is_blind: Callable[[], bool] = lambda: False
 
     def resource_of(self, manifest: Mapping[str, Any]) -> Resource | None:
         """The owned kind that a manifest is of."""

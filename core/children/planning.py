@@ -1,42 +1,35 @@
 """The desired children of an object, in order: what is applied, and by which marks.
 
-A child is found again by its owner, by the label of its set, and by what was applied:
-the set and a digest of the desired manifest.
+`fnop.core.children.marks` are those by which a child is found again.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
+from fnop.core.children.marks import (
+    APPLIED_ANNOTATION,
+    KEEP_ANNOTATION,
+    SET_LABEL,
+    ChildSet,
+)
 from fnop.core.children.owned import OWNER_ANNOTATION, Owned, owner_mark
 from fnop.core.values.body import Body, Key
 from fnop.effects.desired import Child
 from fnop.effects.values import digest, thaw_json
 
 __all__ = [
-    "APPLIED_ANNOTATION",
-    "KEEP_ANNOTATION",
-    "SET_LABEL",
     "Keeper",
     "Planned",
-    "is_of_set",
     "manifest_for",
     "near",
-    "outside",
     "planned_children",
     "rank_of",
-    "set_of",
 ]
 
-# On each child: the handler whose set it is of, and the digest of what was applied.
-SET_LABEL = "fnop.dev/set"
-APPLIED_ANNOTATION = "fnop.dev/applied"
-# The child is let go, and not deleted, when it is no longer desired.
-KEEP_ANNOTATION = "fnop.dev/keep"
 # Kinds that others need come first, as with Helm and kubectl apply --prune. Those that
 # are not named come with the workloads.
 _ORDER = (
@@ -56,34 +49,31 @@ class Keeper(NamedTuple):
 
     With `is_held` the operator's finalizer is on the object.
 
-    `manager` is the operator's name in managed fields; `set` tells the handler's
-    children from others of the same owner. With `reports` the condition `Synced` is
-    written. `wall` is the time of the attempt (Unix seconds).
+    `set` tells the handler's children from others of the same owner. With `reports` the
+    condition `Synced` is written. `wall` is the time of the attempt (Unix seconds).
+    With `clears` the owner is being deleted, and all children that are given go before
+    it; with `orphans`, as `--cascade=orphan` asks for, they are let go.
     """
 
     owner: Body
     resource: Resource
-    manager: str
-    set: str
+    set: ChildSet
     reports: bool
     is_held: bool
     wall: float
+    clears: bool = False
+    orphans: bool = False
+
+    @property
+    def manager(self) -> str:
+        """The operator's name in managed fields."""
+        return self.set.manager
 
     @property
     def key(self) -> Key:
         """The key of the owner."""
         place = self.owner.namespace if self.resource.namespaced else ""
         return Key(self.resource.key, place or "", self.owner.name)
-
-
-@lru_cache(1024)
-def set_of(marker: str, handler: str) -> str:
-    """The label of a handler's set of children: short, and the same at every run.
-
-    >>> set_of("fnop.dev/default", "database")
-    '414192e313ab5b36'
-    """
-    return digest(f"{marker}/{handler}")[:16]
 
 
 class Planned(NamedTuple):
@@ -117,13 +107,16 @@ def planned_children(
     problems: dict[str, str] = {}
     for child in children:
         resource = owned.resource_of(child.manifest)
-        problem = _misplaced(child, resource, keeper)
+        problem = _misplaced(child, resource, owned, keeper)
         if resource is None or problem:
             problems[child.label] = problem
             continue
         planned = _addressed(child, resource, keeper)
+        problem = owned.unseen(planned.key)
         if planned.key == keeper.key:
-            problems[child.label] = "is the object itself, which cannot own itself"
+            problem = "is the object itself, which cannot own itself"
+        if problem:
+            problems[child.label] = problem
         else:
             found.append(planned)
     problems |= _lacking(found, problems)
@@ -181,14 +174,24 @@ def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
     return found, []
 
 
-def _misplaced(child: Child, resource: Resource | None, keeper: Keeper) -> str:
+def _unknown(child: Child, owned: Owned) -> str:
+    """Why a manifest is of no kind in `owns=`."""
+    kind, version = child.manifest["kind"], child.manifest["apiVersion"]
+    group = version.rpartition("/")[0]
+    for each in owned.kinds.values():
+        if (each.kind, each.group) == (kind, group):
+            return f"is of {version}, but {kind} is owned as {each.api_version}"
+    return (
+        f"owns= does not name {kind} of {version}, or the API server does not serve it"
+    )
+
+
+def _misplaced(
+    child: Child, resource: Resource | None, owned: Owned, keeper: Keeper
+) -> str:
     """Why a child cannot be where its manifest says; "" if it can."""
     if resource is None:
-        kind, version = child.manifest["kind"], child.manifest["apiVersion"]
-        return (
-            f"owns= does not name {kind} of {version}, or the API server does not "
-            "serve it"
-        )
+        return _unknown(child, owned)
     place = child.manifest["metadata"].get("namespace")
     if resource.namespaced and not (place or keeper.owner.namespace):
         return "its owner is in no namespace, so its manifest has to name one"
@@ -205,8 +208,8 @@ def _addressed(child: Child, resource: Resource, keeper: Keeper) -> Planned:
     # Kubernetes: owners and dependents.
     out_of_reach = bool(home) and (not resource.namespaced or place != home)
     marks = [child.manifest, child.keep, child.foreground]
-    applied = f"{keeper.set}.{digest(marks)}"
     key = Key(resource.key, place, meta["name"])
+    applied = keeper.set.mark(key, digest(marks))
     return Planned(child, child.label, key, resource, applied, out_of_reach)
 
 
@@ -217,7 +220,7 @@ def manifest_for(planned: Planned, keeper: Keeper) -> dict[str, Any]:
     meta = manifest["metadata"]
     if planned.resource.namespaced:
         meta["namespace"] = planned.key.namespace
-    meta["labels"] = {**(meta.get("labels") or {}), SET_LABEL: keeper.set}
+    meta["labels"] = {**(meta.get("labels") or {}), SET_LABEL: keeper.set.label}
     marks = {APPLIED_ANNOTATION: planned.applied}
     if child.keep:
         marks[KEEP_ANNOTATION] = "true"
@@ -260,22 +263,4 @@ def _reference(keeper: Keeper, *, foreground: bool) -> dict[str, Any]:
         "uid": keeper.owner.uid,
         "controller": True,
         "blockOwnerDeletion": foreground,
-    }
-
-
-def is_of_set(body: Body, set: str) -> bool:
-    """Whether a handler has applied an object; users may take one of the marks away."""
-    applied = body.mapping("annotations").get(APPLIED_ANNOTATION)
-    is_applied = isinstance(applied, str) and applied.startswith(f"{set}.")
-    return is_applied or body.mapping("labels").get(SET_LABEL) == set
-
-
-def outside(bodies: Mapping[Key, Body], set: str) -> dict[Key, Body]:
-    """The children of a set that only its operator deletes with their owner."""
-    return {
-        key: body
-        for key, body in bodies.items()
-        if is_of_set(body, set)
-        and OWNER_ANNOTATION in body.mapping("annotations")
-        and KEEP_ANNOTATION not in body.mapping("annotations")
     }

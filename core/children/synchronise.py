@@ -30,6 +30,14 @@ from fnop.core.children.fields import (
     managers_of,
     names_in,
 )
+from fnop.core.children.marks import (
+    APPLIED_ANNOTATION,
+    APPLIED_PATH,
+    KEEP_ANNOTATION,
+    SET_LABEL,
+    applied_mark,
+    outside,
+)
 from fnop.core.children.owned import (
     OWNER_ANNOTATION,
     AsDesired,
@@ -38,12 +46,8 @@ from fnop.core.children.owned import (
     owner_mark,
 )
 from fnop.core.children.planning import (
-    APPLIED_ANNOTATION,
-    KEEP_ANNOTATION,
-    SET_LABEL,
     Keeper,
     Planned,
-    is_of_set,
     manifest_for,
     near,
     planned_children,
@@ -215,6 +219,7 @@ class _Told:
         self.repaired: list[str] = []
         self.changed: list[str] = []
         self.unkept: list[Unkept] = []
+        self.deleted: set[Key] = set()
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""
@@ -250,7 +255,12 @@ def synchronise(
     for key in sorted(owned.bodies, key=_from_the_last(owned)):
         if key not in wanted:
             yield from _pruned(key, owned.bodies[key], keeper, told)
-    holds = any(each.is_outside for each in planned)
+    left = outside(owned.bodies, keeper.set).items()
+    holds = (
+        (keeper.is_held and owned.is_blind())  # there may be some
+        or any(each.is_outside for each in planned)
+        or any(not body.is_deleting and key not in told.deleted for key, body in left)
+    )
     return _ending(desired, keeper, beside, told, holds=holds)
 
 
@@ -341,7 +351,7 @@ def _still_as_desired(
         return None
     if known.version == live.version:
         return known
-    if _mark_of(live) != planned.applied:
+    if applied_mark(live) != planned.applied:
         return None
     now = _as_desired(planned, live, keeper)
     return now if now.fields == known.fields else None
@@ -358,9 +368,9 @@ _ANEW = "is being deleted, and is made anew when it is gone"
 def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
     """Why an object of the child's name may not be taken over; "" if it may.
 
-    One that was applied by this handler, and names no owner any more, is its own. What
-    a former owner of this name has left against its will is not taken over: it may hold
-    what is no business of this one.
+    One that was made by this handler for this owner, and names none any more, is its
+    own. What a former owner of this name has left against its will is not taken over:
+    it may hold what is no business of this one.
     """
     if live.is_deleting:
         return _ANEW
@@ -377,15 +387,10 @@ def _foreign(live: Body, planned: Planned, keeper: Keeper) -> str:
         return _ANEW
     if planned.child.adopt or mark == ours:
         return ""
-    if not mark and is_of_set(live, keeper.set):
+    if not mark and keeper.set.made(planned.key, live):
         return ""
     why = "was kept from a former owner of this name" if mark else "nobody owns it"
     return f"exists, and {why}; adopt=True takes it over"
-
-
-def _mark_of(live: Body) -> Any:
-    """What was applied last, as it stands on the child."""
-    return live.mapping("annotations").get(APPLIED_ANNOTATION)
 
 
 def _drift(
@@ -394,11 +399,11 @@ def _drift(
     """The fields that others have changed; None where nothing is to be applied."""
     if live is None:
         return []
-    if _mark_of(live) != planned.applied:
+    if applied_mark(live) != planned.applied:
         known = owned.checked.get(planned.key)
         is_undone = known is not None and known.applied == planned.applied
         return ["metadata.annotations"] if is_undone else []
-    if folded(live.data, keeper.manager) is not None:
+    if _folded(live, keeper) is not None:
         return []
     manifest = manifest_for(planned, keeper)
     return lost_fields(manifest, live.data, keeper.manager) or None
@@ -408,7 +413,7 @@ def _applied(
     planned: Planned, live: Body | None, lost: list[str], keeper: Keeper, told: _Told
 ) -> Conversation[None]:
     manifest = manifest_for(planned, keeper)
-    fields = None if live is None else folded(live.data, keeper.manager)
+    fields = _folded(live, keeper)
     if live is not None and fields is not None:
         change = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
         yield Patch(_target(planned.key, live), None, (change,))
@@ -457,10 +462,17 @@ def _note_change(
     if live is not None:
         fields = differing(planned.child.manifest, live.data)
         told.changed.append(f"{planned.label} {', '.join(fields[:3])}".rstrip())
-    elif known is not None and known.version and known.applied == planned.applied:
+    elif known is not None and known.applied == planned.applied:
         told.repaired.append(f"{planned.label} (deleted)")
     else:
         told.changed.append(planned.label)
+
+
+def _folded(live: Body | None, keeper: Keeper) -> list[dict[str, Any]] | None:
+    """The managed fields, where those of a former name of the operator are ours."""
+    if live is None:
+        return None
+    return folded(live.data, keeper.manager, APPLIED_PATH)
 
 
 def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
@@ -532,16 +544,17 @@ def _from_the_last(owned: Owned) -> Any:
 
 def _pruned(key: Key, body: Body, keeper: Keeper, told: _Told) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
-    if not is_of_set(body, keeper.set) or body.is_deleting:
+    if body.is_deleting or not (keeper.clears or keeper.set.has(key, body)):
         return  # somebody else's; or it goes already
     label = f"{key.resource.partition('.')[0]}/{key.name}"
-    if KEEP_ANNOTATION not in body.mapping("annotations"):
+    if not (keeper.orphans or KEEP_ANNOTATION in body.mapping("annotations")):
         yield Log("info", f"deleting {label}, which is no longer desired")
         yield from _deleted(key, body, told, label)
         return
     names = (OWNER_ANNOTATION, APPLIED_ANNOTATION, KEEP_ANNOTATION)
     marks = {"labels": {SET_LABEL: None}, "annotations": dict.fromkeys(names)}
-    yield Log("info", f"letting go of {label}, which is no longer desired")
+    why = "which its owner orphans" if keeper.orphans else "which is no longer desired"
+    yield Log("info", f"letting go of {label}, {why}")
     try:
         yield Patch(_target(key, body), {"metadata": marks})
     except (Refused, TemporaryError) as problem:
@@ -561,6 +574,8 @@ def _deleted(key: Key, body: Body, told: _Told, label: str) -> Conversation[None
     except (Refused, TemporaryError) as problem:
         if not _is_gone(problem):
             told.failing[label] = f"cannot be deleted: {problem}"
+            return
+    told.deleted.add(key)
 
 
 def _is_gone(problem: Exception) -> bool:
@@ -597,7 +612,7 @@ def _ending(
         conditions,
         effects,
         failure,
-        told.checked,
+        {k: each for k, each in told.checked.items() if k not in told.deleted},
         own,
         tuple(told.repaired),
         tuple(told.changed),

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from fnop.core.children.marks import APPLIED_ANNOTATION, KEEP_ANNOTATION, SET_LABEL
 from fnop.core.children.owned import OWNER_ANNOTATION, owners_of
-from fnop.core.children.planning import APPLIED_ANNOTATION, KEEP_ANNOTATION, SET_LABEL
 from fnop.core.explaining.facts import (
     ChildFact,
     Evidence,

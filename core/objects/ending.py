@@ -194,7 +194,8 @@ def _level_ended(
         after = None if again is None else again.after
         waits = [each for each in (after, handler.resync) if each is not None]
         start = context.now.mono + min(waits) if waits else None
-        state = state._replace(start=start, progress=FRESH)
+        refused = state.refused if unwritten else FRESH
+        state = state._replace(start=start, progress=FRESH, refused=refused)
     elif progress.is_finished:
         state = state._replace(start=None, over=True, progress=progress)
     else:

@@ -195,7 +195,7 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     stopping = context.phase is not Phase.SERVING
     seed, indices = context.seed, context.indices
     settings, now = context.settings, context.now
-    family = context.children, context.bodies
+    family = context.children, context.bodies, context.is_blind
     at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
         found = reconcile(at, record)

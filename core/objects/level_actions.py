@@ -7,8 +7,8 @@ from functools import partial
 from typing import Any
 
 from fnop.core.children.beside import Beside, has_failed
+from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
-from fnop.core.children.planning import Keeper, outside, set_of
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
@@ -16,7 +16,7 @@ from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.explaining import tell_level_begun
-from fnop.core.objects.home import takes_conditions
+from fnop.core.objects.keeping import beside_of, is_new, keeper_of
 from fnop.core.objects.levels import (
     CallLevel,
     ForgetLevel,
@@ -32,7 +32,6 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
 from fnop.effects import Delete, Effect, Get, Log, Target
 from fnop.effects.desired import Desired
-from fnop.effects.values import same_json
 
 __all__ = ["run_level"]
 
@@ -63,8 +62,8 @@ def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
     """Begin a call, unless the handler's time has run out."""
     handler, purpose = action.handler, action.purpose
     state = record.levels.get(handler.id) or LevelState()
-    if _is_new(state, record.body):
-        state = state._replace(over=False, progress=FRESH)
+    if is_new(state, record.body):
+        state = state._replace(over=False, progress=FRESH, refused=FRESH)
     progress = state.progress
     if seconds_left(progress, handler.timeout, context.now) <= 0:
         _time_out(context, record, handler, state)
@@ -148,56 +147,20 @@ def _collect(key: Key, body: Body, owner: Target) -> Generator[Effect, Any, None
     yield Delete(target, uid=body.uid, propagation="Background")
 
 
-def _is_new(state: LevelState, body: Body) -> bool:
-    """Whether the object has another spec than at the last call: failures count anew.
-
-    A change of children does not count: a failing handler may cause it.
-    """
-    was = state.body
-    if was is None or was is body:
-        return False
-    return not same_json(was.stanza("spec"), body.stanza("spec"))
-
-
 def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:
     handler, purpose = action.handler, action.purpose
-    settings, set = context.settings, set_of(context.settings.marker, handler.id)
+    keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
     bodies = {k: each for k, each in found.items() if each and k.resource in mine}
     if purpose is Purpose.CLEAR:  # others are for the garbage collector
-        bodies = outside(bodies, set)
+        bodies = outside(bodies, keeper.set)
     state = record.levels.get(handler.id) or LevelState()
-    owned = Owned(handler.owned, bodies, context.bodies, state.checked)
-    keeper = Keeper(
-        record.body,
-        context.kind.resource,
-        settings.marker,
-        set,
-        settings.conditions and takes_conditions(context),
-        settings.marker in record.body.finalizers,
-        context.now.wall,
-    )
-    is_alone = purpose is not Purpose.KEEP or len(context.kind.levels) < 2
-    if is_alone:
+    about = state.checked, context.unseen, lambda: any(map(context.is_blind, mine))
+    owned = Owned(handler.owned, bodies, context.bodies, *about)
+    if purpose is not Purpose.KEEP:
         return Keeping(owned, keeper, Beside(handler.id))
-    return Keeping(owned, keeper, _beside(record, handler, awaits=action.awaits))
-
-
-def _beside(record: ObjectRecord, handler: Handler, *, awaits: bool) -> Beside:
-    """The other handlers of the object, by what they have said at their last calls.
-
-    With another spec they may desire other children by now.
-    """
-    others = {k: each for k, each in record.levels.items() if k != handler.id}
-    verdicts = {k: each.synced for k, each in others.items() if each.synced}
-    claims = {
-        key: name
-        for name, each in others.items()
-        if each.body is not None and not _is_new(each, record.body)
-        for key in each.checked
-    }
-    return Beside(handler.id, verdicts, claims, awaits)
+    return Keeping(owned, keeper, beside_of(record, handler, awaits=action.awaits))
 
 
 def _time_out(

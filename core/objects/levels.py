@@ -21,8 +21,8 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
+from fnop.core.children.marks import ChildSet, outside, set_of
 from fnop.core.children.owned import OWNER_ANNOTATION, Owner, owners_of
-from fnop.core.children.planning import outside, set_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import OwnedBy
 from fnop.core.memory.observation import essence_of
@@ -46,6 +46,10 @@ __all__ = [
     "level_due",
     "requeued",
 ]
+
+
+# The pause between two looks for whether the API server shows the children's kinds.
+_BLIND_SECONDS = 30.0
 
 
 class Purpose(Enum):
@@ -142,12 +146,12 @@ def clearing(
 
     The garbage collector does not delete them: they cannot name their owner.
     """
-    marker = at.settings.marker
-    left = False
+    left = is_blind = False
     for handler in at.kind.levels:
         state = record.levels.get(handler.id) or LevelState()
-        found = outside(_bodies(at), set_of(marker, handler.id))
+        found = outside(_bodies(at, handler), child_set(at, handler, record.body.uid))
         if not found:
+            is_blind = is_blind or _may_have_unseen(at, record, handler)
             continue
         left = True
         if state.has_failed and state.start and state.start > at.now.mono:
@@ -155,7 +159,15 @@ def clearing(
         is_asked = all(body.is_deleting for body in found.values())
         if not is_asked and not _waits_for_watch(at, state):
             return CallLevel(handler, Purpose.CLEAR)
+    if is_blind:
+        return AwaitChildren(at.now.mono + _BLIND_SECONDS)
     return AwaitChildren() if left else None
+
+
+def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether a held object may have children that the API server refuses to show."""
+    is_held = at.settings.marker in record.body.finalizers
+    return is_held and any(at.is_blind(each.key) for each in handler.owned.values())
 
 
 def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
@@ -197,9 +209,8 @@ def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> b
     served = at.settings.namespaces
     if served is not None and owner.namespace not in served:
         return False  # it may be there, and is not followed
-    if not outside(
-        {owner.key(by.resource): body}, set_of(at.settings.marker, by.handler.id)
-    ):
+    key = Key(at.kind.resource.key, body.namespace or "", body.name)
+    if not outside({key: body}, child_set(at, by.handler, owner.uid)):
         return False
     found = at.body_of(owner.key(by.resource))
     return found is None or found.uid != owner.uid
@@ -217,8 +228,16 @@ def _collect(
     return CallLevel(handler, Purpose.COLLECT)
 
 
-def _bodies(at: Circumstances) -> dict[Key, Body]:
-    found = ((key, at.body_of(key)) for key in at.children)
+def child_set(at: Circumstances, handler: Handler, owner: str) -> ChildSet:
+    """The children that a handler makes for the owner of this uid."""
+    marker = at.settings.marker
+    return ChildSet(marker, set_of(marker, handler.id), owner)
+
+
+def _bodies(at: Circumstances, handler: Handler) -> dict[Key, Body]:
+    """The children of the kinds that a handler owns."""
+    kinds = {each.key for each in handler.owned.values()}
+    found = ((key, at.body_of(key)) for key in at.children if key.resource in kinds)
     return {key: body for key, body in found if body is not None}
 
 

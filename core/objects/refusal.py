@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fnop.core.children.beside import has_failed
+from fnop.core.children.synchronise import telling
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure, Progress
 from fnop.core.objects.home import falls_back, home_of, takes_conditions
+from fnop.core.objects.keeping import beside_of, keeper_of
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     Writing,
@@ -153,16 +157,17 @@ def _blame(
         results={**results, **work.results},
         successes=tuple(each for each in work.successes if each[0].id != author),
     )
-    handler = next(
-        (each for each in context.kind.changes if each.id == author),
-        None,
-    )
-    if handler is None or author not in work.progress:
-        context.say("error", f"the patch of {author} is refused: {message}")
-    else:
+    record = record._replace(work=work)
+    level = next((e for e in context.kind.levels if e.id == author), None)
+    handler = next((e for e in context.kind.changes if e.id == author), None)
+    if level is not None and author in record.levels:
+        record = _blamed_level(context, record, level, message, final)
+    elif handler is not None and author in work.progress:
         judged = _blamed(context, record, handler, message, final)
         work = work._replace(progress={**work.progress, author: judged})
-    record = record._replace(work=work)
+        record = record._replace(work=work)
+    else:
+        context.say("error", f"the patch of {author} is refused: {message}")
     # The state that was to be stored is outdated; the rest is decided anew.
     ended = writing._replace(after=None, memory=None, ends=False)
     return Done(record, ended)
@@ -174,17 +179,51 @@ def _blamed(
     work = record.work
     assert work is not None
     was = work.progress[handler.id]._replace(finished=None)
-    judgement = context.judge(
-        handler,
-        was._replace(retries=max(0, was.retries - 1)),
-        Failure("Refused", f"the patch is refused: {message}", permanent=final),
-    )
+    was = was._replace(retries=max(0, was.retries - 1))
+    failure = Failure("Refused", f"the patch is refused: {message}", permanent=final)
+    return _judged(context, record, handler, was, failure)
+
+
+def _blamed_level(
+    context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
+) -> ObjectRecord:
+    """Fail the call of a reconcile handler whose status or patch is refused.
+
+    It is told on the object, too, unless just that was refused.
+    """
+    text = f"its status is refused: {message}"
+    failure = Failure("Refused", text, permanent=final)
+    state = record.levels[handler.id]
+    was = state.refused
+    judged = _judged(context, record, handler, was, failure)
+    over = judged.is_finished
+    start = None if over else judged.due_at(context.now)
+    state = state._replace(start=start, over=over, progress=judged, refused=judged)
+    state = state._replace(synced=has_failed(str(failure)))
+    record = record._replace(levels={**record.levels, handler.id: state})
+    keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
+    tell = telling(keeper, beside, str(failure))
+    if tell is None or was.message == judged.message:
+        return record
+    work = record.work or IDLE
+    patches = (*work.patches, (handler.id, Transform(tell)))
+    return record._replace(work=work._replace(patches=patches))
+
+
+def _judged(
+    context: Context,
+    record: ObjectRecord,
+    handler: Handler,
+    was: Progress,
+    failure: Failure,
+) -> Progress:
+    judgement = context.judge(handler, was, failure)
     context.say_of(
         handler,
         judgement.level,
         judgement.line,
         body=record.body,
-        error=message,
+        error=failure.message,
         ended=judgement.ended,
     )
     if judgement.progress.finished == "failure":

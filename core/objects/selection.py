@@ -74,10 +74,11 @@ class Circumstances(NamedTuple):
     indices: Mapping[str, Any] = NOTHING
     # The filters that raise, collected by `reconcile`; None: the error is raised.
     failures: list[FilterFailure] | None = None
-    # The versions of the objects that this one owns, of the kinds in `owns=`; and any
-    # known object.
+    # The versions of the objects that this one owns, of the kinds in `owns=`; any known
+    # object; and whether the API server refuses to show some of a kind.
     children: Mapping[Key, str] = NOTHING
     body_of: Callable[[Key], Body | None] = lambda _: None
+    is_blind: Callable[[str], bool] = lambda _: False
 
 
 def is_child(handler: Handler, body: Body) -> bool:

@@ -26,6 +26,7 @@ from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, is_behind
 from fnop.core.values.errors import described
+from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
 from fnop.effects import Event
 from fnop.effects.values import same_json
@@ -64,8 +65,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         )
     if record.stale or context.phase is Phase.STANDBY:
         record = record._replace(stale=context.phase is Phase.STANDBY)
-    if type is None:
-        record = record._replace(listing=stream.id)
+    record = _noted(record, stream, type, body)
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
@@ -76,6 +76,17 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = record._replace(changed=context.now.mono)
     context.put(record)
     _make_due(context, record)
+
+
+def _noted(
+    record: ObjectRecord, stream: Stream, type: str | None, body: Body
+) -> ObjectRecord:
+    """The record with what only this version tells."""
+    if type is None:
+        record = record._replace(listing=stream.id)
+    if body.is_deleting and ORPHAN_FINALIZER in body.finalizers:
+        record = record._replace(orphans=True)  # later ones lack that finalizer
+    return record
 
 
 def _make_due(context: Context, record: ObjectRecord) -> None:

@@ -24,6 +24,7 @@ from fnop.core.state.objects import Grave
 from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import About, Turn
+from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
@@ -136,6 +137,30 @@ class Context:
         """Any object that is known, as it is now."""
         record = self._turn.objects.get(key)
         return None if record is None or record.gone else record.body
+
+    def unseen(self, key: Key) -> str:
+        """Why no stream would show this object if it was there; "" if one does."""
+        purpose = StreamPurpose.OBJECTS.value
+        for place in ("", key.namespace):
+            found = self._turn.streams.followed.get((key.resource, place, purpose))
+            if found is None:
+                continue
+            if not found.refusal:
+                return ""
+            told = f"cannot be seen: may not follow {found.label}: {found.refusal}"
+            return f"{told}; grant the verbs list and watch to this operator"
+        return (
+            f"is in the namespace {key.namespace}, which is not served: name it "
+            "with -n, too, or run with -A"
+        )
+
+    def is_blind(self, resource: str) -> bool:
+        """Whether the API server refuses to show objects of a kind, by its key."""
+        return any(
+            each.refusal
+            for each in self._turn.streams.each(StreamPurpose.OBJECTS)
+            if each.resource.key == resource
+        )
 
     @property
     def live(self) -> LiveCache:

@@ -31,10 +31,11 @@ class Family(NamedTuple):
 
     def related(
         self, key: Key, was: Body | None, body: Body | None
-    ) -> tuple[Family, list[Key]]:
+    ) -> tuple[Family, list[Key], list[Key]]:
         """The family after a change of an owned object, and the keys of its owners.
 
-        `was` is the object before, `body` as it is now; None where it is not there.
+        Also of those among them that own it no more. `was` is the object before, `body`
+        as it is now; None where it is not there.
         """
         before = owners_of(was) if was is not None else ()
         after = owners_of(body) if body is not None else ()
@@ -50,8 +51,14 @@ class Family(NamedTuple):
             assert body is not None
             found = children.get(each.uid, _NONE)
             children = children.set(each.uid, found.set(key, body.version))
-        keys = [found for each in {*before, *after} for found in self._keys(key, each)]
-        return Family(self.owners, children), sorted(keys)
+        keys = {found for each in after for found in self._keys(key, each)}
+        lost = {
+            found
+            for each in before
+            if each not in after
+            for found in self._keys(key, each)
+        }
+        return Family(self.owners, children), sorted(keys | lost), sorted(lost)
 
     def _keys(self, child: Key, owner: Owner) -> list[Key]:
         """The key of an owner, if its kind is one that owns the child's."""

@@ -111,9 +111,28 @@ class OpenObjects:
         was = None if before is None or before.gone else before.body
         if was is body or (was and body and was.version == body.version):
             return
-        self.family, owners = self.family.related(key, was, body)
+        self.family, owners, lost = self.family.related(key, was, body)
+        for each in lost:
+            self._has_lost(each, key)
         for each in owners:
             self.due(each)
+
+    def _has_lost(self, owner: Key, child: Key) -> None:
+        """Call the reconcile handlers of an owner that has lost a child once more.
+
+        One whose last call did not see the child would take its children for the same:
+        it has made the child, and another took it at once.
+        """
+        record = self.get(owner)
+        if record is None or not record.levels:
+            return
+        levels = {
+            name: each
+            if child in each.children
+            else each._replace(start=max(self._now, each.pace.until, each.own.until))
+            for name, each in record.levels.items()
+        }
+        self._touched[owner] = record._replace(levels=levels)
 
     def all(self) -> list[tuple[Key, ObjectRecord]]:
         """All objects, in sorted order: no hash decides on it."""

@@ -161,7 +161,8 @@ class LevelState(NamedTuple):
     `checked` are the children that were found as desired, `pace` is that of repairs of
     what others change again and again, and `own` that of calls which it causes itself.
     `asked` means that a reconcile handler has requeued the object since the last call.
-    `synced` is what it has told last of its children.
+    `synced` is what it has told last of its children. `refused` is the progress with a
+    status that the API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -175,6 +176,7 @@ class LevelState(NamedTuple):
     own: Pace = Pace(most=ROLLOUT_CHANGES)
     asked: bool = False
     synced: StatusCondition | None = None
+    refused: Progress = FRESH
 
     @property
     def has_failed(self) -> bool:
@@ -341,7 +343,8 @@ class ObjectRecord(NamedTuple):
     pace: Pace = CALM
     # The same of changes of this operator's finalizer, which another may undo.
     odds: Pace = CALM
-
+    # It was deleted with `--cascade=orphan`: its children are to be let go.
+    orphans: bool = False
     # Its observation when no handler selected it, where an update handler may do so
     # later.
     overlooked: Seen | None = None

@@ -14,7 +14,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import Enum
 
-__all__ = ["TABLE", "Duty", "finalizer_duty", "with_finalizer", "without_finalizer"]
+__all__ = [
+    "ORPHAN_FINALIZER",
+    "TABLE",
+    "Duty",
+    "finalizer_duty",
+    "with_finalizer",
+    "without_finalizer",
+]
+
+
+# On an object that is deleted with `--cascade=orphan`, until the garbage collector has
+# taken its owner references away (Kubernetes: garbage collection).
+ORPHAN_FINALIZER = "orphan"
 
 
 class Duty(Enum):

@@ -10,7 +10,7 @@ import pytest
 
 from fnop.adapters.explain_report import FORMAT_VERSION, as_json, as_lines
 from fnop.core.api.resources import Resource
-from fnop.core.children.planning import APPLIED_ANNOTATION, SET_LABEL
+from fnop.core.children.marks import APPLIED_ANNOTATION, SET_LABEL
 from fnop.core.explaining.facts import ChildFact, Evidence, HandlerFact, Recorded
 from fnop.core.explaining.recorded import LINES_MAX, recorded_of
 from fnop.core.explaining.story import Story

@@ -105,10 +105,7 @@ def test_a_wrong_manifest_does_not_delete_a_child_that_may_be_replaced() -> None
     ("name", "place"),
     [
         ("near", "default"),
-        pytest.param(
-            *("far", "kube-public"),
-            marks=found("--cascade=orphan does not keep children elsewhere"),
-        ),
+        ("far", "kube-public"),
     ],
 )
 def test_orphaned_children_stay(name: str, place: str) -> None:
@@ -118,7 +115,6 @@ def test_orphaned_children_stay(name: str, place: str) -> None:
     assert data_of(op.sim, name, namespace=place) is not None
 
 
-@found("any owner takes over what was orphaned, by the marks alone, without adopt=True")
 def test_an_orphaned_child_is_not_taken_over_by_a_stranger() -> None:
     op = Desiring(config_map("shared", a="1")).begin()
     op.sim.delete(NAME, propagation="Orphan").settle()
@@ -127,7 +123,6 @@ def test_an_orphaned_child_is_not_taken_over_by_a_stranger() -> None:
     assert data_of(op.sim, "shared") == {"a": "precious"}
 
 
-@found("what fnop has applied is told by label and annotation, which a copy has, too")
 def test_a_copy_that_somebody_makes_of_a_child_is_not_deleted() -> None:
     op = Desiring(config_map("one", a="1")).begin()
     original = op.sim.get("configmaps/one")
@@ -247,7 +242,6 @@ def test_a_former_manifest_that_lands_late_is_undone(moves_on: bool) -> None:
     assert data_of(op.sim, "one") == {"a": "2"}
 
 
-@found("a renamed handler does not know what it has made under its former name")
 def test_a_renamed_handler_leaves_nothing_behind_elsewhere() -> None:
     op = Desiring(config_map("far", "kube-public")).begin()
     op.sim.stop().delete(NAME)
@@ -286,9 +280,6 @@ def test_a_new_release_leaves_nothing_behind_elsewhere(still: str) -> None:
     assert is_told or data_of(sim, "far", namespace="kube-public") is None
 
 
-@found(
-    "two owners that begin at once both take one child elsewhere; the last one has it"
-)
 @pytest.mark.parametrize("deleted", [False, True])
 def test_a_child_elsewhere_has_one_owner(deleted: bool) -> None:
     """The other one is told to be content, and keeps so when the child has gone."""
@@ -328,7 +319,6 @@ def test_an_owner_that_does_not_match_any_more_is_not_said_to_be_synced() -> Non
     assert data_of(op.sim, "one") != {"a": "2"} or op.synced()[0] != "True"
 
 
-@found("an operator that is renamed shares each field with its former name")
 def test_a_renamed_operator_removes_fields_that_are_not_named_any_more() -> None:
     op = Desiring(config_map("one", a="1", b="2")).begin()
     op.sim.stop()
@@ -339,7 +329,6 @@ def test_a_renamed_operator_removes_fields_that_are_not_named_any_more() -> None
     assert data_of(sim, "one") == {"a": "1"}
 
 
-@found("a child is made where the operator does not see it, and Synced is True")
 def test_a_child_in_a_namespace_that_is_not_served_is_told() -> None:
     op = Desiring(config_map("far", "kube-public"))
     here = Settings(namespaces=("default",))

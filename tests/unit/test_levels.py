@@ -754,3 +754,12 @@ def test_what_a_former_owner_has_kept_is_taken_over_where_that_is_asked_for() ->
     op.desire(fnop.child(config_map("one", a="1"), keep=True, adopt=True))
     assert op.synced()[0] == "True"
     assert [*op.calls[-1]["children"]["configmaps"]] == ["one"]
+
+
+def test_a_manifest_of_another_version_is_told_which_one_is_owned() -> None:
+    budget = {"apiVersion": "apps/v1beta1", "kind": "Deployment"}
+    op = Desiring({**budget, "metadata": {"name": "d"}}, owns="deployments.apps")
+    op.sim.apply(example()).wait(5)
+    assert op.synced()[2] == (
+        "deployment/d is of apps/v1beta1, but Deployment is owned as apps/v1"
+    )

@@ -1,0 +1,113 @@
+"""The marks by which a child is found again: who has made it, for whom, and of what.
+
+Whose child an object is, is told by its owner reference or annotation, both of which a
+copy of it has, too, and by these marks:
+
+- the label `fnop.dev/set`: `<operator>.<handler>`, digests of the two names
+- the annotation `fnop.dev/applied`: `<operator>.<handler>.<bond>.<manifest>`, where the
+  bond is a digest of the owner's uid and of the child's own kind, namespace and name
+
+So a copy under another name has no bond, nor has what was left for an owner of another
+uid. A child that has lost the annotation is known by the label, if it is in the
+operator's managed fields: whoever copies an object manages the copy's labels himself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+
+from fnop.core.children.fields import manages
+from fnop.core.children.owned import OWNER_ANNOTATION
+from fnop.core.values.body import Body, Key
+from fnop.effects.values import digest
+
+__all__ = [
+    "APPLIED_ANNOTATION",
+    "APPLIED_PATH",
+    "KEEP_ANNOTATION",
+    "SET_LABEL",
+    "ChildSet",
+    "applied_mark",
+    "outside",
+    "set_of",
+]
+
+SET_LABEL = "fnop.dev/set"
+APPLIED_ANNOTATION = "fnop.dev/applied"
+# The child is let go, and not deleted, when it is no longer desired.
+KEEP_ANNOTATION = "fnop.dev/keep"
+APPLIED_PATH = ("metadata", "annotations", APPLIED_ANNOTATION)
+_LABEL_PATH = ("metadata", "labels", SET_LABEL)
+
+
+@lru_cache(1024)
+def set_of(marker: str, handler: str) -> str:
+    """The label of a handler's children: short, and the same at every run.
+
+    >>> set_of("fnop.dev/default", "database")
+    '52780133.87aa8ede'
+    """
+    return f"{digest(marker)[:8]}.{digest(handler)[:8]}"
+
+
+@lru_cache(8192)
+def _bond(owner: str, key: Key) -> str:
+    """What ties a child to the owner of this uid."""
+    return digest([owner, *key])[:8]
+
+
+class ChildSet(NamedTuple):
+    """The children that one handler of an operator makes for one owner.
+
+    `manager` is the operator's name in managed fields, `owner` the uid of the owner.
+    """
+
+    manager: str
+    label: str
+    owner: str
+
+    def mark(self, key: Key, manifest: str) -> str:
+        """The annotation of a child, for the digest of what is applied."""
+        return f"{self.label}.{_bond(self.owner, key)}.{manifest}"
+
+    def made(self, key: Key, body: Body) -> bool:
+        """Whether an object was made as a child of this set."""
+        return applied_mark(body).startswith(self.mark(key, ""))
+
+    def has(self, key: Key, body: Body) -> bool:
+        """Whether an object that the owner owns is of this set."""
+        if self.made(key, body):
+            return True
+        is_labelled = body.mapping("labels").get(SET_LABEL) == self.label
+        return is_labelled and manages(body.data, self.manager, _LABEL_PATH)
+
+    def made_by_any(self, key: Key, body: Body) -> bool:
+        """Whether any handler of the operator has made an object for the owner.
+
+        Also one of a former release, which was renamed or removed.
+        """
+        label, _, bond = applied_mark(body).rpartition(".")[0].rpartition(".")
+        is_ours = label.partition(".")[0] == self.label.partition(".")[0]
+        return is_ours and bond == _bond(self.owner, key)
+
+
+def applied_mark(body: Body) -> str:
+    """What was applied last, as it stands on the child; else ""."""
+    found = body.mapping("annotations").get(APPLIED_ANNOTATION)
+    return found if isinstance(found, str) else ""
+
+
+def outside(bodies: Mapping[Key, Body], set: ChildSet) -> dict[Key, Body]:
+    """The children that only the operator deletes with their owner.
+
+    Whichever handler has made them: with their owner they all go.
+    """
+    return {
+        key: body
+        for key, body in bodies.items()
+        if OWNER_ANNOTATION in body.mapping("annotations")
+        and KEEP_ANNOTATION not in body.mapping("annotations")
+        and (set.has(key, body) or set.made_by_any(key, body))
+    }
