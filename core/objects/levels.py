@@ -129,14 +129,19 @@ def call_due(at: Circumstances, record: ObjectRecord, work: Work) -> CallLevel |
 
 def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
     """Whether another handler is yet to be called for the object as it is now."""
-    for other in at.kind.levels:
-        state = record.levels.get(other.id) or LevelState()
-        is_called = state.body is not None and not is_changed(
-            at, state.body, record.body
-        )
-        if other is not handler and not is_called and _is_wanted(at, record, other):
-            return True
-    return False
+    others = (each for each in at.kind.levels if each is not handler)
+    return any(
+        _is_wanted(at, record, each) and not _has_seen(at, record, each)
+        for each in others
+    )
+
+
+def _has_seen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether a handler was called for the object as it is now, but for its status."""
+    state = record.levels.get(handler.id)
+    if state is None or state.body is None:
+        return False
+    return not is_changed(at, state.body, record.body)
 
 
 def clearing(
