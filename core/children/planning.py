@@ -105,6 +105,7 @@ def planned_children(
     """
     found: list[Planned] = []
     problems: dict[str, str] = {}
+    itself = keeper.key
     for child in children:
         resource = owned.resource_of(child.manifest)
         problem = _misplaced(child, resource, owned, keeper)
@@ -113,18 +114,17 @@ def planned_children(
             continue
         planned = _addressed(child, resource, keeper)
         problem = owned.unseen(planned.key)
-        if planned.key == keeper.key:
+        if planned.key == itself:
             problem = "is the object itself, which cannot own itself"
         if problem:
             problems[child.label] = problem
         else:
             found.append(planned)
+    found.sort(key=lambda each: rank_of(each.resource))
+    if not any(each.child.after for each in found):
+        return found, problems
     problems |= _lacking(found, problems)
-    ranked = sorted(
-        (each for each in found if each.label not in problems),
-        key=lambda each: rank_of(each.resource),
-    )
-    ordered, circle = _after_others(ranked)
+    ordered, circle = _after_others([e for e in found if e.label not in problems])
     told = "waits for itself: the after= of these children go in a circle"
     return ordered, problems | dict.fromkeys(circle, told)
 
@@ -160,8 +160,6 @@ def _after_others(planned: list[Planned]) -> tuple[list[Planned], list[str]]:
 
     Also the labels of those that wait for each other.
     """
-    if not any(each.child.after for each in planned):
-        return planned, []
     found: list[Planned] = []
     left = list(planned)
     while left:

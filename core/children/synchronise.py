@@ -252,9 +252,9 @@ def synchronise(
         else:
             yield from _settled(each, owned, keeper, told)
     wanted = {each.key for each in planned} | _unplanned(desired, told, owned)
-    for key in sorted(owned.bodies, key=_from_the_last(owned)):
-        if key not in wanted:
-            yield from _pruned(key, owned.bodies[key], keeper, told)
+    unwanted = [key for key in owned.bodies if key not in wanted]
+    for key in sorted(unwanted, key=_from_the_last(owned)) if unwanted else ():
+        yield from _pruned(key, owned.bodies[key], keeper, told)
     left = outside(owned.bodies, keeper.set).items()
     holds = (
         (keeper.is_held and owned.is_blind())  # there may be some

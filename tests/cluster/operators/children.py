@@ -1,0 +1,20 @@
+"""Keeps the ConfigMaps that the spec names: `children: [{name, namespace, data}]`."""
+
+import os
+from typing import Any
+
+import fnop
+
+
+@fnop.reconcile(
+    "fnopexamples", owns="configmaps", id=os.environ.get("HANDLER_ID", "keep")
+)
+def keep(spec: fnop.Spec, **_: Any) -> fnop.Desired:
+    return fnop.desired([config_map(**each) for each in spec.get("children", ())])
+
+
+def config_map(
+    name: str, namespace: str | None = None, data: Any = None
+) -> dict[str, Any]:
+    meta = {"name": name, "namespace": namespace}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
