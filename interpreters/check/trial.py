@@ -222,7 +222,9 @@ class Trial:
             return not self._is_endless()
         if run.control() or self._let_rivals_act():
             return not self._is_endless()
-        return not self._is_at_rest() and self._pass_time()
+        if self._is_at_rest() or not self._pass_time():
+            return False
+        return not self._is_endless()  # each round of a circle may end with a pause
 
     def _second_takes(self, second: SimulatedRun) -> bool:
         """Let the second process take a step, by turns with the first."""

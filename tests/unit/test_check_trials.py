@@ -17,7 +17,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply, delete, edit, wait
 from fnop.interpreters.check.campaign import Campaign, Options
-from fnop.interpreters.check.explore import Case, Explorer, digest_of
+from fnop.interpreters.check.explore import Case, Explorer, digest_of, prepared
 from fnop.interpreters.check.faults import (
     BY_NAME,
     FAULTS,
@@ -190,6 +190,24 @@ def test_a_handler_that_changes_its_object_for_ever_does_not_settle() -> None:
         each for each in explorer.benign.violations if each.property == "settles"
     ]
     assert "counted changes status.count" in violation.message
+
+
+def test_a_child_that_is_another_one_at_each_call_does_not_settle() -> None:
+    """Each round ends with a pause, and takes the same number of turns."""
+    registry = Registry()
+
+    @fnop.reconcile("fnopexamples", owns="configmaps", registry=registry)
+    def restless(children: fnop.Children, **_: Any) -> fnop.Desired:
+        found = children["configmaps"].get("one")
+        turn = str(int(found["data"]["turn"]) + 1 if found else 1)
+        manifest = {"apiVersion": "v1", "kind": "ConfigMap"}
+        data = {"metadata": {"name": "one"}, "data": {"turn": turn}}
+        return fnop.desired({**manifest, **data})
+
+    trial = Trial(prepared(case_of(registry, apply(example())))).play()
+    unrest = trial.unsettled[Phase.SCRIPT]
+    assert unrest.endless
+    assert "restless changes data.turn of configmaps/one" in unrest.reason
 
 
 def test_a_finalizer_list_that_is_overwritten_takes_back_a_rivals() -> None:
