@@ -15,9 +15,10 @@ from typing import Any
 
 import orjson
 
-from fnop.effects.values import digest
+from fnop.effects.values import digest, same_json
 
 __all__ = [
+    "differing",
     "fields_digest",
     "folded",
     "lost_fields",
@@ -90,6 +91,30 @@ def fields_digest(live: Mapping[str, Any], manager: str) -> str:
         if each.get("manager") == manager and not each.get("subresource")
     ]
     return digest([mine, live.get("spec")])
+
+
+def differing(manifest: Mapping[str, Any], live: Mapping[str, Any]) -> list[str]:
+    """The fields of a manifest that have other values in an object, as paths.
+
+    It is for people: a quantity may have another form in the object.
+
+    >>> differing({"kind": "K", "data": {"a": 1, "b": 2}}, {"data": {"a": 1, "b": 3}})
+    ['data.b']
+    """
+    found: list[str] = []
+    for name, value in manifest.items():
+        if name not in _NAMES:
+            found += _differing(value, live.get(name), name)
+    return found
+
+
+def _differing(value: Any, live: Any, path: str) -> Iterator[str]:
+    if isinstance(value, Mapping) and isinstance(live, Mapping):
+        for name, item in value.items():
+            if path != "metadata" or name not in _METADATA:
+                yield from _differing(item, live.get(name), _joined(path, name))
+    elif value is not None and not same_json(value, live):
+        yield path
 
 
 def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:
@@ -271,6 +296,8 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
     for entry in _entries(live):
         tree: Any = entry.get("fieldsV1")
         for name in names:
+            if tree == {}:
+                break  # it has all of this
             tree = tree.get(name) if isinstance(tree, Mapping) else None
         if tree is not None and entry.get("manager") not in found:
             found.append(str(entry.get("manager")))

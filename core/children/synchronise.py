@@ -15,7 +15,15 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
+from fnop.core.children.beside import (
+    MESSAGE_MAX,
+    SYNCED,
+    Beside,
+    as_desired,
+    has_failed,
+)
 from fnop.core.children.fields import (
+    differing,
     fields_digest,
     folded,
     lost_fields,
@@ -64,17 +72,12 @@ from fnop.effects.desired import Desired, StatusCondition
 from fnop.effects.values import same_json, thaw_json
 
 __all__ = [
-    "SYNCED",
     "ChildrenFailed",
     "Synchronised",
     "is_immutable",
     "synchronise",
-    "telling_failure",
+    "telling",
 ]
-
-# The condition that tells whether all children are as desired.
-SYNCED = "Synced"
-MESSAGE_MAX = 1024
 
 _IMMUTABLE = re.compile(
     r"immutable|(may not|can ?not) (be )?(changed?|unset)\b"
@@ -96,13 +99,22 @@ class ChildrenFailed(Exception):
     """Some children could not be made as desired; the handler is tried again."""
 
 
+class Unkept(NamedTuple):
+    """Fields of a child, in the manifest of this digest, that no API server keeps."""
+
+    label: str
+    applied: str
+    fields: tuple[str, ...]
+
+
 class Synchronised(NamedTuple):
     """The end: what the status lacks, further effects, and the failure if any.
 
-    `checked` are the children that were found as desired, `repaired` the fields that
-    others had changed. With `holds` the object has
-    children that the garbage collector does not delete with it: the finalizer has to
-    keep it until they are gone.
+    `synced` is what this handler tells of its own children. `checked` are those that
+    were found as desired, `repaired` the fields that others had changed, `changed` what
+    was applied since another manifest is desired, and `unkept` what the API server does
+    not keep. With `holds` the object has children that the garbage collector does not
+    delete with it: the finalizer has to keep it until they are gone.
     """
 
     status: Mapping[str, Any]
@@ -110,7 +122,10 @@ class Synchronised(NamedTuple):
     effects: tuple[Effect, ...]
     failure: ChildrenFailed | None
     checked: Checked
+    synced: StatusCondition
     repaired: tuple[str, ...]
+    changed: tuple[str, ...]
+    unkept: tuple[Unkept, ...]
     holds: bool
 
     def tell(self, keeper: Keeper, body: dict[str, Any]) -> None:
@@ -126,17 +141,32 @@ def _tell(
     body["status"] = {**status, "conditions": _merged(conditions, keeper, status)}
 
 
-def telling_failure(
-    keeper: Keeper, why: str
+def telling(
+    keeper: Keeper, beside: Beside, why: str | None
 ) -> Callable[[dict[str, Any]], None] | None:
-    """The change of an object whose handler has failed before it desired anything.
+    """The change of an object whose handler has desired nothing, and has failed or not.
 
-    None where the object tells that already, or shows no conditions.
+    `why` is the failure. None where the object tells that already, or shows no
+    conditions.
     """
-    failed = StatusCondition(SYNCED, "False", "HandlerFailed", why[:MESSAGE_MAX])
-    if not keeper.reports or _is_told(failed, keeper, keeper.owner.stanza("status")):
+    status = keeper.owner.stanza("status")
+    told = beside.told(None if why is None else has_failed(why))
+    if told is None and why is None and not beside.awaits:
+        # It may have failed before: then that is not so any more.
+        told = as_desired() if _tells_failure(status) else None
+    if told is None or not keeper.reports or _is_told(told, keeper, status):
         return None
-    return partial(_tell, (failed,), keeper)
+    return partial(_tell, (told,), keeper)
+
+
+def _tells_failure(status: Mapping[str, Any]) -> bool:
+    """Whether an object tells that a handler has failed before it desired anything."""
+    present = status.get("conditions")
+    failed = {"type": SYNCED, "status": "False", "reason": has_failed("").reason}
+    return any(
+        isinstance(each, dict) and failed.items() <= each.items()
+        for each in (present if isinstance(present, list) else ())
+    )
 
 
 def _merged(
@@ -187,6 +217,8 @@ class _Told:
         self.pending: dict[str, str] = {}
         self.checked: dict[Key, AsDesired] = {}
         self.repaired: list[str] = []
+        self.changed: list[str] = []
+        self.unkept: list[Unkept] = []
         self.deleted: set[Key] = set()
 
     def blocks(self, names: Iterable[str]) -> str:
@@ -200,7 +232,7 @@ class _Told:
 
 
 def synchronise(
-    desired: Desired, owned: Owned, keeper: Keeper
+    desired: Desired, owned: Owned, keeper: Keeper, beside: Beside
 ) -> Conversation[Synchronised]:
     """Make the children as desired; returns what is to be told about it.
 
@@ -208,9 +240,14 @@ def synchronise(
     uid, and was applied by the same handler.
     """
     planned, problems = planned_children(desired.children, owned, keeper)
-    told = _Told(problems)
+    told = _Told({**problems, **_twins(planned)})
     for each in planned:
-        if each.is_outside and not keeper.is_held:
+        claimed = beside.claimed(each.key)
+        if each.label in told.failing:
+            continue  # another one of the same name is desired, too
+        if claimed:
+            told.failing[each.label] = claimed
+        elif each.is_outside and not keeper.is_held:
             told.pending[each.label] = "waits for the finalizer of its owner"
         else:
             yield from _settled(each, owned, keeper, told)
@@ -224,7 +261,24 @@ def synchronise(
         or any(each.is_outside for each in planned)
         or any(not body.is_deleting and key not in told.deleted for key, body in left)
     )
-    return _ending(desired, keeper, told, holds=holds)
+    return _ending(desired, keeper, beside, told, holds=holds)
+
+
+def _twins(planned: Iterable[Planned]) -> dict[str, str]:
+    """Why children are not made that are one object, by their labels.
+
+    One may name the namespace that is the other one's by default.
+    """
+    labels: dict[Key, list[str]] = {}
+    for each in planned:
+        labels.setdefault(each.key, []).append(each.label)
+    told = "is desired twice, as {}; give one of them another name"
+    return {
+        label: told.format(" and ".join(several))
+        for several in labels.values()
+        if len(several) > 1
+        for label in several
+    }
 
 
 def _unplanned(desired: Desired, told: _Told, owned: Owned) -> set[Key]:
@@ -278,6 +332,7 @@ def _settled(
     try:
         try:
             yield from _applied(planned, live, lost, keeper, told)
+            _note_change(planned, live, lost, owned, told)
         except Refused as problem:
             lists = _lists(manifest_for(planned, keeper), lost)
             if live is None or not lists or problem.status != 422:
@@ -365,11 +420,9 @@ def _applied(
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
     after = yield Apply(manifest, force=planned.child.force)
+    unkept = _unkept(planned, manifest, after, keeper, told)
+    lost = [each for each in lost if each not in unkept]
     if live is None or not lost:
-        return
-    if after["metadata"].get("resourceVersion") == live.version:
-        text = "which the API server does not keep: its definition has no such field"
-        yield Log("warning", f"{planned.label} desires {', '.join(lost)}, {text}")
         return
     managers = {name for path in lost for name in managers_of(live.data, path)}
     who = sorted(managers - {keeper.manager})
@@ -378,6 +431,41 @@ def _applied(
     told.repaired += [f"{planned.label} {path}" for path in lost]
     yield Log("info", f"repaired {text}", {"repaired": planned.label})
     yield Event("Repaired", text[:1000])
+
+
+def _unkept(
+    planned: Planned,
+    manifest: Mapping[str, Any],
+    after: Mapping[str, Any],
+    keeper: Keeper,
+    told: _Told,
+) -> list[str]:
+    """The fields that are not there though they have been applied just now.
+
+    The child is as desired then: to apply it again would change nothing.
+    """
+    fields = lost_fields(manifest, after, keeper.manager)
+    if fields:
+        found = _as_desired(planned, Body(thaw_json(after)), keeper)
+        told.checked[planned.key] = found
+        told.unkept.append(Unkept(planned.label, planned.applied, tuple(fields)))
+    return fields
+
+
+def _note_change(
+    planned: Planned, live: Body | None, lost: list[str], owned: Owned, told: _Told
+) -> None:
+    """Note that a child was applied: for this handler, or for what others have done."""
+    known = owned.checked.get(planned.key)
+    if lost:
+        return  # it was repaired
+    if live is not None:
+        fields = differing(planned.child.manifest, live.data)
+        told.changed.append(f"{planned.label} {', '.join(fields[:3])}".rstrip())
+    elif known is not None and known.applied == planned.applied:
+        told.repaired.append(f"{planned.label} (deleted)")
+    else:
+        told.changed.append(planned.label)
 
 
 def _folded(live: Body | None, keeper: Keeper) -> list[dict[str, Any]] | None:
@@ -503,11 +591,12 @@ def _target(key: Key, body: Body) -> Target:
 
 
 def _ending(
-    desired: Desired, keeper: Keeper, told: _Told, *, holds: bool
+    desired: Desired, keeper: Keeper, beside: Beside, told: _Told, *, holds: bool
 ) -> Synchronised:
-    conditions = desired.conditions
-    if keeper.reports:
-        conditions = (*conditions, _synced(told))
+    conditions, own = desired.conditions, _synced(told)
+    synced = beside.told(own)
+    if keeper.reports and synced is not None:
+        conditions = (*conditions, synced)
     present = keeper.owner.stanza("status")
     if all(_is_told(each, keeper, present) for each in conditions):
         conditions = ()
@@ -518,8 +607,18 @@ def _ending(
     failure = None
     if told.failing:
         failure = ChildrenFailed(_text(told.failing))
-    found = told.checked, tuple(told.repaired)
-    return Synchronised(status, conditions, effects, failure, *found, holds)
+    return Synchronised(
+        status,
+        conditions,
+        effects,
+        failure,
+        {k: each for k, each in told.checked.items() if k not in told.deleted},
+        own,
+        tuple(told.repaired),
+        tuple(told.changed),
+        tuple(told.unkept),
+        holds,
+    )
 
 
 def _synced(told: _Told) -> StatusCondition:
@@ -527,7 +626,7 @@ def _synced(told: _Told) -> StatusCondition:
         return StatusCondition(SYNCED, "False", "Failing", _text(told.failing))
     if told.pending:
         return StatusCondition(SYNCED, "False", "Pending", _text(told.pending))
-    return StatusCondition(SYNCED, "True", "AsDesired", "all is as desired")
+    return as_desired()
 
 
 def _text(told: Mapping[str, str]) -> str:

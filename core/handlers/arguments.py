@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
+from fnop.core.children.beside import Beside
 from fnop.core.children.owned import Children, Owned
 from fnop.core.children.planning import Keeper
 from fnop.core.handlers.filters import Callback
@@ -60,11 +61,13 @@ class Situation(NamedTuple):
 class Keeping(NamedTuple):
     """The facts for a reconcile handler beside its object: children, and the keeper.
 
-    Without a keeper, as in a plain test, what is desired is not made so.
+    Without a keeper, as in a plain test, what is desired is not made so. `beside` has
+    the other reconcile handlers of the object.
     """
 
     owned: Owned
     keeper: Keeper | None
+    beside: Beside = Beside()
 
 
 class Writers:

@@ -103,6 +103,8 @@ def maps(*words: Word, **options: Unpack[MapOptions]) -> Callable[[MapFn], MapFn
     answers names of objects of the kind in `to`: their reconcile handlers are called,
     without any write. For an object that has changed it is called as it was, too: so
     whom it named before is looked at, though it names another now, or matches no more.
+    One that fails is called again for the same state, after a backoff: in the seconds
+    of a `TemporaryError`, or after growing waits; a `PermanentError` ends it.
     Of the `options`, `to` is required; the others are in `fnop.on`. Raises
     `RegistrationError` for an unknown argument or option.
 

@@ -24,7 +24,7 @@ from fnop.core.children.synchronise import (
     ChildrenFailed,
     Synchronised,
     synchronise,
-    telling_failure,
+    telling,
 )
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.declaring import Declaring
@@ -224,7 +224,9 @@ class _Drive:
         if keeping.keeper is None:
             self.desired = desired
             return _Returned(self.rest or None)
-        self.conversation = synchronise(desired, keeping.owned, keeping.keeper)
+        self.conversation = synchronise(
+            desired, keeping.owned, keeping.keeper, keeping.beside
+        )
         return self.go(lambda: self.conversation.send(None))
 
     def settled(self, found: Synchronised) -> list[Effect]:
@@ -413,18 +415,21 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     lines = drive.fresh_lines()
     refused = drive.witness.refused  # even if the handler has raised another error
     failure = failure_of(refused or problem)
-    patches = (*_patches_of(drive), *_failure_told(drive, failure))
+    patches = (*_patches_of(drive), *_nothing_desired(drive, str(failure)))
     ending = Ending((), patches, failure, synchronised=drive.synchronised)
     return Advance(lines, end=ending)
 
 
-def _failure_told(drive: _Drive, failure: Failure) -> tuple[Transform, ...]:
-    """The condition of an object whose handler fails before it desires anything."""
+def _nothing_desired(drive: _Drive, why: str | None) -> tuple[Transform, ...]:
+    """The condition of an object whose handler has ended before it desired anything.
+
+    `why` is its failure; None if it desires nothing.
+    """
     keeping = drive.situation.keeping
     keeper = None if keeping is None else keeping.keeper
-    if keeper is None or drive.synchronised is not None:
+    if keeping is None or keeper is None or drive.synchronised is not None:
         return ()
-    tell = telling_failure(keeper, str(failure))
+    tell = telling(keeper, keeping.beside, why)
     return () if tell is None else (Transform(tell),)
 
 
@@ -467,7 +472,7 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         _refuse_lost_settings(drive, settings)
         plan = plan_of(value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
-        patches = drive.patches
+        patches = (*drive.patches, *_nothing_desired(drive, None))
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
     ending = Ending(

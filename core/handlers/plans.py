@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import islice
 from typing import Any, get_args
 
+from fnop.core.values.errors import PermanentError
 from fnop.effects import Effect, Requeue, Return, Target, Witness
 from fnop.effects.desired import Desired
 from fnop.effects.effects import unanswered
@@ -21,6 +23,8 @@ __all__ = [
 ]
 
 EFFECTS = get_args(Effect)
+# The most names that a mapping answers at once.
+MAPPED_MAX = 1_000_000
 # The identity of an object. Not `id`: Python calls the audit hooks for that.
 identity = object.__hash__
 
@@ -33,7 +37,8 @@ def is_manifest(value: Any) -> bool:
 def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
     """The effects of a mapping: what it names is looked at again.
 
-    Raises `TypeError` for an answer that names nothing.
+    Raises `TypeError` for an answer that names nothing, and `PermanentError` for too
+    many names.
 
     >>> mapped(lambda name: (name, "prod/web"), "databases", name="x")[1].target
     Target(resource='databases', name='web', namespace='prod', uid=None)
@@ -42,7 +47,16 @@ def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
     if found is None:
         return []
     is_one = isinstance(found, (str, Target, Mapping))
-    return [_requeue(kind, each) for each in ((found,) if is_one else found)]
+    # It may be a generator: that is the author's code, too.
+    names = [found] if is_one else [*islice(found, MAPPED_MAX + 1)]
+    if len(names) > MAPPED_MAX:
+        raise PermanentError(
+            f"a mapping has answered more than {MAPPED_MAX:,} names, the last of them "
+            f"{names[-1]!r:.60}; let it answer the objects of one kind, each once"
+        )
+    # Names are no effects of the author's, of which each may be a forgotten await.
+    with Witness.looking_away():
+        return [_requeue(kind, each) for each in names]
 
 
 def _requeue(kind: str, named: Any) -> Requeue:

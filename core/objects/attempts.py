@@ -49,6 +49,7 @@ from fnop.effects import (
     Outcome,
     Patch,
     Raised,
+    Requeue,
     Return,
     Wait,
 )
@@ -307,6 +308,8 @@ def _run_plan(
                 invocation = invocation._replace(plan=rest, again=effect)
             case Execute():
                 invocation = invocation._replace(plan=rest)  # sub-handlers run anyway
+            case Requeue():
+                record, invocation = _run_requeues(context, record, invocation)
             case _:
                 invocation = invocation._replace(acts=True)
                 record, invocation, outcome = perform(
@@ -315,6 +318,26 @@ def _run_plan(
                 if outcome is not None:
                     invocation = _planned(invocation, outcome)
     return record, invocation
+
+
+def _run_requeues(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> tuple[ObjectRecord, Invocation]:
+    """Perform the requeues at the head of a plan, of which a mapping makes thousands.
+
+    The plan is cut once, and not for each of them.
+    """
+    plan = invocation.plan or ()
+    invocation = invocation._replace(acts=True)
+    for number, effect in enumerate(plan):
+        if not isinstance(effect, Requeue):
+            return record, invocation._replace(plan=plan[number:])
+        record, invocation, outcome = perform(context, record, invocation, effect)
+        assert outcome is not None
+        if _failure_of(effect, effect.kind, outcome) is not None:
+            invocation = invocation._replace(plan=plan[number:])
+            return record, _planned(invocation, outcome)
+    return record, invocation._replace(plan=())
 
 
 def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:

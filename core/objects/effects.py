@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.api.ownership import call_token, owned, stable_name
+from fnop.core.handlers.roles import Family
 from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
@@ -75,6 +76,8 @@ def perform(
         return _request(context, record, invocation, effect)
     if isinstance(effect, Pausing):
         return record, *_pause(context, invocation, effect)
+    if isinstance(effect, Requeue):
+        return _requeue(context, record, invocation, effect)
     record, outcome = _at_once(context, record, invocation, effect)
     return record, invocation, outcome
 
@@ -111,27 +114,40 @@ def _at_once(
             if context.is_activity:
                 context.remember(memo)
             record = record._replace(memo=memo)
-        case Requeue(target=target):
-            found = _of_target(context, target)
-            if not isinstance(found, Address):
-                return record, found
-            record = _requeued(context, record, found.key)
         case Freeze(reason=reason):
             context.freeze(reason)
         case Resume():
             context.freeze(None)
-        case Return() | Again():
+        case Return() | Again() | Requeue():
             return record, Refused(400, f"{effect.kind} cannot be performed here")
     return record, Answer()
 
 
-def _requeued(context: Context, record: ObjectRecord, key: Key) -> ObjectRecord:
+def _requeue(
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Requeue
+) -> tuple[ObjectRecord, Invocation, Outcome | None]:
+    """Let the reconcile handlers of an object be called, without waiting for them."""
+    found = _of_target(context, effect.target)
+    if not isinstance(found, Address):
+        return record, invocation, found
+    by_level = invocation.handler.rule.family is Family.LEVEL
+    if by_level and found.key == context.key:
+        invocation = invocation._replace(asks_itself=True)
+    elif by_level:
+        invocation = invocation._replace(asks_others=True)
+    record = _requeued(context, record, found.key, by_level=by_level)
+    return record, invocation, Answer()
+
+
+def _requeued(
+    context: Context, record: ObjectRecord, key: Key, *, by_level: bool
+) -> ObjectRecord:
     """The record of the handled object, after one of a key is to be called again."""
     other = context.of(key)
     asked = record if key == context.key else other.record
     if asked is None or not other.is_served:
         return record
-    due = requeued(asked, context.now.mono)
+    due = requeued(asked, context.now.mono, by_level=by_level)
     other.due()
     if key == context.key:
         return due

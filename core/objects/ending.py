@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from fnop.core.children.beside import has_failed
+from fnop.core.children.synchronise import Synchronised, Unkept
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import ACTIVITIES, Family
+from fnop.core.handlers.roles import ACTIVITIES, Family, Role
 from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
     FRESH,
@@ -17,6 +19,7 @@ from fnop.core.memory.progress import (
 from fnop.core.objects.background import rested, with_run_state
 from fnop.core.objects.consequences import log_successes
 from fnop.core.objects.events import note_line
+from fnop.core.objects.mapping import TRIES_MAX, with_events
 from fnop.core.seam.commands import AttemptEnded, Say
 from fnop.core.state.context import Context
 from fnop.core.state.record import (
@@ -24,14 +27,21 @@ from fnop.core.state.record import (
     Invocation,
     LevelState,
     ObjectRecord,
+    PendingEvent,
     RunState,
+    Work,
 )
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
 from fnop.core.values.pace import Pace, paced
 from fnop.core.values.table import NOTHING
+from fnop.effects import Again
+from fnop.effects.desired import StatusCondition
 
 __all__ = ["finish", "keep", "left", "report"]
+
+# Who asks to be called again within this time asks for it at once.
+AT_ONCE_SECONDS = 0.1
 
 
 def left(
@@ -67,6 +77,8 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     match handler.rule.family:
+        case Family.EVENT if handler.role is Role.MAP:
+            work = _mapped(context, record, work, invocation)
         case Family.EVENT:
             _event_handled(context, invocation)
         case Family.BACKGROUND:
@@ -112,6 +124,32 @@ def _event_handled(context: Context, invocation: Invocation) -> None:
     elif invocation.again is not None:
         line = "asks to be called again, but only the next watch event calls it"
         report(context, invocation, "warning", line)
+
+
+def _mapped(
+    context: Context, record: ObjectRecord, work: Work, invocation: Invocation
+) -> Work:
+    """The work after a call of a mapping; one that has failed is called again.
+
+    It is called for the same state, unless a newer watch event has asked for that.
+    """
+    failure, situation = invocation.failure, invocation.situation
+    body = situation.body
+    if failure is None or body is None:
+        _event_handled(context, invocation)
+        return work
+    handler, known = invocation.handler, FRESH._replace(retries=situation.retry)
+    is_past = (body.uid, body.version) != (record.body.uid, record.body.version)
+    if is_past and failure.temporary is None:
+        handler = replace(handler, retries=TRIES_MAX)
+    judgement = context.judge(handler, known, failure)
+    if judgement.progress.finished == "failure":
+        context.failed()
+    report(context, invocation, judgement.level, judgement.line, judgement.ended)
+    if judgement.progress.is_finished:
+        return work
+    again = PendingEvent(invocation.handler, situation.reason, body, judgement.progress)
+    return work._replace(pending_events=with_events((again,), work.pending_events))
 
 
 def _run_ended(
@@ -169,10 +207,78 @@ def _level_ended(
         asked = context.now.mono  # it goes on once the finalizer is there
     if asked is not None:
         state = state._replace(start=asked)
-    state = state._replace(holds=holds, checked=end.checked if end else NOTHING)
+    state = state._replace(
+        holds=holds,
+        checked=end.checked if end else NOTHING,
+        synced=_verdict(invocation, end),
+    )
     if end is not None and end.repaired:
         state = state._replace(pace=_repairing(context, handler, state, end.repaired))
+    if end is not None and end.unkept:
+        _tell_unkept(context, handler, end.unkept)
+    state = _slowed(context, invocation, state, _own_causes(invocation, again))
     return record._replace(levels={**record.levels, handler.id: state}), said
+
+
+def _verdict(
+    invocation: Invocation, end: Synchronised | None
+) -> StatusCondition | None:
+    """What a reconcile handler tells of its children; None if it desires none."""
+    if end is not None:
+        return end.synced
+    failure = invocation.failure
+    return None if failure is None else has_failed(str(failure))
+
+
+def _tell_unkept(
+    context: Context, handler: Handler, unkept: tuple[Unkept, ...]
+) -> None:
+    """Warn of fields that no API server keeps: once for each manifest."""
+    for label, applied, fields in unkept:
+        context.warn_once(
+            f"unkept {context.key} {label} {applied}",
+            f"{handler.id} desires {', '.join(fields[:5])} of {label}, which the API "
+            "server does not keep: its definition has no such field",
+        )
+
+
+def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
+    """Why a call of a reconcile handler leads to another one at once, if it does.
+
+    One that was asked for by a reconcile handler, and asks for others, may go round
+    with them.
+    """
+    end = invocation.synchronised
+    found = [f"changes {each}" for each in end.changed] if end else []
+    if invocation.asks_itself:
+        found.append("requeues itself")
+    elif invocation.asks_others and invocation.was_asked:
+        found.append("requeues others, and is requeued by them")
+    if again is not None and again.after < AT_ONCE_SECONDS:
+        found.append(f"asks to be called again in {again.after:g} s")
+    return tuple(found)
+
+
+def _slowed(
+    context: Context, invocation: Invocation, state: LevelState, why: tuple[str, ...]
+) -> LevelState:
+    """The state after a call that leads to another one, which may do so without end."""
+    if not why:
+        return state
+    handler = invocation.handler
+    own = paced(state.own, context.now.mono, {handler.id: why})
+    if own.is_loop:
+        context.warn_once(
+            f"restless {context.key.resource} {handler.id}",
+            f"{handler.id} is called again and again for what it does itself: it "
+            f"{' and '.join(why[:5])}, {own.changes} times in a row; the next calls "
+            "wait for growing pauses; let it desire the same while the object and its "
+            "children are the same, and wait by fnop.desired(again=...)",
+        )
+    start = state.start
+    if start is not None:
+        start = max(start, own.until)
+    return state._replace(own=own, start=start)
 
 
 def _repairing(

@@ -28,6 +28,7 @@ from fnop.core.objects.actions import (
     StartAttempt,
     TimeOut,
     Write,
+    earlier,
     first_due,
 )
 from fnop.core.objects.attempts import expire, go_on, let_go, stop
@@ -50,6 +51,7 @@ from fnop.core.objects.levels import (
     ForgetLevel,
     StopLevel,
 )
+from fnop.core.objects.mapping import first_event_due
 from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Circumstances, Undecided
 from fnop.core.objects.store import aside, event_handler_wants
@@ -200,7 +202,8 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     except BaseException as problem:
         _complain_undecided(context, record, problem)
         work = record.work or IDLE
-        return Rest(first_due((*work.running, *work.event_runs)))
+        runs = first_due((*work.running, *work.event_runs))
+        return Rest(earlier(runs, first_event_due(work.pending_events, now.mono)))
     for handler, error in found.failures:
         text = f"a filter of {handler.id} failed, so it is not called for this state"
         complain(context, record, text, error)
@@ -400,6 +403,7 @@ def _handle_event(
         context.kind.resource,
         pending_event.body,
         pending_event.type,
+        retry=pending_event.progress.retries,
         started=context.now.wall,
         memo=record.memo,
         indices=context.indices,

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
+from fnop.core.children.beside import Beside, has_failed
 from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
 from fnop.core.handlers.arguments import Keeping, Situation
@@ -15,13 +16,14 @@ from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.explaining import tell_level_begun
-from fnop.core.objects.keeping import keeper_of
+from fnop.core.objects.keeping import beside_of, is_new, keeper_of
 from fnop.core.objects.levels import (
     CallLevel,
     ForgetLevel,
     Purpose,
     StopLevel,
     forgotten,
+    requeued,
 )
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
@@ -30,7 +32,6 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
 from fnop.effects import Delete, Effect, Get, Log, Target
 from fnop.effects.desired import Desired
-from fnop.effects.values import same_json
 
 __all__ = ["run_level"]
 
@@ -41,20 +42,27 @@ def run_level(
     action: CallLevel | StopLevel | ForgetLevel,
 ) -> None:
     match action:
-        case CallLevel(handler, purpose):
-            _call(context, record, handler, purpose)
+        case CallLevel():
+            _call(context, record, action)
         case StopLevel(invocation):
             _stop(context, record, invocation)
         case ForgetLevel(handler):
-            context.put(forgotten(record, handler))
+            _forget(context, record, handler)
 
 
-def _call(
-    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
-) -> None:
+def _forget(context: Context, record: ObjectRecord, handler: Handler) -> None:
+    """Forget a handler; the others tell how it stands without it, if it was wrong."""
+    state, record = record.levels[handler.id], forgotten(record, handler)
+    if state.synced is not None and state.synced.status != "True":
+        record = requeued(record, context.now.mono)
+    context.put(record)
+
+
+def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
     """Begin a call, unless the handler's time has run out."""
+    handler, purpose = action.handler, action.purpose
     state = record.levels.get(handler.id) or LevelState()
-    if _is_new(state, record.body):
+    if is_new(state, record.body):
         state = state._replace(over=False, progress=FRESH, refused=FRESH)
     progress = state.progress
     if seconds_left(progress, handler.timeout, context.now) <= 0:
@@ -76,12 +84,15 @@ def _call(
         indices=context.indices,
         keeping=None
         if purpose is Purpose.COLLECT
-        else _keeping(context, record, handler, purpose),
+        else _keeping(context, record, action),
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
-    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    invocation = Invocation(
+        context.next_serial(), situation, deadline=deadline, was_asked=state.asked
+    )
     work = record.work or IDLE
     begun = state._replace(
+        asked=False,
         body=record.body,
         children=context.children,
         start=None,
@@ -136,20 +147,8 @@ def _collect(key: Key, body: Body, owner: Target) -> Generator[Effect, Any, None
     yield Delete(target, uid=body.uid, propagation="Background")
 
 
-def _is_new(state: LevelState, body: Body) -> bool:
-    """Whether the object has another spec than at the last call: failures count anew.
-
-    A change of children does not count: a failing handler may cause it.
-    """
-    was = state.body
-    if was is None or was is body:
-        return False
-    return not same_json(was.stanza("spec"), body.stanza("spec"))
-
-
-def _keeping(
-    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
-) -> Keeping:
+def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:
+    handler, purpose = action.handler, action.purpose
     keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
     found = {key: context.bodies(key) for key in context.children}
     mine = {each.key for each in handler.owned.values()}
@@ -159,7 +158,9 @@ def _keeping(
     state = record.levels.get(handler.id) or LevelState()
     about = state.checked, context.unseen, lambda: any(map(context.is_blind, mine))
     owned = Owned(handler.owned, bodies, context.bodies, *about)
-    return Keeping(owned, keeper)
+    if purpose is not Purpose.KEEP:
+        return Keeping(owned, keeper, Beside(handler.id))
+    return Keeping(owned, keeper, beside_of(record, handler, awaits=action.awaits))
 
 
 def _time_out(
@@ -172,7 +173,13 @@ def _time_out(
     context.failed()
     level, line = judgement.level, judgement.line
     context.say_of(handler, level, line, body=record.body, error=why)
-    over = LevelState(record.body, context.children, None, True, judgement.progress)
+    over = LevelState(
+        record.body,
+        context.children,
+        over=True,
+        progress=judgement.progress,
+        synced=has_failed(line),
+    )
     context.put(record._replace(levels={**record.levels, handler.id: over}))
 
 

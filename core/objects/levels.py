@@ -66,10 +66,14 @@ class Purpose(Enum):
 
 
 class CallLevel(NamedTuple):
-    """Call a reconcile handler for the object as it is now."""
+    """Call a reconcile handler for the object as it is now.
+
+    With `awaits` another one is yet to be called for it.
+    """
 
     handler: Handler
     purpose: Purpose = Purpose.KEEP
+    awaits: bool = False
 
 
 class StopLevel(NamedTuple):
@@ -119,8 +123,25 @@ def call_due(at: Circumstances, record: ObjectRecord, work: Work) -> CallLevel |
     for handler in at.kind.levels:
         due = _due(at, record, handler)
         if due is not None and due <= at.now.mono:
-            return CallLevel(handler)
+            return CallLevel(handler, awaits=_awaits(at, record, handler))
     return None
+
+
+def _awaits(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether another handler is yet to be called for the object as it is now."""
+    others = (each for each in at.kind.levels if each is not handler)
+    return any(
+        _is_wanted(at, record, each) and not _has_seen(at, record, each)
+        for each in others
+    )
+
+
+def _has_seen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether a handler was called for the object as it is now, but for its status."""
+    state = record.levels.get(handler.id)
+    if state is None or state.body is None:
+        return False
+    return not is_changed(at, state.body, record.body)
 
 
 def clearing(
@@ -254,16 +275,11 @@ def _due(at: Circumstances, record: ObjectRecord, handler: Handler) -> float | N
     state = record.levels.get(handler.id)
     if state is None:
         return at.now.mono
-    if _differs(at, record, state):
-        return max(at.now.mono, state.pace.until)
-    return None if state.over else state.start
-
-
-def _differs(at: Circumstances, record: ObjectRecord, state: LevelState) -> bool:
-    """Whether a call now would see another state than the last one has."""
+    if state.body is None or is_changed(at, state.body, record.body):
+        return at.now.mono  # whoever edits it does not wait for a loop of children
     if state.children is not at.children and state.children != at.children:
-        return True
-    return state.body is None or is_changed(at, state.body, record.body)
+        return max(at.now.mono, state.pace.until, state.own.until)
+    return None if state.over else state.start
 
 
 def is_changed(at: Circumstances, was: Body, now: Body) -> bool:
@@ -280,10 +296,17 @@ def forgotten(record: ObjectRecord, handler: Handler) -> ObjectRecord:
     return record._replace(levels=rest)
 
 
-def requeued(record: ObjectRecord, now: float) -> ObjectRecord:
-    """The record with its reconcile handlers due; one that had failed begins anew."""
+def requeued(
+    record: ObjectRecord, now: float, *, by_level: bool = False
+) -> ObjectRecord:
+    """The record with its reconcile handlers due; one that had failed begins anew.
+
+    With `by_level` a reconcile handler asks for it: such ones may do so without end.
+    """
     levels = {
-        name: each._replace(start=now, over=False)
+        name: each._replace(
+            start=max(now, each.own.until), over=False, asked=each.asked or by_level
+        )
         for name, each in record.levels.items()
     }
     return record._replace(levels=levels)

@@ -45,6 +45,7 @@ from fnop.core.objects.detection import (
     selected_for,
 )
 from fnop.core.objects.levels import call_due, level_action, level_due
+from fnop.core.objects.mapping import first_event_due
 from fnop.core.objects.progression import acts_upon, aim_of, keeps_back, may_save
 from fnop.core.objects.selection import Circumstances, FilterFailure
 from fnop.core.objects.upkeep import upkeep
@@ -136,7 +137,9 @@ def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Acti
         return Cancel()
     if record.gone:
         others = (*work.event_runs, *work.background_runs)
-        return Rest(first_due(others)) if others else Forget()
+        if others or (work.pending_events and not at.stopping):
+            return Rest(earlier(first_due(others), _events_due(at, record, work)))
+        return Forget()
     if record.vanished and record.expected is not None:
         return _await_expectation(at, record.expected) or Rest(
             earlier(_waking(at, record, work), record.expected.due)
@@ -159,7 +162,8 @@ def _going_on(
         record.pace.is_loop and work.writing is not None
     )
     for pending_event in () if is_paused else work.pending_events:
-        if pending_event.handler.id not in busy and not at.stopping:
+        is_free = pending_event.handler.id not in busy and not at.stopping
+        if is_free and pending_event.is_due(at.now.mono):
             return HandleEvent(pending_event)
     for each in (*work.running, *work.event_runs, *work.level_runs):
         action = _continued(at, each)
@@ -199,11 +203,20 @@ def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
 def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
     """The time when something is due that waits for no write of the object."""
     waking = first_due(work.invocations)
-    if work.pending_events and keeps_back(at, record):
-        waking = earlier(waking, record.pace.until)
+    if work.pending_events:
+        waking = earlier(waking, _events_due(at, record, work))
     if not at.kind.background:
         return waking
     return earlier(waking, background_due(at, record, work))
+
+
+def _events_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
+    """The time when event handlers that wait are called next."""
+    if at.stopping:
+        return None
+    if keeps_back(at, record):
+        return record.pace.until
+    return first_event_due(work.pending_events, at.now.mono)
 
 
 def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:

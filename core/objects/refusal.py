@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fnop.core.children.synchronise import telling_failure
+from fnop.core.children.beside import has_failed
+from fnop.core.children.synchronise import telling
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure, Progress
 from fnop.core.objects.home import falls_back, home_of, takes_conditions
-from fnop.core.objects.keeping import keeper_of
+from fnop.core.objects.keeping import beside_of, keeper_of
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     Writing,
@@ -198,8 +199,10 @@ def _blamed_level(
     over = judged.is_finished
     start = None if over else judged.due_at(context.now)
     state = state._replace(start=start, over=over, progress=judged, refused=judged)
+    state = state._replace(synced=has_failed(str(failure)))
     record = record._replace(levels={**record.levels, handler.id: state})
-    tell = telling_failure(keeper_of(context, record, handler), str(failure))
+    keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
+    tell = telling(keeper, beside, str(failure))
     if tell is None or was.message == judged.message:
         return record
     work = record.work or IDLE

@@ -17,6 +17,7 @@ from fnop.core.objects.attempts import let_go
 from fnop.core.objects.events import report_event
 from fnop.core.objects.explaining import tell_seen
 from fnop.core.objects.indexing import indexed, unindexed
+from fnop.core.objects.mapping import bounded, with_events
 from fnop.core.objects.selection import sees
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
@@ -281,9 +282,10 @@ def _with_pending_events(
     if not fresh:
         return record
     work = record.work or IDLE
-    pending_events = (*work.pending_events, *fresh)
-    if len(pending_events) > PENDING_EVENTS_MAX:
-        pending_events = pending_events[-PENDING_EVENTS_MAX:]
+    pending_events = with_events(work.pending_events, fresh)
+    kept = bounded(pending_events, PENDING_EVENTS_MAX)
+    if len(kept) < len(pending_events):
+        pending_events = kept
         context.warn_once(
             f"pending events {context.key}",
             "watch events come faster than the on.event handlers handle them; "

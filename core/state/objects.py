@@ -127,7 +127,9 @@ class OpenObjects:
         if record is None or not record.levels:
             return
         levels = {
-            name: each if child in each.children else each._replace(start=self._now)
+            name: each
+            if child in each.children
+            else each._replace(start=max(self._now, each.pace.until, each.own.until))
             for name, each in record.levels.items()
         }
         self._touched[owner] = record._replace(levels=levels)

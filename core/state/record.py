@@ -22,9 +22,10 @@ from fnop.core.state.in_flight import InFlight
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
 from fnop.core.values.evolve import quick
-from fnop.core.values.pace import CALM, Pace
+from fnop.core.values.pace import CALM, ROLLOUT_CHANGES, Pace
 from fnop.core.values.table import NOTHING
 from fnop.effects import Again, Effect, Event, Patch
+from fnop.effects.desired import StatusCondition
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -80,6 +81,11 @@ class Invocation(NamedTuple):
     acts: bool = False
     # The end of a reconcile handler's children, where it desires any.
     synchronised: Synchronised | None = None
+    # It has requeued the object itself, or others; and a reconcile handler had
+    # requeued the object before it was called.
+    asks_itself: bool = False
+    asks_others: bool = False
+    was_asked: bool = False
 
     @property
     def handler(self) -> Handler:
@@ -153,8 +159,10 @@ class LevelState(NamedTuple):
     the same; `over` means that it has failed for good with these.  `holds` means that
     children of its set have to be deleted before the object; None if that is unknown.
     `checked` are the children that were found as desired, `pace` is that of repairs of
-    what others change again and again. `refused` is the progress with a status that the
-    API server refuses: the call has succeeded by then.
+    what others change again and again, and `own` that of calls which it causes itself.
+    `asked` means that a reconcile handler has requeued the object since the last call.
+    `synced` is what it has told last of its children. `refused` is the progress with a
+    status that the API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -165,6 +173,9 @@ class LevelState(NamedTuple):
     holds: bool | None = None
     checked: Checked = NOTHING
     pace: Pace = CALM
+    own: Pace = Pace(most=ROLLOUT_CHANGES)
+    asked: bool = False
+    synced: StatusCondition | None = None
     refused: Progress = FRESH
 
     @property
@@ -175,11 +186,19 @@ class LevelState(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PendingEvent:
-    """A watch event for which an event handler has not been called yet."""
+    """A watch event for which an event handler has not been called yet.
+
+    A mapping that has failed for it is called again, as its `progress` says.
+    """
 
     handler: Handler
     type: str | None
     body: Body
+    progress: Progress = FRESH
+
+    def is_due(self, now: float) -> bool:
+        """Whether the handler may be called at this monotonic time."""
+        return self.progress.due is None or self.progress.due <= now
 
 
 @dataclass(frozen=True, slots=True)

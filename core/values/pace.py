@@ -10,10 +10,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-__all__ = ["CALM", "LOOP_CHANGES", "Author", "Pace", "culprits", "is_quiet", "paced"]
+__all__ = [
+    "CALM",
+    "LOOP_CHANGES",
+    "ROLLOUT_CHANGES",
+    "Author",
+    "Pace",
+    "culprits",
+    "is_quiet",
+    "paced",
+]
 
 # The most own changes, one soon after the other, that are no loop yet.
 LOOP_CHANGES = 10
+# The same for a handler that changes what it desires at each call, as one does that
+# replaces many children one after the other.
+ROLLOUT_CHANGES = 30
 _PAUSE_SECONDS_MAX = 60.0
 _QUIET_SECONDS = 1.0
 # A handler that has made fewer changes does not keep the loop going.
@@ -35,17 +47,25 @@ class Pace(NamedTuple):
     """A series of `changes` of an object by the operator itself.
 
     The last one came at `last`, and no handler starts because of them before `until`
-    (monotonic seconds). `authors` are the handlers that have made them, by id.
+    (monotonic seconds). `authors` are the handlers that have made them, by id. More
+    than `most` of them are a loop.
     """
 
     changes: int = 0
     last: float = 0.0
     until: float = 0.0
     authors: tuple[tuple[str, Author], ...] = ()
+    most: int = LOOP_CHANGES
 
     @property
     def is_loop(self) -> bool:
-        return self.changes > LOOP_CHANGES
+        return self.changes > self.most
+
+    @property
+    def pause(self) -> float:
+        """The pause after the last change, in seconds; it doubles up to a minute."""
+        extra = self.changes - self.most
+        return min(2.0 ** min(extra - 1, 30), _PAUSE_SECONDS_MAX) if extra > 0 else 0.0
 
 
 CALM = Pace()
@@ -71,7 +91,7 @@ def paced(
     1
     """
     if is_quiet(pace, now):
-        pace = CALM
+        pace = Pace(most=pace.most)
     authors = dict(pace.authors)
     fresh = False
     for name, fields in by.items():
@@ -80,8 +100,8 @@ def paced(
         fresh |= not is_same
         authors[name] = Author(before.times + (not is_same), fields, attempt)
     count = pace.changes + (fresh or not by)
-    until = now + _pause(count)
-    return Pace(count, now, until, tuple(authors.items()))
+    made = Pace(count, now, authors=tuple(authors.items()), most=pace.most)
+    return made._replace(until=now + made.pause)
 
 
 def is_quiet(pace: Pace, now: float) -> bool:
@@ -90,9 +110,7 @@ def is_quiet(pace: Pace, now: float) -> bool:
     >>> is_quiet(CALM, 5.0), is_quiet(Pace(11, 4.0), 5.0)
     (True, False)
     """
-    return not pace.changes or now - pace.last > 2 * _pause(pace.changes) + (
-        _QUIET_SECONDS
-    )
+    return not pace.changes or now - pace.last > 2 * pace.pause + _QUIET_SECONDS
 
 
 def culprits(pace: Pace) -> dict[str, tuple[str, ...]]:
@@ -108,9 +126,3 @@ def culprits(pace: Pace) -> dict[str, tuple[str, ...]]:
     if not pace.is_loop or most < _ROUNDS_LEAST:
         return {}
     return {name: each.fields for name, each in pace.authors if 2 * each.times >= most}
-
-
-def _pause(count: int) -> float:
-    """The pause after `count` changes, in seconds; it doubles up to a minute."""
-    extra = count - LOOP_CHANGES
-    return min(2.0 ** min(extra - 1, 30), _PAUSE_SECONDS_MAX) if extra > 0 else 0.0

@@ -1,0 +1,84 @@
+"""The reconcile handlers of one object beside each other.
+
+The condition `Synced` is one for all of them, so it tells of the one that is worst off.
+A child is of one handler alone: each would undo what the other one has applied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from fnop.core.values.body import Key
+from fnop.core.values.table import NOTHING
+from fnop.effects.desired import StatusCondition
+
+__all__ = ["MESSAGE_MAX", "SYNCED", "Beside", "as_desired", "has_failed"]
+
+# The condition that tells whether all children are as desired.
+SYNCED = "Synced"
+MESSAGE_MAX = 1024
+# The reasons of a condition that is False: the first one is the worst.
+_WORST = ("HandlerFailed", "Failing", "Pending")
+
+
+def as_desired() -> StatusCondition:
+    """What a handler tells whose children are all as desired."""
+    return StatusCondition(SYNCED, "True", "AsDesired", "all is as desired")
+
+
+def has_failed(why: str) -> StatusCondition:
+    """What a handler tells that has failed before it desired anything."""
+    return StatusCondition(SYNCED, "False", "HandlerFailed", why[:MESSAGE_MAX])
+
+
+class Beside(NamedTuple):
+    """A handler, and what is known of the others of the same object.
+
+    `verdicts` are what these have told last of their children, by their ids, and
+    `claims` the handlers by the children that they desire. With `awaits` one of them is
+    yet to be called for the object as it is now.
+    """
+
+    handler: str = ""
+    verdicts: Mapping[str, StatusCondition] = NOTHING
+    claims: Mapping[Key, str] = NOTHING
+    awaits: bool = False
+
+    def told(self, own: StatusCondition | None) -> StatusCondition | None:
+        """The condition of the object, with this handler's own part.
+
+        None where nobody has told anything, or a handler that may fail is awaited.
+
+        >>> done, failed = as_desired(), has_failed("no size")
+        >>> Beside("a").told(failed).message
+        'no size'
+        >>> Beside("a", {"b": failed}).told(done).message
+        'b: no size'
+        >>> Beside("a", {"b": done}).told(done).status
+        'True'
+        >>> Beside("a", awaits=True).told(done)
+        """
+        if self.awaits and (own is None or own.status == "True"):
+            return None
+        parts = {**self.verdicts}
+        if own is not None:
+            parts[self.handler] = own
+        wrong = {k: each for k, each in sorted(parts.items()) if each.status != "True"}
+        if not wrong:
+            return as_desired() if parts else None
+        if own is not None and not self.verdicts:
+            return own
+        lines = (f"{name}: {each.message}" for name, each in wrong.items())
+        worst = min((each.reason for each in wrong.values()), key=_WORST.index)
+        return StatusCondition(SYNCED, "False", worst, "; ".join(lines)[:MESSAGE_MAX])
+
+    def claimed(self, key: Key) -> str:
+        """Why a child is not made, which another handler desires; "" if none does."""
+        other = self.claims.get(key)
+        if other is None:
+            return ""
+        return (
+            f"is desired by the handlers {other} and {self.handler}, and is left to "
+            f"{other}; let one of them alone desire it"
+        )
