@@ -20,13 +20,14 @@ __all__ = [
     "as_desired",
     "has_failed",
     "left_unchanged",
+    "not_selected",
 ]
 
 # The condition that tells whether all children are as desired.
 SYNCED = "Synced"
 MESSAGE_MAX = 1024
 # The reasons of a condition that is not True: the first one is the worst.
-_WORST = ("HandlerFailed", "Failing", "Pending", "LeftUnchanged")
+_WORST = ("HandlerFailed", "Failing", "Pending", "LeftUnchanged", "NotSelected")
 
 
 def as_desired() -> StatusCondition:
@@ -43,6 +44,15 @@ def left_unchanged() -> StatusCondition:
     """What a handler tells that leaves its children as they are."""
     told = "the handler leaves its children as they are"
     return StatusCondition(SYNCED, "Unknown", "LeftUnchanged", told)
+
+
+def not_selected(handler: str) -> StatusCondition:
+    """What a handler with children tells that does not select its object any more."""
+    told = (
+        f"the object does not fit the filters of {handler} any more: its children "
+        "stay as they are"
+    )
+    return StatusCondition(SYNCED, "Unknown", "NotSelected", told)
 
 
 class Beside(NamedTuple):
@@ -77,6 +87,9 @@ class Beside(NamedTuple):
         parts = {**self.verdicts}
         if own is not None:
             parts[self.handler] = own
+        if any(each.reason != "NotSelected" for each in parts.values()):
+            # Another handler may have taken its place.
+            parts = {k: e for k, e in parts.items() if e.reason != "NotSelected"}
         wrong = {k: each for k, each in sorted(parts.items()) if each.status != "True"}
         if not wrong:
             return as_desired() if parts else None

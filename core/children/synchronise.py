@@ -144,16 +144,16 @@ def _tell(
 
 
 def telling(
-    keeper: Keeper, beside: Beside, why: str | None
+    keeper: Keeper, beside: Beside, own: StatusCondition | None
 ) -> Callable[[dict[str, Any]], None] | None:
-    """The change of an object whose handler has desired nothing, and has failed or not.
+    """The change of an object whose handler has desired nothing.
 
-    `why` is the failure. None where the object tells that already, or shows no
-    conditions.
+    `own` is what the handler tells, if anything. None where the object tells that
+    already, or shows no conditions.
     """
     status = keeper.owner.stanza("status")
-    told = beside.told(None if why is None else has_failed(why))
-    if told is None and why is None and not beside.awaits:
+    told = beside.told(own)
+    if told is None and own is None and not beside.awaits:
         # It may have failed before: then that is not so any more.
         told = as_desired() if _tells_failure(status) else None
     if told is None or not keeper.reports or _is_told(told, keeper, status):
