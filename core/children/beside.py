@@ -31,12 +31,12 @@ _WORST = ("HandlerFailed", "Failing", "Pending", "LeftUnchanged", "NotSelected")
 
 
 def as_desired() -> StatusCondition:
-    """What a handler tells whose children are all as desired."""
+    """The verdict of a handler whose children are all as desired."""
     return StatusCondition(SYNCED, "True", "AsDesired", "all is as desired")
 
 
 def has_failed(why: str) -> StatusCondition:
-    """What a handler tells that has failed before it desired anything."""
+    """The verdict of a handler that has failed before it desired anything."""
     return StatusCondition(SYNCED, "False", "HandlerFailed", why[:MESSAGE_MAX])
 
 

@@ -223,7 +223,7 @@ def _level_ended(
 def _verdict(
     invocation: Invocation, end: Synchronised | None
 ) -> StatusCondition | None:
-    """What a reconcile handler tells of its children; None if it desires none."""
+    """The part of a reconcile handler in `Synced`; None if it desires nothing."""
     if end is not None:
         return end.synced
     failure = invocation.failure
@@ -243,7 +243,7 @@ def _tell_unkept(
 
 
 def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
-    """Why a call of a reconcile handler leads to another one at once, if it does.
+    """The reasons for which a call of a reconcile handler leads to another at once.
 
     One that was asked for by a reconcile handler, and asks for others, may go round
     with them.

@@ -1,4 +1,4 @@
-"""Who keeps the children of an object, and beside whom: for one call of a handler."""
+"""The keeper of an object's children, and the handlers beside it, for one call."""
 
 from __future__ import annotations
 

@@ -50,6 +50,8 @@ class World:
                     raise ValueError("it fails")
                 case "later":
                     raise fnop.TemporaryError("not yet", delay=7)
+                case _:
+                    pass
             return body["data"]["user"]
 
         self.sim = simulation(self.registry)
@@ -74,6 +76,8 @@ class World:
                 self.sim.restart()
             case "pause":
                 self.sim.wait(30)
+            case _:
+                pass
         for each in {before, self.user} if before != self.user else ():
             if each is not None:
                 self.must[each] = self.moment
