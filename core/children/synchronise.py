@@ -348,7 +348,7 @@ def _settled(
     try:
         try:
             yield from _applied(planned, live, lost, keeper, told)
-            _note_change(planned, live, lost, owned, told)
+            yield from _change_noted(planned, live, lost, owned, told)
         except Refused as problem:
             lists = _lists(manifest_for(planned, keeper), lost)
             if live is None or not lists or problem.status != 422:
@@ -445,8 +445,7 @@ def _applied(
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
     told.repaired += [f"{planned.label} {path}" for path in lost]
-    yield Log("info", f"repaired {text}", {"repaired": planned.label})
-    yield Event("Repaired", text[:1000])
+    yield from _repaired(planned, text)
 
 
 def _unkept(
@@ -468,9 +467,9 @@ def _unkept(
     return fields
 
 
-def _note_change(
+def _change_noted(
     planned: Planned, live: Body | None, lost: list[str], owned: Owned, told: _Told
-) -> None:
+) -> Conversation[None]:
     """Note that a child was applied: for this handler, or for what others have done."""
     known = owned.checked.get(planned.key)
     if lost:
@@ -480,8 +479,15 @@ def _note_change(
         told.changed.append(f"{planned.label} {', '.join(fields[:3])}".rstrip())
     elif known is not None and known.applied == planned.applied:
         told.repaired.append(f"{planned.label} (deleted)")
+        yield from _repaired(planned, f"{planned.label}, which was deleted")
     else:
         told.changed.append(planned.label)
+
+
+def _repaired(planned: Planned, text: str) -> Conversation[None]:
+    """Tell in the log and in an Event what others have done to a child."""
+    yield Log("info", f"repaired {text}", {"repaired": planned.label})
+    yield Event("Repaired", text[:1000])
 
 
 def _folded(live: Body | None, keeper: Keeper) -> list[dict[str, Any]] | None:
@@ -523,8 +529,7 @@ def _rewritten(
     yield from _applied(planned, Body(thaw_json(after)), [], keeper, told)
     told.repaired.append(f"{planned.label} {', '.join(sorted(lists))}")
     text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
-    yield Log("info", f"repaired {text}", {"repaired": planned.label})
-    yield Event("Repaired", text[:1000])
+    yield from _repaired(planned, text)
 
 
 def _refused(

@@ -191,6 +191,9 @@ def test_a_deleted_child_is_made_anew() -> None:
     op = Desiring(config_map("one", a="1")).begin()
     op.sim.delete("configmaps/one").settle()
     assert data_of(op.sim, "one") == {"a": "1"}
+    told = [each["message"] for each in op.sim.events() if each["reason"] == "Repaired"]
+    assert told == ["configmap/one, which was deleted"]
+    assert "repaired configmap/one, which was deleted" in op.sim.log
 
 
 def test_children_go_with_their_object_without_a_finalizer() -> None:
