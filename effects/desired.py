@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 from fnop.effects.effects import Witness, check_manifest
@@ -17,9 +18,11 @@ from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.values import check_seconds, freeze_json
 
 __all__ = [
+    "UNCHANGED",
     "Child",
     "Desired",
     "StatusCondition",
+    "Unchanged",
     "Wanted",
     "child",
     "condition",
@@ -88,6 +91,18 @@ class StatusCondition:
     message: str = ""
 
 
+class Unchanged(Enum):
+    """The children as they are, whatever they are: `fnop.desired(fnop.UNCHANGED)`."""
+
+    UNCHANGED = "unchanged"
+
+    def __repr__(self) -> str:
+        return "fnop.UNCHANGED"
+
+
+UNCHANGED = Unchanged.UNCHANGED
+"""The children as they are: nothing is applied, repaired or deleted."""
+
 Wanted: TypeAlias = Manifest | Child | None
 
 
@@ -96,13 +111,14 @@ class Desired:
     """The objects that should exist, and more; built by `fnop.desired`.
 
     `children` are manifests with options, `conditions` and `status` are merged into the
-    object's status, and the handler is called `again` after so many seconds.
+    object's status, and the handler is called `again` after so many seconds. With
+    `UNCHANGED` for children these are left as they are.
 
     >>> Desired().children
     ()
     """
 
-    children: tuple[Child, ...] = ()
+    children: tuple[Child, ...] | Unchanged = ()
     conditions: tuple[StatusCondition, ...] = ()
     status: Any = field(default_factory=dict)
     again: float | None = None
@@ -193,7 +209,7 @@ def condition(
 
 
 def desired(
-    children: Wanted | Iterable[Wanted] = (),
+    children: Wanted | Iterable[Wanted] | Unchanged = (),
     *,
     conditions: StatusCondition | Iterable[StatusCondition] = (),
     status: Mapping[str, Any] | None = None,
@@ -203,6 +219,8 @@ def desired(
 
     `children` are manifests, or `fnop.child(...)`; None among them is left out. What
     is there as desired is not touched, what is owned and not named any more is deleted.
+    With `fnop.UNCHANGED` the children are left as they are, as while an object is
+    paused, or its spec makes no sense.
     `conditions` are merged into the object's by their type, `status` into its status.
     `again` calls the handler again after so many seconds, without any change.
 
@@ -213,6 +231,19 @@ def desired(
     >>> len(desired([secret, None], conditions=condition("Ready", True)).children)
     1
     """
+    found = children if isinstance(children, Unchanged) else _children_of(children)
+    several = (conditions,) if isinstance(conditions, StatusCondition) else conditions
+    if again is not None:
+        check_seconds(again, "again=")
+    return Desired(
+        found,
+        _checked(tuple(several)),
+        freeze_json(dict(status or {}), "status="),
+        again,
+    )
+
+
+def _children_of(children: Wanted | Iterable[Wanted]) -> tuple[Child, ...]:
     is_one = isinstance(children, (Mapping, Child)) or not isinstance(
         children, Iterable
     )
@@ -223,15 +254,7 @@ def desired(
         if each is not None
     )
     _refuse_twins(found)
-    several = (conditions,) if isinstance(conditions, StatusCondition) else conditions
-    if again is not None:
-        check_seconds(again, "again=")
-    return Desired(
-        found,
-        _checked(tuple(several)),
-        freeze_json(dict(status or {}), "status="),
-        again,
-    )
+    return found
 
 
 def _refuse_twins(children: Iterable[Child]) -> None:

@@ -145,6 +145,7 @@ from fnop.effects.builders import (
     warn as warn,
 )
 from fnop.effects.desired import (
+    UNCHANGED as UNCHANGED,
     Child as Child,
     Desired as Desired,
     StatusCondition as StatusCondition,

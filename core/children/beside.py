@@ -13,13 +13,21 @@ from fnop.core.values.body import Key
 from fnop.core.values.table import NOTHING
 from fnop.effects.desired import StatusCondition
 
-__all__ = ["MESSAGE_MAX", "SYNCED", "Beside", "as_desired", "has_failed"]
+__all__ = [
+    "MESSAGE_MAX",
+    "SYNCED",
+    "Beside",
+    "as_desired",
+    "has_failed",
+    "left_unchanged",
+    "not_selected",
+]
 
 # The condition that tells whether all children are as desired.
 SYNCED = "Synced"
 MESSAGE_MAX = 1024
-# The reasons of a condition that is False: the first one is the worst.
-_WORST = ("HandlerFailed", "Failing", "Pending")
+# The reasons of a condition that is not True: the first one is the worst.
+_WORST = ("HandlerFailed", "Failing", "Pending", "LeftUnchanged", "NotSelected")
 
 
 def as_desired() -> StatusCondition:
@@ -30,6 +38,21 @@ def as_desired() -> StatusCondition:
 def has_failed(why: str) -> StatusCondition:
     """The verdict of a handler that has failed before it desired anything."""
     return StatusCondition(SYNCED, "False", "HandlerFailed", why[:MESSAGE_MAX])
+
+
+def left_unchanged() -> StatusCondition:
+    """What a handler tells that leaves its children as they are."""
+    told = "the handler leaves its children as they are"
+    return StatusCondition(SYNCED, "Unknown", "LeftUnchanged", told)
+
+
+def not_selected(handler: str) -> StatusCondition:
+    """What a handler with children tells that does not select its object any more."""
+    told = (
+        f"the object does not fit the filters of {handler} any more: its children "
+        "stay as they are"
+    )
+    return StatusCondition(SYNCED, "Unknown", "NotSelected", told)
 
 
 class Beside(NamedTuple):
@@ -64,14 +87,18 @@ class Beside(NamedTuple):
         parts = {**self.verdicts}
         if own is not None:
             parts[self.handler] = own
+        if any(each.reason != "NotSelected" for each in parts.values()):
+            # Another handler may have taken its place.
+            parts = {k: e for k, e in parts.items() if e.reason != "NotSelected"}
         wrong = {k: each for k, each in sorted(parts.items()) if each.status != "True"}
         if not wrong:
             return as_desired() if parts else None
         if own is not None and not self.verdicts:
             return own
         lines = (f"{name}: {each.message}" for name, each in wrong.items())
-        worst = min((each.reason for each in wrong.values()), key=_WORST.index)
-        return StatusCondition(SYNCED, "False", worst, "; ".join(lines)[:MESSAGE_MAX])
+        worst = min(wrong.values(), key=lambda each: _WORST.index(each.reason))
+        text = "; ".join(lines)[:MESSAGE_MAX]
+        return StatusCondition(SYNCED, worst.status, worst.reason, text)
 
     def claimed(self, key: Key) -> str:
         """Why a child is not made, which another handler desires; "" if none does."""

@@ -11,7 +11,7 @@ each child, and `managedFields` tell whether its fields are still ours.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
@@ -21,6 +21,7 @@ from fnop.core.children.beside import (
     Beside,
     as_desired,
     has_failed,
+    left_unchanged,
 )
 from fnop.core.children.fields import (
     differing,
@@ -58,6 +59,7 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import Refused, TemporaryError
 from fnop.core.values.merge import applied
 from fnop.core.values.now import wall_seconds
+from fnop.core.values.table import NOTHING
 from fnop.effects import (
     Again,
     Apply,
@@ -68,7 +70,7 @@ from fnop.effects import (
     Patch,
     Target,
 )
-from fnop.effects.desired import Desired, StatusCondition
+from fnop.effects.desired import Child, Desired, StatusCondition, Unchanged
 from fnop.effects.values import same_json, thaw_json
 
 __all__ = [
@@ -142,16 +144,16 @@ def _tell(
 
 
 def telling(
-    keeper: Keeper, beside: Beside, why: str | None
+    keeper: Keeper, beside: Beside, own: StatusCondition | None
 ) -> Callable[[dict[str, Any]], None] | None:
-    """The change of an object whose handler has desired nothing, and has failed or not.
+    """The change of an object whose handler has desired nothing.
 
-    `why` is the failure. None where the object tells that already, or shows no
-    conditions.
+    `own` is what the handler tells, if anything. None where the object tells that
+    already, or shows no conditions.
     """
     status = keeper.owner.stanza("status")
-    told = beside.told(None if why is None else has_failed(why))
-    if told is None and why is None and not beside.awaits:
+    told = beside.told(own)
+    if told is None and own is None and not beside.awaits:
         # It may have failed before: then that is not so any more.
         told = as_desired() if _tells_failure(status) else None
     if told is None or not keeper.reports or _is_told(told, keeper, status):
@@ -212,10 +214,10 @@ def is_immutable(message: str) -> bool:
 class _Told:
     """What is found out about children on the way."""
 
-    def __init__(self, failing: dict[str, str]) -> None:
+    def __init__(self, failing: dict[str, str], checked: Checked = NOTHING) -> None:
         self.failing = failing
         self.pending: dict[str, str] = {}
-        self.checked: dict[Key, AsDesired] = {}
+        self.checked: dict[Key, AsDesired] = {**checked}
         self.repaired: list[str] = []
         self.changed: list[str] = []
         self.unkept: list[Unkept] = []
@@ -236,10 +238,30 @@ def synchronise(
 ) -> Conversation[Synchronised]:
     """Make the children as desired; returns what is to be told about it.
 
-    Deletions come last, in the reverse order. What is deleted is owned by the object's
-    uid, and was applied by the same handler.
+    With `UNCHANGED` they are left as they are. Deletions come last, in the reverse
+    order. What is deleted is owned by the object's uid, and was applied by the same
+    handler.
     """
-    planned, problems = planned_children(desired.children, owned, keeper)
+    if isinstance(desired.children, Unchanged):
+        planned, told = (), _Told({}, owned.checked)
+        own = left_unchanged()
+    else:
+        planned, told = yield from _kept(desired.children, owned, keeper, beside)
+        own = _synced(told)
+    left = outside(owned.bodies, keeper.set).items()
+    holds = (
+        (keeper.is_held and owned.is_blind())  # there may be some
+        or any(each.is_outside for each in planned)
+        or any(not body.is_deleting and key not in told.deleted for key, body in left)
+    )
+    return _ending(desired, keeper, beside, told, own, holds=holds)
+
+
+def _kept(
+    children: tuple[Child, ...], owned: Owned, keeper: Keeper, beside: Beside
+) -> Conversation[tuple[Sequence[Planned], _Told]]:
+    """Apply the children that are desired, and delete or let go of all others."""
+    planned, problems = planned_children(children, owned, keeper)
     told = _Told({**problems, **_twins(planned)})
     for each in planned:
         claimed = beside.claimed(each.key)
@@ -251,17 +273,11 @@ def synchronise(
             told.pending[each.label] = "waits for the finalizer of its owner"
         else:
             yield from _settled(each, owned, keeper, told)
-    wanted = {each.key for each in planned} | _unplanned(desired, told, owned)
+    wanted = {each.key for each in planned} | _unplanned(children, told, owned)
     unwanted = [key for key in owned.bodies if key not in wanted]
     for key in sorted(unwanted, key=_from_the_last(owned)) if unwanted else ():
         yield from _pruned(key, owned.bodies[key], keeper, told)
-    left = outside(owned.bodies, keeper.set).items()
-    holds = (
-        (keeper.is_held and owned.is_blind())  # there may be some
-        or any(each.is_outside for each in planned)
-        or any(not body.is_deleting and key not in told.deleted for key, body in left)
-    )
-    return _ending(desired, keeper, beside, told, holds=holds)
+    return planned, told
 
 
 def _twins(planned: Iterable[Planned]) -> dict[str, str]:
@@ -281,11 +297,11 @@ def _twins(planned: Iterable[Planned]) -> dict[str, str]:
     }
 
 
-def _unplanned(desired: Desired, told: _Told, owned: Owned) -> set[Key]:
+def _unplanned(children: Iterable[Child], told: _Told, owned: Owned) -> set[Key]:
     """The children that exist and are desired, though nothing can be done for them."""
     names = {
         (each.manifest["kind"], each.manifest["metadata"]["name"])
-        for each in (desired.children if told.failing else ())
+        for each in (children if told.failing else ())
         if each.label in told.failing
     }
     if not names:
@@ -332,7 +348,7 @@ def _settled(
     try:
         try:
             yield from _applied(planned, live, lost, keeper, told)
-            _note_change(planned, live, lost, owned, told)
+            yield from _change_noted(planned, live, lost, owned, told)
         except Refused as problem:
             lists = _lists(manifest_for(planned, keeper), lost)
             if live is None or not lists or problem.status != 422:
@@ -429,8 +445,7 @@ def _applied(
     by = f", changed by {', '.join(who)}" if who else ""
     text = f"{planned.label}: {', '.join(lost[:5])}{by}"
     told.repaired += [f"{planned.label} {path}" for path in lost]
-    yield Log("info", f"repaired {text}", {"repaired": planned.label})
-    yield Event("Repaired", text[:1000])
+    yield from _repaired(planned, text)
 
 
 def _unkept(
@@ -452,9 +467,9 @@ def _unkept(
     return fields
 
 
-def _note_change(
+def _change_noted(
     planned: Planned, live: Body | None, lost: list[str], owned: Owned, told: _Told
-) -> None:
+) -> Conversation[None]:
     """Note that a child was applied: for this handler, or for what others have done."""
     known = owned.checked.get(planned.key)
     if lost:
@@ -464,8 +479,15 @@ def _note_change(
         told.changed.append(f"{planned.label} {', '.join(fields[:3])}".rstrip())
     elif known is not None and known.applied == planned.applied:
         told.repaired.append(f"{planned.label} (deleted)")
+        yield from _repaired(planned, f"{planned.label}, which was deleted")
     else:
         told.changed.append(planned.label)
+
+
+def _repaired(planned: Planned, text: str) -> Conversation[None]:
+    """Tell in the log and in an Event what others have done to a child."""
+    yield Log("info", f"repaired {text}", {"repaired": planned.label})
+    yield Event("Repaired", text[:1000])
 
 
 def _folded(live: Body | None, keeper: Keeper) -> list[dict[str, Any]] | None:
@@ -507,8 +529,7 @@ def _rewritten(
     yield from _applied(planned, Body(thaw_json(after)), [], keeper, told)
     told.repaired.append(f"{planned.label} {', '.join(sorted(lists))}")
     text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
-    yield Log("info", f"repaired {text}", {"repaired": planned.label})
-    yield Event("Repaired", text[:1000])
+    yield from _repaired(planned, text)
 
 
 def _refused(
@@ -591,10 +612,15 @@ def _target(key: Key, body: Body) -> Target:
 
 
 def _ending(
-    desired: Desired, keeper: Keeper, beside: Beside, told: _Told, *, holds: bool
+    desired: Desired,
+    keeper: Keeper,
+    beside: Beside,
+    told: _Told,
+    own: StatusCondition,
+    *,
+    holds: bool,
 ) -> Synchronised:
-    conditions, own = desired.conditions, _synced(told)
-    synced = beside.told(own)
+    conditions, synced = desired.conditions, beside.told(own)
     if keeper.reports and synced is not None:
         conditions = (*conditions, synced)
     present = keeper.owner.stanza("status")

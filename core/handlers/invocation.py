@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, NamedTuple
 
+from fnop.core.children.beside import has_failed
 from fnop.core.children.synchronise import (
     ChildrenFailed,
     Synchronised,
@@ -429,7 +430,8 @@ def _nothing_desired(drive: _Drive, why: str | None) -> tuple[Transform, ...]:
     keeper = None if keeping is None else keeping.keeper
     if keeping is None or keeper is None or drive.synchronised is not None:
         return ()
-    tell = telling(keeper, keeping.beside, why)
+    own = None if why is None else has_failed(why)
+    tell = telling(keeper, keeping.beside, own)
     return () if tell is None else (Transform(tell),)
 
 

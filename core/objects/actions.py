@@ -21,7 +21,7 @@ from fnop.core.objects.background import (
 from fnop.core.objects.levels import (
     AwaitChildren,
     CallLevel,
-    ForgetLevel,
+    LeaveLevel,
     StopLevel,
     clearing,
     collecting,
@@ -162,7 +162,7 @@ Action = (
     | UnscheduleRun
     | CallLevel
     | StopLevel
-    | ForgetLevel
+    | LeaveLevel
     | StartAttempt
     | Conclude
     | TimeOut

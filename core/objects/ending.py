@@ -202,7 +202,7 @@ def _level_ended(
         start = progress.due_at(context.now)
         state = state._replace(start=start, progress=progress)
     end = invocation.synchronised
-    holds = end is not None and end.holds
+    holds = state.holds if end is None else end.holds
     if holds and not state.holds:
         asked = context.now.mono  # it goes on once the finalizer is there
     if asked is not None:

@@ -48,7 +48,7 @@ from fnop.core.objects.explaining import tell_begun
 from fnop.core.objects.level_actions import run_level
 from fnop.core.objects.levels import (
     CallLevel,
-    ForgetLevel,
+    LeaveLevel,
     StopLevel,
 )
 from fnop.core.objects.mapping import first_event_due
@@ -269,7 +269,7 @@ def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
             | UnscheduleRun()
         ):
             run_background(context, record, action)
-        case CallLevel() | StopLevel() | ForgetLevel():
+        case CallLevel() | StopLevel() | LeaveLevel():
             run_level(context, record, action)
         case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
             _end(context, record, action)

@@ -6,12 +6,14 @@ from collections.abc import Generator
 from functools import partial
 from typing import Any
 
-from fnop.core.children.beside import Beside, has_failed
+from fnop.core.children.beside import Beside, has_failed, not_selected
 from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
+from fnop.core.children.synchronise import telling
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
@@ -19,11 +21,10 @@ from fnop.core.objects.explaining import tell_level_begun
 from fnop.core.objects.keeping import beside_of, is_new, keeper_of
 from fnop.core.objects.levels import (
     CallLevel,
-    ForgetLevel,
+    LeaveLevel,
     Purpose,
     StopLevel,
     forgotten,
-    requeued,
 )
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
@@ -39,23 +40,28 @@ __all__ = ["run_level"]
 def run_level(
     context: Context,
     record: ObjectRecord,
-    action: CallLevel | StopLevel | ForgetLevel,
+    action: CallLevel | StopLevel | LeaveLevel,
 ) -> None:
     match action:
         case CallLevel():
             _call(context, record, action)
         case StopLevel(invocation):
             _stop(context, record, invocation)
-        case ForgetLevel(handler):
-            _forget(context, record, handler)
+        case LeaveLevel(handler):
+            _leave(context, record, handler)
 
 
-def _forget(context: Context, record: ObjectRecord, handler: Handler) -> None:
-    """Forget a handler; the others tell how it stands without it, if it was wrong."""
-    state, record = record.levels[handler.id], forgotten(record, handler)
-    if state.synced is not None and state.synced.status != "True":
-        record = requeued(record, context.now.mono)
-    context.put(record)
+def _leave(context: Context, record: ObjectRecord, handler: Handler) -> None:
+    """Tell on the object that a handler does not look after its children any more."""
+    own = not_selected(handler.id)
+    left = LevelState(left=True, synced=own)
+    keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
+    tell = telling(keeper, beside, own)
+    work = record.work or IDLE
+    if tell is not None:
+        patches = (*work.patches, (handler.id, Transform(tell)))
+        record = record._replace(work=work._replace(patches=patches))
+    context.put(record._replace(levels={**record.levels, handler.id: left}))
 
 
 def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:

@@ -34,7 +34,7 @@ from fnop.effects.values import same_json
 __all__ = [
     "AwaitChildren",
     "CallLevel",
-    "ForgetLevel",
+    "LeaveLevel",
     "Purpose",
     "StopLevel",
     "call_due",
@@ -82,8 +82,8 @@ class StopLevel(NamedTuple):
     invocation: Invocation
 
 
-class ForgetLevel(NamedTuple):
-    """Forget what a handler has seen: it does not match the object any more."""
+class LeaveLevel(NamedTuple):
+    """Leave the children of a handler as they are: it does not select the object."""
 
     handler: Handler
 
@@ -96,7 +96,7 @@ class AwaitChildren(NamedTuple):
 
 def level_action(
     at: Circumstances, record: ObjectRecord, work: Work
-) -> StopLevel | ForgetLevel | None:
+) -> StopLevel | LeaveLevel | None:
     """The next action about handlers that the object is no longer for."""
     for each in work.level_runs:
         is_own = each.situation.reason is not None and not record.gone
@@ -105,9 +105,20 @@ def level_action(
     if at.stopping or record.body.is_deleting:
         return None
     for handler in at.kind.levels:
-        if handler.id in record.levels and not _is_wanted(at, record, handler):
-            return ForgetLevel(handler)
+        if _may_leave(at, record, handler) and not _is_wanted(at, record, handler):
+            return LeaveLevel(handler)
     return None
+
+
+def _may_leave(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether a handler has been called for the object, or has children of it."""
+    state = record.levels.get(handler.id)
+    if state is not None:
+        return not state.left
+    if not at.children:
+        return False
+    children = child_set(at, handler, record.body.uid)
+    return any(children.has(*each) for each in _bodies(at, handler).items())
 
 
 def _is_wanted(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:

@@ -193,16 +193,18 @@ def _blamed_level(
     """
     text = f"its status is refused: {message}"
     failure = Failure("Refused", text, permanent=final)
-    state = record.levels[handler.id]
+    own, state = has_failed(str(failure)), record.levels[handler.id]
     was = state.refused
     judged = _judged(context, record, handler, was, failure)
     over = judged.is_finished
     start = None if over else judged.due_at(context.now)
-    state = state._replace(start=start, over=over, progress=judged, refused=judged)
+    state = state._replace(
+        start=start, over=over, progress=judged, refused=judged, synced=own
+    )
     state = state._replace(synced=has_failed(str(failure)))
     record = record._replace(levels={**record.levels, handler.id: state})
     keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
-    tell = telling(keeper, beside, str(failure))
+    tell = telling(keeper, beside, own)
     if tell is None or was.message == judged.message:
         return record
     work = record.work or IDLE

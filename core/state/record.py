@@ -161,8 +161,9 @@ class LevelState(NamedTuple):
     `checked` are the children that were found as desired, `pace` is that of repairs of
     what others change again and again, and `own` that of calls which it causes itself.
     `asked` means that a reconcile handler has requeued the object since the last call.
-    `synced` is what it has told last of its children. `refused` is the progress with a
-    status that the API server refuses: the call has succeeded by then.
+    `synced` is what it has told last of its children. `left` means that it does not
+    select the object any more, and leaves its children as they are. `refused` is the
+    progress with a status that the API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -177,6 +178,7 @@ class LevelState(NamedTuple):
     asked: bool = False
     synced: StatusCondition | None = None
     refused: Progress = FRESH
+    left: bool = False
 
     @property
     def has_failed(self) -> bool:

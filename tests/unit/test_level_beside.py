@@ -307,3 +307,67 @@ def test_drift_beside_what_is_not_kept_is_repaired() -> None:
     (told,) = [each["message"] for each in events if each["reason"] == "Repaired"]
     assert told.startswith("service/s: spec.selector.a, changed by")
     assert len(unkept(op)) == 1
+
+
+# ------------------------------------------------- a handler that selects it no more
+
+
+def selective(
+    labels: dict[str, str], *wanted: Any, id: str, registry: Registry
+) -> None:
+    @fnop.reconcile(KIND, owns="configmaps", registry=registry, id=id, labels=labels)
+    def keep(**_: Any) -> fnop.Desired:
+        return fnop.desired(wanted)
+
+
+def labelled(**labels: str) -> dict[str, Any]:
+    found = example()
+    found["metadata"]["labels"] = labels
+    return found
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_who_does_not_select_it_any_more_tells_so(restarts: bool) -> None:
+    registry = Registry()
+    wanted = config_map("one", a="1"), config_map("far", "kube-public")
+    selective({"on": "yes"}, *wanted, id="keep", registry=registry)
+    sim = simulation(registry)
+    sim.apply(labelled(on="yes")).settle()
+    if restarts:
+        sim.stop()
+    sim.edit(NAME, metadata={"labels": {"on": None}})
+    if restarts:
+        sim.restart()
+    sim.settle()
+    status, reason, message = condition(sim, "Synced")
+    assert (status, reason) == ("Unknown", "NotSelected")
+    assert message.startswith("the object does not fit the filters of keep any more")
+    assert data_of(sim, "far", namespace="kube-public") is not None
+    before = len(sim.writes)
+    sim.restart().settle()
+    assert sim.writes[before:] == []
+    sim.edit(NAME, metadata={"labels": {"on": "yes"}}).settle()
+    assert condition(sim, "Synced")[0] == "True"
+    sim.edit(NAME, metadata={"labels": {"on": None}}).settle()
+    sim.delete(NAME).settle()
+    assert sim.get(NAME) is None
+    assert data_of(sim, "far", namespace="kube-public") is None
+
+
+def test_another_handler_may_take_its_place() -> None:
+    registry = Registry()
+    selective({"mode": "a"}, config_map("one"), id="first", registry=registry)
+    selective({"mode": "b"}, config_map("two"), id="second", registry=registry)
+    sim = simulation(registry)
+    sim.apply(labelled(mode="a")).settle()
+    sim.edit(NAME, metadata={"labels": {"mode": "b"}}).settle()
+    assert condition(sim, "Synced")[0] == "True"
+    assert data_of(sim, "one") == {}
+
+
+def test_a_failing_call_does_not_let_the_object_go() -> None:
+    op = Desiring(config_map("far", "kube-public")).begin()
+    op.answer = 5  # raises: a number cannot be desired
+    op.touch()
+    finalizers = op.sim[NAME].metadata.get("finalizers")
+    assert finalizers == ["fnop.dev/default"]

@@ -308,7 +308,6 @@ def test_an_owner_that_does_not_match_any_more_can_be_deleted() -> None:
     assert data_of(op.sim, "far", namespace="kube-public") is None
 
 
-@found("who does not match any more keeps its children, which are not kept any more")
 def test_an_owner_that_does_not_match_any_more_is_not_said_to_be_synced() -> None:
     op = Desiring(config_map("one", a="1"), labels={"on": "yes"})
     owner = example()

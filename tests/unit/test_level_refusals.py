@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from datetime import datetime
 from typing import Any
 
 import fnop
@@ -28,11 +29,11 @@ def strict_definition() -> dict[str, Any]:
 
 
 def test_a_refused_status_fails_the_call_and_is_told() -> None:
-    registry, calls = Registry(), list[float]()
+    registry, calls = Registry(), list[datetime]()
     phases: list[Any] = [5]
 
     @fnop.reconcile(KIND, owns="configmaps", registry=registry, id="keep")
-    def keep(now: float, **_: Any) -> fnop.Desired:
+    def keep(now: datetime, **_: Any) -> fnop.Desired:
         calls.append(now)
         return fnop.desired(config_map("one", a="1"), status={"phase": phases[0]})
 

@@ -28,7 +28,9 @@ def hiding(*wanted: object) -> Hiding:
 
 
 def synced(run: Story) -> tuple[str, str]:
-    (told,) = run.get(KIND)["status"]["conditions"]
+    found = run.get(KIND)
+    assert found is not None
+    (told,) = found["status"]["conditions"]
     return told["status"], told["message"]
 
 

@@ -34,12 +34,14 @@ class Desiring:
         self.wanted: list[Any] = [*wanted]
         self.calls: list[dict[str, Any]] = []
         self.more: dict[str, Any] = {}
+        self.answer: Any = None
         self.registry = Registry()
 
         @fnop.reconcile(KIND, owns=owns, registry=self.registry, id="keep", **options)
         def keep(children: fnop.Children, **about: Any) -> fnop.Desired:
             self.calls.append({"children": children, **about})
-            return fnop.desired(self.wanted, **self.more)
+            wanted = self.wanted if self.answer is None else self.answer
+            return fnop.desired(wanted, **self.more)
 
         self.sim = simulation(self.registry)
 
@@ -189,6 +191,9 @@ def test_a_deleted_child_is_made_anew() -> None:
     op = Desiring(config_map("one", a="1")).begin()
     op.sim.delete("configmaps/one").settle()
     assert data_of(op.sim, "one") == {"a": "1"}
+    told = [each["message"] for each in op.sim.events() if each["reason"] == "Repaired"]
+    assert told == ["configmap/one, which was deleted"]
+    assert "repaired configmap/one, which was deleted" in op.sim.log
 
 
 def test_children_go_with_their_object_without_a_finalizer() -> None:
@@ -763,3 +768,38 @@ def test_a_manifest_of_another_version_is_told_which_one_is_owned() -> None:
     assert op.synced()[2] == (
         "deployment/d is of apps/v1beta1, but Deployment is owned as apps/v1"
     )
+
+
+# --------------------------------------------------------------- left as they are
+
+
+def test_children_are_left_as_they_are_where_the_handler_says_so() -> None:
+    op = Desiring(config_map("one", a="1"), config_map("far", "kube-public")).begin()
+    op.wanted, op.answer = [], fnop.UNCHANGED
+    op.more = {"conditions": fnop.condition("Ready", False, "SpecInvalid", "no size")}
+    writes = op.writes()
+    op.touch()
+    op.sim.edit("configmaps/one", data={"a": "2"}).settle()
+    op.sim.restart().settle()
+    assert [*writes] == []
+    assert data_of(op.sim, "one") == {"a": "2"}
+    assert data_of(op.sim, "far", namespace="kube-public") == {}
+    assert condition(op.sim, "Ready") == ("False", "SpecInvalid", "no size")
+    told = "the handler leaves its children as they are"
+    assert op.synced() == ("Unknown", "LeftUnchanged", told)
+    op.answer, op.more = None, {}
+    op.desire(config_map("one", a="1"))
+    assert data_of(op.sim, "one") == {"a": "1"}
+    assert data_of(op.sim, "far", namespace="kube-public") is None
+    assert op.synced()[0] == "True"
+
+
+def test_children_that_are_left_as_they_are_go_with_their_object() -> None:
+    op = Desiring(config_map("near"), config_map("far", "kube-public")).begin()
+    op.answer = fnop.UNCHANGED
+    op.touch()
+    op.sim.restart().settle()
+    op.sim.delete(NAME).settle()
+    assert op.sim.get(NAME) is None
+    assert data_of(op.sim, "near") is None
+    assert data_of(op.sim, "far", namespace="kube-public") is None
