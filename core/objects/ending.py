@@ -40,7 +40,7 @@ from fnop.effects.desired import StatusCondition
 
 __all__ = ["finish", "keep", "left", "report"]
 
-# Who asks to be called again within this time asks for it at once.
+# A call that is asked for within this time comes at once: it is no wait.
 AT_ONCE_SECONDS = 0.1
 
 
@@ -213,7 +213,8 @@ def _level_ended(
         synced=_verdict(invocation, end),
     )
     if end is not None and end.repaired:
-        state = state._replace(pace=_repairing(context, handler, state, end.repaired))
+        pace = _repairing(context, invocation, state, end.repaired)
+        state = state._replace(pace=pace)
     if end is not None and end.unkept:
         _tell_unkept(context, handler, end.unkept)
     state = _slowed(context, invocation, state, _own_causes(invocation, again))
@@ -266,7 +267,8 @@ def _slowed(
     if not why:
         return state
     handler = invocation.handler
-    own = paced(state.own, context.now.mono, {handler.id: why})
+    began = invocation.situation.now.mono
+    own = paced(state.own, context.now.mono, {handler.id: why}, began=began)
     if own.is_loop:
         context.warn_once(
             f"restless {context.key.resource} {handler.id}",
@@ -282,10 +284,11 @@ def _slowed(
 
 
 def _repairing(
-    context: Context, handler: Handler, state: LevelState, what: tuple[str, ...]
+    context: Context, invocation: Invocation, state: LevelState, what: tuple[str, ...]
 ) -> Pace:
     """The pace after a repair; somebody may undo it each time."""
-    pace = paced(state.pace, context.now.mono, {handler.id: what})
+    handler, began = invocation.handler, invocation.situation.now.mono
+    pace = paced(state.pace, context.now.mono, {handler.id: what}, began=began)
     if pace.is_loop:
         context.warn_once(
             f"repairs {context.key.resource} {handler.id} {what}",

@@ -76,11 +76,13 @@ def paced(
     now: float,
     by: Mapping[str, tuple[str, ...]],
     attempt: int | None = None,
+    began: float | None = None,
 ) -> Pace:
     """The pace after one more own change at `now`; after a quiet time it begins anew.
 
     `by` maps each handler to the fields that it has changed, in this `attempt` where
-    that is known.
+    that is known. An attempt that `began` soon after the last change follows upon it,
+    however long it takes.
 
     >>> pace = CALM
     >>> for _ in range(12):
@@ -89,8 +91,10 @@ def paced(
     (2.0, 1)
     >>> paced(paced(CALM, 1.0, {"a": ()}, 7), 1.0, {"a": ()}, 7).changes
     1
+    >>> paced(paced(CALM, 1.0, {}), 60.0, {}, began=1.5).changes
+    2
     """
-    if is_quiet(pace, now):
+    if is_quiet(pace, now if began is None else began):
         pace = Pace(most=pace.most)
     authors = dict(pace.authors)
     fresh = False

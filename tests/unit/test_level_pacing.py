@@ -49,6 +49,20 @@ def test_another_child_at_each_call_is_told_once_by_its_name(is_data: bool) -> N
     assert calls[-1] - calls[-2] == pytest.approx(60, abs=2)
 
 
+def test_another_child_after_each_long_call_is_told() -> None:
+    calls: list[str] = []
+
+    async def keep(**_: Any) -> fnop.Desired:
+        await fnop.sleep(5)
+        calls.append("call")
+        return fnop.desired(config_map("one", turn=str(len(calls))))
+
+    sim = keeping(keep, owns="configmaps")
+    sim.apply(example()).wait(3_600)
+    assert len(told(sim)) == 1
+    assert len(calls) < ROLLOUT_CHANGES + 75
+
+
 def test_who_requeues_itself_is_told_once() -> None:
     def again(**_: Any) -> Any:
         return [fnop.requeue(KIND, name="example-1"), fnop.desired()]

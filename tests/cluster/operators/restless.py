@@ -40,7 +40,7 @@ def templates(name: str, body: fnop.Body, **_: Any) -> dict[str, str]:
 
 
 @fnop.reconcile("fnopexamples", labels={"case": "mapped"})
-def mapped(templates: fnop.Index[str] = fnop.INDEX, **_: Any) -> fnop.Desired:
+def mapped(templates: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> fnop.Desired:
     return fnop.desired(status={"value": next(iter(templates.get("template", ())), "")})
 
 
