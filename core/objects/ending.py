@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from fnop.core.children.beside import has_failed
+from fnop.core.children.marks import outside
 from fnop.core.children.synchronise import Synchronised, Unkept
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ACTIVITIES, Family, Role
@@ -209,6 +210,7 @@ def _level_ended(
         state = state._replace(start=asked)
     state = state._replace(
         holds=holds,
+        held=state.held or bool(holds) or _had_outside(invocation),
         checked=end.checked if end else NOTHING,
         synced=_verdict(invocation, end),
     )
@@ -219,6 +221,14 @@ def _level_ended(
         _tell_unkept(context, handler, end.unkept)
     state = _slowed(context, invocation, state, _own_causes(invocation, again))
     return record._replace(levels={**record.levels, handler.id: state}), said
+
+
+def _had_outside(invocation: Invocation) -> bool:
+    """Whether the object had children that only the operator deletes with it."""
+    keeping = invocation.situation.keeping
+    if keeping is None or keeping.keeper is None:
+        return False
+    return bool(outside(keeping.owned.bodies, keeping.keeper.set))
 
 
 def _verdict(

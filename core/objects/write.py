@@ -88,8 +88,24 @@ def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> Non
             work = record.work or IDLE
             later = {k: v for k, v in work.results.items() if k not in writing.results}
             record = record._replace(work=work._replace(patches=(), results=later))
+        elif writing.finalizer == Duty.REMOVE.value and not writing.ends:
+            _tell_of_former(context, record)
         writing = housed(context, record, writing)
     _send(context, record, writing)
+
+
+def _tell_of_former(context: Context, record: ObjectRecord) -> None:
+    """Warn where a former release has put the finalizer, and nobody knows what for."""
+    kind = context.kind
+    holders = (*kind.deleters, *(each for each in kind.background if each.holds))
+    if holders or any(each.held for each in record.levels.values()):
+        return
+    context.warn_once(
+        f"former {context.key.resource}",
+        "its finalizer is taken off, since no handler needs it: a former release has "
+        "put it; children that this one made in other namespaces, of kinds that owns= "
+        "names no more, are left as they are",
+    )
 
 
 def _in_order(context: Context, writing: Writing) -> Writing:

@@ -157,7 +157,8 @@ class LevelState(NamedTuple):
     `body` and `children` (versions by key) are what the last call has seen; None before
     the first one.  It is called again at the monotonic time `start` even if these are
     the same; `over` means that it has failed for good with these.  `holds` means that
-    children of its set have to be deleted before the object; None if that is unknown.
+    children of its set have to be deleted before the object; None if that is unknown;
+    with `held` that was so at some time in this process.
     `checked` are the children that were found as desired, `pace` is that of repairs of
     what others change again and again, and `own` that of calls which it causes itself.
     `asked` means that a reconcile handler has requeued the object since the last call.
@@ -179,6 +180,7 @@ class LevelState(NamedTuple):
     synced: StatusCondition | None = None
     refused: Progress = FRESH
     left: bool = False
+    held: bool = False
 
     @property
     def has_failed(self) -> bool:
