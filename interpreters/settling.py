@@ -238,10 +238,13 @@ def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
 
 def _unfinished(record: ObjectRecord) -> set[str]:
     """The handlers that are not done: of a change under way, or after a failure."""
-    handlers = {**record.stored.progress, **(record.work or IDLE).progress}
+    work = record.work or IDLE
+    handlers = {**record.stored.progress, **work.progress}
     begun = {name for name, each in handlers.items() if not each.is_finished}
     levels = record.levels.items()
-    return begun | {name for name, each in levels if each.has_failed and not each.over}
+    failed = {name for name, each in levels if each.has_failed and not each.over}
+    mappings = {e.handler.id for e in work.pending_events if e.progress.retries}
+    return begun | failed | mappings
 
 
 def is_left(record: ObjectRecord | None, handler: str) -> bool:

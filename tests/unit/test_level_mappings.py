@@ -194,3 +194,17 @@ def test_what_is_left_out_of_too_many_events_names_nobody() -> None:
     spied = tuple(PendingEvent(spy, None, mapped.body) for _ in range(5))
     assert bounded((mapped, *spied), 3) == (mapped, *spied[3:])
     assert bounded((mapped, *spied), 10) == (mapped, *spied)
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_a_mapping_that_fails_for_ever_has_not_settled(gone: bool) -> None:
+    def names(data: dict[str, str]) -> Any:
+        raise ValueError("no such user")
+
+    op = Mapped(names).begin("ash")
+    op.template().sim.wait(1)
+    if gone:
+        op.sim.delete("configmaps/template")
+    assert not op.sim.settle().settled
+    assert "users fails for configmaps/template" in op.sim.unsettled
+    assert "ValueError: no such user" in op.sim.unsettled
