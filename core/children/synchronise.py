@@ -66,6 +66,7 @@ from fnop.effects import (
     Delete,
     Effect,
     Event,
+    Get,
     Log,
     Patch,
     Target,
@@ -222,6 +223,7 @@ class _Told:
         self.changed: list[str] = []
         self.unkept: list[Unkept] = []
         self.deleted: set[Key] = set()
+        self.is_owner_there: bool | None = None
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""
@@ -327,11 +329,7 @@ def _settled(
         return
     if live is None:
         live = owned.find(planned.key)
-        problem = _foreign(live, planned, keeper) if live is not None else ""
-        if problem:
-            told.failing[label] = problem
-            if problem == _ANEW and live is not None and not live.is_deleting:
-                yield from _deleted(planned.key, live, told, label)
+        if not (yield from _may_be_made(planned, live, owned, keeper, told)):
             return
     same = None if live is None else _still_as_desired(planned, live, owned, keeper)
     if same is not None:
@@ -356,6 +354,41 @@ def _settled(
             yield from _rewritten(planned, live, lists, keeper, told)
     except (Refused, TemporaryError) as problem:
         yield from _refused(planned, live, problem, told)
+
+
+def _may_be_made(
+    planned: Planned, live: Body | None, owned: Owned, keeper: Keeper, told: _Told
+) -> Conversation[bool]:
+    """Whether what is no child may become one, or be made; else why not is noted."""
+    label = planned.label
+    if live is None:
+        if planned.key in owned.checked and not (
+            yield from _is_owner_there(keeper, told)
+        ):
+            told.pending[label] = "is gone, and its owner is going, too"
+            return False
+        return True
+    problem = _foreign(live, planned, keeper)
+    if problem:
+        told.failing[label] = problem
+    if problem == _ANEW and not live.is_deleting:
+        yield from _deleted(planned.key, live, told, label)
+    return not problem
+
+
+def _is_owner_there(keeper: Keeper, told: _Told) -> Conversation[bool]:
+    """Whether the owner is there still, by a live read.
+
+    A child that was there is gone: somebody has deleted it, or the garbage collector
+    has, since the owner was deleted, and the watch is yet to show that.
+    """
+    if told.is_owner_there is None:
+        place = keeper.key.namespace or None
+        found = yield Get(Target.existing(keeper.key.resource, keeper.key.name, place))
+        meta = {} if found is None else found["metadata"]
+        is_same = meta.get("uid") == keeper.owner.uid
+        told.is_owner_there = is_same and not meta.get("deletionTimestamp")
+    return told.is_owner_there
 
 
 def _still_as_desired(
