@@ -39,8 +39,9 @@ EXIT_ERROR, EXIT_USAGE = 1, 2
 def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
     """Print the definitions (CRDs) of the kinds in some files.
 
-    A kind is a class with @fnop.definition(...) that a file defines or imports: a
-    dataclass, a TypedDict, or a model of pydantic.
+    A kind is a class with @fnop.definition(...) that a file defines or imports, also
+    as a part of a module of the same project: a dataclass, a TypedDict, or a model of
+    pydantic.
 
     \b
       fnop crd operator.py > crd.yaml
