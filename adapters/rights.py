@@ -288,6 +288,19 @@ def _beside(wishes: Wishes) -> Iterator[Need]:
         yield from needs_of_peering(wishes.namespaces)
 
 
+def _unknown_children(program: Program, kinds: Sequence[Resource]) -> Iterator[str]:
+    """A sentence for each kind of `owns=` that no definition tells."""
+    catalogue = Catalogue(tuple(kinds))
+    told = {
+        f"{handler.label} owns {name}, a kind that is not known here, so the rights to "
+        "it are missing; give its definition with --crd": None
+        for handler in program.handlers
+        for name, owned in handler.owns
+        if not catalogue.find(owned)
+    }
+    yield from told
+
+
 _REMEDY = "give --object or --script with which it"
 
 
@@ -308,6 +321,7 @@ def _unknown(
                 f"{handler.label} was called and has never succeeded, so what it asks "
                 f"for afterwards is not known; {_REMEDY} succeeds"
             )
+    yield from _unknown_children(program, kinds)
     for handler in program.handlers:
         selector = handler.selector
         if selector is None or not selector.is_broad:
