@@ -265,13 +265,13 @@ class _Checking:
     def _cases(self) -> list[Case]:
         from fnop.adapters.checking import (
             CheckProblem,
-            calls_of,
             cases_of,
             given_by,
             subjects_of,
         )
         from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
+        from fnop.adapters.models import models_of
         from fnop.core.handlers.program import Program
         from fnop.core.handlers.settings import Settings
         from fnop.interpreters.actions import ActionRefused
@@ -285,7 +285,7 @@ class _Checking:
             settings = Settings(operator=options["name"])
             program = Program(tuple(handlers), settings)
             modules = load([options["script"]]) if options["script"] else []
-            calls = calls_of([*load(options["calls"]), *modules])
+            calls = models_of(load(options["calls"]), modules)
             paths = [*options["crds"], *options["objects"]]
             given = given_by(self.paths[0], paths, modules)
             if given.found:
@@ -456,8 +456,8 @@ class _Checking:
 
         record = failure_record(case, failure)
         record["operator"] = [*self.paths]
-        files = [*self.options["calls"], self.options["script"]]
-        record["models"] = [each for each in files if each]
+        record["models"] = [*self.options["calls"]]
+        record["models of"] = self.options["script"]
         text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
         digest = hashlib.blake2b(text, digest_size=4).hexdigest()
         folder = Path(self.options["save"])

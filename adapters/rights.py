@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from fnop.adapters.checking import (
     Subjects,
-    calls_of,
     cases_of,
     given_by,
     subjects_of,
 )
 from fnop.adapters.loading import handlers_of_file, load
+from fnop.adapters.models import models_of
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
@@ -129,7 +129,7 @@ def studied(
     cases = cases_of(
         program,
         subjects,
-        calls=calls_of([*load(wishes.calls), *modules]),
+        calls=models_of(load(wishes.calls), modules),
         module=modules[0] if modules else None,
         namespace=place,
     )
