@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 
 __all__ = ["crd"]
@@ -19,16 +20,8 @@ EXIT_ERROR, EXIT_USAGE = 1, 2
 
 
 @click.command()
-@click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
-)
-@click.option(
-    "-m",
-    "--module",
-    multiple=True,
-    metavar="NAME",
-    help="Load an importable module, beside or instead of files.",
-)
+@files
+@shared("module")
 @click.option(
     "--check",
     type=click.Path(exists=True, dir_okay=False),
