@@ -264,12 +264,12 @@ def _traceback(problem: BaseException) -> str | None:
 
 
 def _place(problem: BaseException) -> str:
-    """The author's line where a connection did not come about; "" for other errors."""
+    """The author's line where a connection did not come about; or ""."""
     return authors_place(_called(problem)) if _is_of_connection(problem) else ""
 
 
 def _called(problem: BaseException) -> BaseException:
-    """What a called function raised, for the error that its caller gets."""
+    """The error of a called function, in place of the one that its caller gets."""
     if isinstance(problem, CallFailed) and problem.__cause__ is not None:
         return problem.__cause__
     return problem

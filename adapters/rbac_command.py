@@ -48,7 +48,7 @@ def study_options(
     return decorate
 
 
-_OPTIONS = {
+_OPTIONS: dict[str, Callable[..., Any]] = {
     "paths": files,
     "name": shared("name"),
     "namespace": shared("namespace", ", or those of a pattern; repeat it for several"),

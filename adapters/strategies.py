@@ -605,7 +605,8 @@ _EXACT = {
 
 def _strings(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
-        given = _EXACT.get(schema["pattern"], schema["pattern"])
+        given = str(schema["pattern"])
+        given = _EXACT.get(given, given)
         # Kubernetes looks for the pattern anywhere in the text (RE2, not anchored).
         pattern = re.compile(in_python(given), re.ASCII)
         return st.from_regex(pattern, alphabet=_LETTERS)

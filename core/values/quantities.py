@@ -41,9 +41,8 @@ def quantity(text: str | float) -> Decimal:
     Traceback (most recent call last):
     ValueError: 'ten' is no quantity; write a number such as 3, 0.5, 250m, 10Gi or 1e3
     """
-    found = None
-    if isinstance(text, (str, int, float)) and not isinstance(text, bool):
-        found = _amount(str(text))
+    # A bool is an int to Python, and True is no word of the grammar.
+    found = _amount(str(text))
     if found is None:
         raise ValueError(
             f"{text!r:.60} is no quantity; write a number such as 3, 0.5, 250m, 10Gi "
