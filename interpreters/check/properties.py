@@ -155,7 +155,7 @@ def _merges(trial: Trial) -> bool:
 def _skips(trial: Trial) -> bool:
     """Whether a state in between may not have come about, or not been seen.
 
-    While a controller is stuck it makes nothing of what the operator asks for meanwhile.
+    A controller that is stuck makes nothing of what the operator asks for meanwhile.
     """
     return _merges(trial) or any(e.kind.name == "F14:stuck" for e in trial.struck)
 
