@@ -17,6 +17,7 @@ import click
 import orjson
 
 import fnop
+from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.interpreters.clock import SystemClock
 
@@ -53,39 +54,11 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
 
 
 @click.command()
-@click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
-)
-@click.option(
-    "--crd",
-    "crds",
-    multiple=True,
-    type=click.Path(exists=True),
-    metavar="PATH",
-    help="Definitions: a file or folder of manifests. Without --crd and --object, "
-    "crd.yaml and object.yaml beside the operator are taken.",
-)
-@click.option(
-    "--object",
-    "objects",
-    multiple=True,
-    type=click.Path(exists=True),
-    metavar="PATH",
-    help="Objects to check the operator with; by default one is made up.",
-)
-@click.option(
-    "--script",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Python file with SCRIPTS (names and lists of actions), and expectations.",
-)
-@click.option(
-    "--calls",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Python file whose functions, or models, answer fnop.call.",
-)
+@files
+@shared("crds")
+@shared("objects")
+@shared("script")
+@shared("calls")
 @click.option(
     "--former",
     type=click.Path(exists=True, dir_okay=False),
@@ -107,9 +80,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     metavar="N",
     help="Also try N random schedules of two to six faults for each script.",
 )
-@click.option(
-    "--budget", type=click.IntRange(min=1), metavar="N", help="Try at most N schedules."
-)
+@shared("budget")
 @click.option(
     "--time",
     "seconds",
@@ -139,13 +110,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
 @click.option(
     "--without", multiple=True, metavar="NAME", help="Do not judge by this property."
 )
-@click.option(
-    "--name",
-    default="default",
-    metavar="NAME",
-    show_default=True,
-    help="The operator's name, which its marks on objects carry.",
-)
+@shared("name")
 @click.option(
     "--save",
     type=click.Path(file_okay=False),
@@ -154,14 +119,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     metavar="DIR",
     help="Write recordings of failures here; those there are tried again first.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json", "github"]),
-    default="text",
-    show_default=True,
-    help="How the report looks.",
-)
+@shared("output", type=click.Choice(["text", "json", "github"]))
 @click.option(
     "--junit",
     type=click.Path(dir_okay=False),
@@ -188,7 +146,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     help="Print the recording of a failure as a test for pytest.",
 )
 @click.option("--digests", is_flag=True, hidden=True)
-@click.option("-q", "--quiet", is_flag=True, help="Show no progress.")
+@shared("quiet", ": show no progress")
 def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
     """Try an operator with every fault, one by one, and judge what becomes of it.
 
@@ -265,13 +223,13 @@ class _Checking:
     def _cases(self) -> list[Case]:
         from fnop.adapters.checking import (
             CheckProblem,
-            calls_of,
             cases_of,
             given_by,
             subjects_of,
         )
         from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
+        from fnop.adapters.models import models_of
         from fnop.core.handlers.program import Program
         from fnop.core.handlers.settings import Settings
         from fnop.interpreters.actions import ActionRefused
@@ -285,7 +243,7 @@ class _Checking:
             settings = Settings(operator=options["name"])
             program = Program(tuple(handlers), settings)
             modules = load([options["script"]]) if options["script"] else []
-            calls = calls_of([*load(options["calls"]), *modules])
+            calls = models_of(load(options["calls"]), modules)
             paths = [*options["crds"], *options["objects"]]
             given = given_by(self.paths[0], paths, modules)
             if given.found:
@@ -456,8 +414,8 @@ class _Checking:
 
         record = failure_record(case, failure)
         record["operator"] = [*self.paths]
-        files = [*self.options["calls"], self.options["script"]]
-        record["models"] = [each for each in files if each]
+        record["models"] = [*self.options["calls"]]
+        record["models of"] = self.options["script"]
         text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
         digest = hashlib.blake2b(text, digest_size=4).hexdigest()
         folder = Path(self.options["save"])

@@ -18,7 +18,7 @@ _HEAD = '''"""A failure that fnop check has found: {property}.
 
 from fnop.testing import {names}
 
-{models}DEFINITIONS = {definitions}
+DEFINITIONS = {definitions}
 GIVEN = {given}
 
 
@@ -45,9 +45,9 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     operator = [*paths] or record["operator"]
     actions = record["script"]
     names = {_builder(each).partition("(")[0].partition(".")[0] for each in schedule}
-    files = [*map(str, record.get("models", ()))]
-    if files:
-        names.add("load")
+    calls = _calls(record)
+    if calls:
+        names.add("models")
     names |= {each["pace"] for each in actions if each["do"] == "pace"}
     head = _HEAD.format(
         property=record["property"],
@@ -59,20 +59,19 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
         namespace=repr(record["namespace"]),
         faults="".join(f"            {_builder(each)},\n" for each in schedule),
         names=", ".join(sorted({"Simulation", *names})),
-        models=_models(files),
-        calls="\n        calls=CALLS," if files else "",
+        calls=calls and f"\n        calls={calls},",
     )
     lines = [f"    {_action(each)}\n" for each in actions]
     end = f"    sim.settle().heal().must_hold({record['property']!r})\n"
     return head + "".join(lines) + end
 
 
-def _models(files: Sequence[str]) -> str:
-    """The lines that load the models of called functions."""
-    if not files:
-        return ""
-    found = " | ".join(f"getattr(load({each!r}), 'CALLS', {{}})" for each in files)
-    return f"CALLS = {found}\n"
+def _calls(record: Mapping[str, Any]) -> str:
+    """The models of called functions that the failure was found with; or ""."""
+    words = [repr(str(each)) for each in record.get("models", ())]
+    if record.get("models of"):
+        words.append(f"script={str(record['models of'])!r}")
+    return f"models({', '.join(words)})" if words else ""
 
 
 def _literal(value: Any) -> str:

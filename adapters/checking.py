@@ -16,6 +16,7 @@ from fnop.interpreters.actions import ActionRefused, Apply, Edit, act
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, prepared
 from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_for
+from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
 
@@ -24,7 +25,6 @@ __all__ = [
     "CheckProblem",
     "Given",
     "Subjects",
-    "calls_of",
     "cases_of",
     "found_beside",
     "given_by",
@@ -84,14 +84,6 @@ def given_by(
         for each in getattr(module, name, ())
     ]
     return Given(manifests, found)
-
-
-def calls_of(modules: Iterable[ModuleType]) -> dict[Any, Callable[..., Any]]:
-    """The models of called functions that files define."""
-    found: dict[Any, Callable[..., Any]] = {}
-    for module in modules:
-        found |= getattr(module, "CALLS", {})
-    return found
 
 
 def found_beside(file: Path) -> list[str]:
@@ -309,8 +301,14 @@ def cases_of(
     """The cases of an operator: one for each script.
 
     `module` is a file of the author's, with SCRIPTS, RIVALS and expectations. Raises
-    `CheckProblem` where the cluster takes none of the objects.
+    `CheckProblem` where the cluster takes none of the objects, and for models that
+    cannot be forked.
     """
+    models = models_for(calls)
+    try:
+        externals_of(models)
+    except TypeError as problem:
+        raise CheckProblem(str(problem)) from problem
     names = {} if module is None else vars(module)
     rivals = names.get("RIVALS", {})
     base = Case(
@@ -318,7 +316,7 @@ def cases_of(
         subjects.definitions,
         (),
         subjects.given,
-        models_for(calls or {}),
+        models,
         rivals,
         namespace=namespace,
         expectations=expectations_in(names),

@@ -32,10 +32,10 @@ from fnop.adapters.explain_command import explain
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.adapters.logs import Console, configure
-from fnop.adapters.name_options import a_name, a_namespace
 from fnop.adapters.new_command import new
 from fnop.adapters.olm_command import olm
 from fnop.adapters.operator_settings import signing
+from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.adapters.rbac_command import rbac
 from fnop.adapters.uninstall_command import uninstall
@@ -143,18 +143,6 @@ main.add_command(rbac)
 main.add_command(resume)
 main.add_command(uninstall)
 
-_files = click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
-)
-_modules = click.option(
-    "-m",
-    "--module",
-    multiple=True,
-    metavar="NAME",
-    help="Load an importable module, beside or instead of files.",
-)
-
-
 _guard = click.option(
     "--guard/--no-guard",
     default=True,
@@ -164,8 +152,8 @@ _guard = click.option(
 
 
 @main.command(cls=SpreadingCommand)
-@_files
-@_modules
+@files
+@shared("module")
 @click.option(
     "--simulate",
     multiple=True,
@@ -179,29 +167,12 @@ _guard = click.option(
     type=duration,
     help="Stop a simulated run after so much virtual time (90s, 15m, 1h30m).",
 )
-@click.option(
-    "--calls",
-    multiple=True,
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Python file whose functions answer fnop.call in a simulated run.",
-)
+@shared("calls", ", in a simulated run")
 @click.option(
     "--real-calls", is_flag=True, help="Let a simulated run execute fnop.call."
 )
-@click.option(
-    "-n",
-    "--namespace",
-    multiple=True,
-    metavar="NAME",
-    help="Serve this namespace; repeat it for several.",
-)
-@click.option(
-    "-A",
-    "--all-namespaces",
-    is_flag=True,
-    help="Serve the whole cluster (as without -n).",
-)
+@shared("namespace", ", or those of a pattern; repeat it for several")
+@shared("all_namespaces", " (as without -n)")
 @click.option(
     "-l",
     "--selector",
@@ -209,24 +180,13 @@ _guard = click.option(
     metavar="LABELS",
     help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
 )
-@click.option("--context", metavar="NAME", help="The kubeconfig's context to use.")
-@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file to use.")
-@click.option(
-    "-P",
-    "--peering",
-    callback=a_name,
-    metavar="NAME",
-    help="Meet other operators in this peering object, and wait until it exists. "
-    'Without this option "default" is used, if it exists.',
+@shared("context")
+@shared("kubeconfig")
+@shared(
+    "peering",
+    ', which is waited for; without this option "default" is used, if it exists',
 )
-@click.option(
-    "-p",
-    "--priority",
-    type=int,
-    default=0,
-    show_default=True,
-    help="The priority among peers: the highest serves, the others are frozen.",
-)
+@shared("priority", default=0)
 @click.option("--dev", is_flag=True, help="The same as --priority=666.")
 @click.option(
     "--peering-lifetime",
@@ -249,31 +209,10 @@ _guard = click.option(
     metavar="URL",
     help="Serve metrics for Prometheus here: http://0.0.0.0:9090/metrics.",
 )
-@click.option(
-    "--leader-elect",
-    is_flag=True,
-    help="Run as one of several replicas: the holder of the lease fnop-NAME serves.",
-)
-@click.option(
-    "--lease-namespace",
-    callback=a_namespace,
-    metavar="NAME",
-    help="The namespace of the lease; by default the pod's.",
-)
-@click.option(
-    "--name",
-    default="default",
-    metavar="NAME",
-    show_default=True,
-    help="The operator's name, which its marks on objects carry.",
-)
-@click.option(
-    "--state-key-file",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Sign the state on objects, and believe none without a signature. The file "
-    "has one key per line: the first signs, any verifies.",
-)
+@shared("leader_elect")
+@shared("lease_namespace")
+@shared("name")
+@shared("state_key_file", ". No state is believed without a signature")
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
 )
@@ -291,7 +230,7 @@ _guard = click.option(
     help="Log the details of fnop and of your modules, too.",
 )
 @click.option("-d", "--debug", is_flag=True, help="Log everything, of all libraries.")
-@click.option("-q", "--quiet", is_flag=True, help="Log warnings and errors only.")
+@shared("quiet", ": warnings and errors only")
 @click.option(
     "--log-format",
     type=click.Choice(["text", "plain", "full", "json"], case_sensitive=False),
@@ -686,8 +625,8 @@ async def _serve_cluster(
 
 @main.command()
 @click.argument("recording", type=click.Path(exists=True, dir_okay=False))
-@_files
-@_modules
+@files
+@shared("module")
 @click.option(
     "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
 )

@@ -11,6 +11,7 @@ from typing import NoReturn
 import click
 
 from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 
 __all__ = ["crd"]
@@ -19,16 +20,8 @@ EXIT_ERROR, EXIT_USAGE = 1, 2
 
 
 @click.command()
-@click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
-)
-@click.option(
-    "-m",
-    "--module",
-    multiple=True,
-    metavar="NAME",
-    help="Load an importable module, beside or instead of files.",
-)
+@files
+@shared("module")
 @click.option(
     "--check",
     type=click.Path(exists=True, dir_okay=False),
@@ -39,8 +32,9 @@ EXIT_ERROR, EXIT_USAGE = 1, 2
 def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
     """Print the definitions (CRDs) of the kinds in some files.
 
-    A kind is a class with @fnop.definition(...) that a file defines or imports: a
-    dataclass, a TypedDict, or a model of pydantic.
+    A kind is a class with @fnop.definition(...) that a file defines or imports, also
+    as a part of a module of the same project: a dataclass, a TypedDict, or a model of
+    pydantic.
 
     \b
       fnop crd operator.py > crd.yaml

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from fnop.adapters.loading import is_authors_module
 from fnop.adapters.manifests import ManifestProblem, parse_yaml
 from fnop.adapters.plain import acts, escaped
 from fnop.adapters.type_fields import DefinitionProblem, is_record
@@ -43,17 +44,28 @@ _OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
 
 
 def kinds_in(modules: Iterable[ModuleType]) -> list[type]:
-    """The classes with a definition that these modules define or import.
+    """The classes with a definition that these modules can name.
 
-    A file that one module imports and that is loaded for itself, too, counts once.
+    They define it, import it (`Database`), or import a module of their own project that
+    does (`kinds.Database`, `shop.kinds.Database`), also through another one. Modules
+    of installed libraries are not searched. A file that one module imports and that is
+    loaded for itself, too, counts once.
     """
     found: dict[tuple[str, str], type] = {}
-    for module in modules:
-        for value in vars(module).values():
+    left, seen = [*modules], set[int]()
+    while left:
+        module = left.pop(0)
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        # A library may fill its module while somebody looks at it.
+        for value in [*vars(module).values()]:
             if definition_of(value) is not None:
                 home = sys.modules.get(value.__module__)
                 file = getattr(home, "__file__", None) or value.__module__
                 found.setdefault((file, value.__qualname__), value)
+            elif isinstance(value, ModuleType) and is_authors_module(value):
+                left.append(value)
     return [*found.values()]
 
 

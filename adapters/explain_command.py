@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from fnop.adapters.loading import LoadProblem, load
-from fnop.adapters.name_options import a_name, a_namespace
+from fnop.adapters.name_options import a_namespace
 from fnop.adapters.operator_settings import (
     signing,
     state_places,
     storage_at,
     told_settings,
 )
+from fnop.adapters.options import shared
 from fnop.adapters.plain import echo, one_line
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
@@ -43,13 +44,13 @@ _WIDTH_MAX = 110
     metavar="NAME",
     help="The object's namespace; by default that of the kubeconfig's context.",
 )
-@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
-@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file.")
-@click.option(
-    "--name",
-    metavar="NAME",
-    help="The operator's name, as `fnop run --name` has it; by default the one that "
-    "has left marks on the object.",
+@shared("context")
+@shared("kubeconfig")
+@shared(
+    "name",
+    "; by default the one that has left marks on the object",
+    default=None,
+    show_default=False,
 )
 @click.option(
     "--operator",
@@ -59,43 +60,17 @@ _WIDTH_MAX = 110
     metavar="FILE",
     help="The operator's file: its settings are used, and its filters are asked.",
 )
-@click.option(
-    "-m",
-    "--module",
-    multiple=True,
-    metavar="NAME",
-    help="The operator as an importable module.",
-)
+@shared("module")
 @state_places
-@click.option(
-    "--state-key-file",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Check the signature of the state with these keys.",
-)
-@click.option(
-    "-P",
-    "--peering",
-    default="default",
-    show_default=True,
-    callback=a_name,
-    metavar="NAME",
-    help="The peering object in which operators are looked for.",
-)
+@shared("state_key_file")
+@shared("peering", default="default", show_default=True)
 @click.option(
     "--record",
     type=click.Path(exists=True, dir_okay=False),
     metavar="FILE",
     help="A recording (`fnop run --record`): what it has about the object.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"], case_sensitive=False),
-    default="text",
-    show_default=True,
-    help="The form of the story.",
-)
+@shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
 def explain(
     words: Sequence[str],
     paths: Sequence[str],

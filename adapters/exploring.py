@@ -231,7 +231,7 @@ def explore(
         manifests_in(crds),
         script,
         manifests_in(objects),
-        models_for(calls or {}),
+        models_for(calls),
         rivals or {},
         namespace=namespace,
     )

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import click
 
-from fnop.adapters.name_options import a_name
+from fnop.adapters.options import shared
 from fnop.adapters.plain import echo
 from fnop.core.api.namespaces import check_namespace, has_patterns
 from fnop.core.api.resources import Resource, path_of
@@ -33,28 +33,12 @@ __all__ = ["freeze", "resume"]
 
 def _options(command: Any) -> Any:
     for option in (
-        click.option("--context", metavar="NAME", help="The kubeconfig's context."),
-        click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file."),
+        shared("context"),
+        shared("kubeconfig"),
         click.option("-i", "--id", "identity", help="The record's author; you@host."),
-        click.option(
-            "-P",
-            "--peering",
-            default="default",
-            show_default=True,
-            callback=a_name,
-            metavar="NAME",
-            help="The peering object in which the operators meet.",
-        ),
-        click.option(
-            "-A", "--all-namespaces", is_flag=True, help="Operators of the cluster."
-        ),
-        click.option(
-            "-n",
-            "--namespace",
-            multiple=True,
-            metavar="NAME",
-            help="Operators of this namespace; repeat it for several.",
-        ),
+        shared("peering", default="default", show_default=True),
+        shared("all_namespaces"),
+        shared("namespace", "; repeat it for several"),
     ):
         command = option(command)
     return command
@@ -62,7 +46,7 @@ def _options(command: Any) -> Any:
 
 @click.command()
 @_options
-@click.option("-p", "--priority", type=int, default=FREEZE_PRIORITY, show_default=True)
+@shared("priority", default=FREEZE_PRIORITY)
 @click.option("--dev", is_flag=True, help=f"The same as --priority={DEV_PRIORITY}.")
 @click.option(
     "-t",

@@ -32,6 +32,7 @@ __all__ = [
     "handlers_of_file",
     "handlers_of_function",
     "is_authors_file",
+    "is_authors_module",
     "load",
     "module_of_file",
     "resolve",
@@ -299,6 +300,13 @@ def _authors_line(problem: BaseException) -> tuple[str, int | None]:
 def _is_authors(file: str, module: str) -> bool:
     is_ours = module == "fnop" or module.startswith("fnop.")
     return not is_ours and is_authors_file(file, module)
+
+
+def is_authors_module(module: ModuleType) -> bool:
+    """Whether a module is of the author's project: it has a file, or is a folder."""
+    places = [getattr(module, "__file__", None), *(getattr(module, "__path__", ()))]
+    files = [each for each in places if each]
+    return bool(files) and _is_authors(files[0], module.__name__)
 
 
 def is_authors_file(file: str, module: str) -> bool:

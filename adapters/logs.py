@@ -5,7 +5,9 @@ what operators log themselves from their own modules takes the same form.
 
 What goes wrong is shown as far as it is the author's: a traceback begins with the
 first line of the author's code and ends with the last, and where there is none, the
-sentence is enough.  What fnop did not expect itself is shown whole.
+sentence is enough.  What fnop did not expect itself is shown whole.  A connection that
+does not come about is no mistake in a program: that is one line, with the place, unless
+details are asked for.
 
 Every record is one line of text, whatever is in it (`fnop.adapters.plain`); only
 tracebacks have several, and those are indented.
@@ -13,9 +15,11 @@ tracebacks have several, and those are indented.
 
 from __future__ import annotations
 
+import errno
 import json
 import logging
 import os
+import socket
 import sys
 import time
 import traceback
@@ -28,9 +32,9 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 
 import orjson
 
-from fnop.adapters.loading import is_authors_file
+from fnop.adapters.loading import authors_place, is_authors_file
 from fnop.adapters.plain import block, one_line
-from fnop.core.values.errors import shortened
+from fnop.core.values.errors import CallFailed, shortened
 
 if TYPE_CHECKING:
     from fnop.core.seam.commands import Say
@@ -231,6 +235,8 @@ def _text(say: Say, *, named: bool) -> str:
         return f"{one_line(text)}\n{block(shown)}"
     if say.error and say.error not in say.message:
         text += f": {say.error}"
+    if say.exception is not None and (place := _place(say.exception)):
+        text += f" (at {place})"
     return one_line(text)
 
 
@@ -239,6 +245,8 @@ def _traceback(problem: BaseException) -> str | None:
 
     An error of fnop's own, in both senses, has all its lines.
     """
+    if not _OBJECTS.isEnabledFor(logging.DEBUG) and _is_of_connection(problem):
+        return None
     steps = [*_steps(problem.__traceback__)]
     ours = [_is_ours(step.tb_frame.f_globals) for step in steps]
     first, last = 0, len(steps)
@@ -253,6 +261,45 @@ def _traceback(problem: BaseException) -> str | None:
     del found.stack[last - first :]
     text = "".join(found.format()).rstrip("\n")
     return shortened(text, _TRACEBACK_LENGTH_MAX)
+
+
+def _place(problem: BaseException) -> str:
+    """The author's line where a connection did not come about; or ""."""
+    return authors_place(_called(problem)) if _is_of_connection(problem) else ""
+
+
+def _called(problem: BaseException) -> BaseException:
+    """The error of a called function, in place of the one that its caller gets."""
+    if isinstance(problem, CallFailed) and problem.__cause__ is not None:
+        return problem.__cause__
+    return problem
+
+
+# The numbers of errors that have no class of their own.
+_UNREACHED = frozenset(
+    (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH)
+)
+
+
+def _is_of_connection(problem: BaseException) -> bool:
+    """Whether something outside was not reached: refused, cut, too late, not found.
+
+    Clients wrap such an error into one of their own.  An error of Python itself that
+    comes up while one is handled is a mistake in the program.
+    """
+    found: BaseException | None = _called(problem)
+    is_python = type(found).__module__ == "builtins"
+    if is_python and not isinstance(found, OSError):
+        return False
+    seen: set[int] = set()
+    while found is not None and id(found) not in seen:
+        if isinstance(found, (ConnectionError, TimeoutError, socket.gaierror)):
+            return True
+        if isinstance(found, OSError) and found.errno in _UNREACHED:
+            return True
+        seen.add(id(found))
+        found = found.__cause__ or found.__context__
+    return False
 
 
 def _steps(step: TracebackType | None) -> Iterator[TracebackType]:
@@ -331,6 +378,8 @@ class _JsonFormatter(logging.Formatter):
         shown = None if say.exception is None else _traceback(say.exception)
         if shown is not None:
             line["traceback"] = shown
+        elif say.exception is not None and (place := _place(say.exception)):
+            line["place"] = place
         return line
 
     def _foreign(self, record: logging.LogRecord) -> dict[str, Any]:

@@ -9,33 +9,33 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from types import CodeType, FunctionType, ModuleType
+from pathlib import Path
+from types import CodeType, FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
-from fnop.adapters.loading import SCRIPT, LoadProblem, resolve
+from fnop.adapters.loading import SCRIPT, LoadProblem, module_of_file, resolve
 
-__all__ = ["Models", "models_for", "models_of"]
+__all__ = ["Models", "models", "models_for", "models_of"]
 
 Model = Callable[..., Any]
 
 
-def models_for(calls: Mapping[Any, Model]) -> dict[str, Model]:
+def models_for(calls: Mapping[Any, Model] | None) -> Models:
     """The models by all names under which a call may ask for their functions.
 
-    A file that is both imported by a test and run by its path is two modules, which
-    have the same functions: a model is for either.
+    A function is named by itself, as `module:name`, or as `name` alone. A file that is
+    both imported by a test and run by its path is two modules, which have the same
+    functions: a model is for either.
 
     >>> sorted(models_for({"billing:charge": len}))
     ['billing:charge', 'fnop_script_billing:charge']
+    >>> models_for({"charge": len}).get("anything:charge")
+    <built-in function len>
     """
-    bare = {
-        name: model
-        for name, model in calls.items()
-        if isinstance(name, str) and ":" not in name
-    }
-    if bare:
-        exact = {name: model for name, model in calls.items() if name not in bare}
-        return Models(exact, bare)
+    return calls if isinstance(calls, Models) else Models(calls or {})
+
+
+def _by_all_names(calls: Mapping[Any, Model]) -> dict[str, Model]:
     given = {_name_of(function): model for function, model in calls.items()}
     twins = {_twin(name): model for name, model in given.items()}
     return twins | given
@@ -57,34 +57,63 @@ def _twin(name: str) -> str:
     return f"{SCRIPT}{stem}{colon}{function}"
 
 
-def models_of(modules: Iterable[ModuleType], *, real: bool = False) -> Models:
-    """The models of called functions that files define.
+def models_of(
+    modules: Iterable[ModuleType],
+    scripts: Iterable[ModuleType] = (),
+    *,
+    real: bool = False,
+) -> Models:
+    """The models of called functions in the files of `--calls`, and in scripts.
 
-    A function stands for every called one of its own name; a mapping `CALLS` from
-    `module:name`, or functions, to models says it exactly.  With `real`, functions
-    without a model are called themselves.  Raises `LoadProblem` for a `CALLS` that is
-    no such mapping.
+    In a file of models a public function stands for every called one of its own name,
+    and the mapping `CALLS` says which stands for which: from functions, `module:name`
+    or `name` to models; it counts before the functions. In a script, whose functions
+    are there for other purposes, `CALLS` alone counts. With `real`, functions without a
+    model are called themselves. Raises `LoadProblem` for a `CALLS` that is no such
+    mapping.
     """
-    exact: dict[Any, Model] = {}
+    calls: dict[Any, Model] = {}
     by_name: dict[str, Model] = {}
     own: set[str] = set()
     for module in modules:
-        exact |= _checked(module)
+        calls |= _calls_in(module)
         by_name |= {
             name: value
             for name, value in vars(module).items()
             if callable(value) and not name.startswith("_")
         }
         own |= _meant_in(module)
-    return Models(exact, by_name, frozenset(own), real=real)
+    for script in scripts:
+        calls |= _calls_in(script)
+    return Models(calls, by_name, frozenset(own), real=real)
 
 
-def _checked(module: ModuleType) -> Mapping[Any, Model]:
+def models(*files: str | Path, script: str | Path | None = None) -> Models:
+    """The models in files, as `--calls` reads them, for `calls=` of a `Simulation`.
+
+    `files` are those of `--calls`: a function stands for each called one of its name,
+    and `CALLS` says more (docs/externals.md). Of a `script`, as `fnop check --script`
+    has it, `CALLS` alone counts. Raises `LoadProblem` where a file cannot be loaded.
+
+        sim = Simulation("operator.py", calls=models("models.py"))
+    """
+    scripts = [] if script is None else [module_of_file(script)]
+    return models_of([module_of_file(each) for each in files], scripts)
+
+
+def _calls_in(module: ModuleType) -> Mapping[Any, Model]:
     calls = getattr(module, "CALLS", {})
-    if isinstance(calls, Mapping) and all(map(callable, calls.values())):
+    if (
+        isinstance(calls, Mapping)
+        and all(map(callable, calls.values()))
+        and all(
+            isinstance(each, str) or hasattr(each, "__qualname__") for each in calls
+        )
+    ):
         return calls
     raise LoadProblem(
-        f"CALLS of {module.__file__} is not a mapping from 'module:name' to functions"
+        f"CALLS of {module.__file__} is not a mapping from functions, 'module:name' or "
+        "'name' to functions"
     )
 
 
@@ -114,19 +143,29 @@ def _names_in(code: CodeType) -> set[str]:
 
 
 class Models(dict[str, Model]):
-    """Models by `module:name`, and by the bare name (`others`) where there is none."""
+    """Models by `module:name`, and by the bare name (`others`) where there is none.
+
+    `calls` has both; `by_name` are others by bare names, which count after these. Of
+    them those in `own` are meant to be models, and told where they answer nothing.
+    """
 
     def __init__(
         self,
-        exact: Mapping[Any, Model],
-        by_name: Mapping[str, Model],
+        calls: Mapping[Any, Model],
+        by_name: Mapping[str, Model] = MappingProxyType({}),
         own: frozenset[str] = frozenset(),
         *,
         real: bool = False,
     ) -> None:
-        super().__init__(models_for(exact))
-        self.others = dict(by_name)
-        self._given = [*map(_name_of, exact), *sorted(own)]
+        bare = {
+            name: model
+            for name, model in calls.items()
+            if isinstance(name, str) and ":" not in name
+        }
+        exact = {name: model for name, model in calls.items() if name not in bare}
+        super().__init__(_by_all_names(exact))
+        self.others = {**by_name, **bare}
+        self._given = [*dict.fromkeys((*map(_name_of, exact), *bare, *sorted(own)))]
         self._real = real
         # The functions that were called: whether each was answered, and by which model.
         self._asked: dict[str, bool] = {}
@@ -150,7 +189,7 @@ class Models(dict[str, Model]):
     def unused(self) -> str:
         """The models that have answered nothing, in a sentence; or "".
 
-        >>> models = Models({"shop:chrage": len}, {})
+        >>> models = Models({"shop:chrage": len})
         >>> models.get("fnop_script_shop:charge")
         >>> models.unused
         'no call was answered by the model shop:chrage (did you mean shop:charge?)'

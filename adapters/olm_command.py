@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.images import is_image
 from fnop.adapters.plain import echo
 from fnop.adapters.rbac_command import (
     fail,
@@ -57,11 +58,31 @@ def named(
     return tuple((name, url) for name, _, url in found)
 
 
+def an_image(
+    ctx: click.Context, param: click.Parameter, value: str | None
+) -> str | None:
+    """A reference of an image.
+
+    >>> an_image(None, None, "registry.example.com/db:1.2.0")
+    'registry.example.com/db:1.2.0'
+    """
+    if value is None or is_image(value):
+        return value
+    raise click.BadParameter(
+        f"{value!r} is no image; write [REGISTRY/]PATH[:TAG], the path in lower case",
+        ctx,
+        param,
+    )
+
+
 @click.command()
 @study_options(without=_NAMES_OF_SCOPE)
 @click.option("--version", metavar="X.Y.Z", help="The version of the operator.")
 @click.option(
-    "--image", metavar="IMAGE", help="The operator's image; by default PACKAGE:VERSION."
+    "--image",
+    callback=an_image,
+    metavar="IMAGE",
+    help="The operator's image; by default PACKAGE:VERSION.",
 )
 @click.option(
     "--package",

@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 import orjson
 import yaml
 
+from fnop.adapters.images import is_image
 from fnop.core.handlers.program import Program
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import empty_cluster
@@ -341,6 +342,19 @@ def _deployments(bundle: Bundle) -> Iterator[str]:
             yield f"there are {number} deployments with the name {name}"
 
 
+def _images(bundle: Bundle) -> Iterator[str]:
+    for deployment in bundle.deployments():
+        pod = deployment
+        for part in ("spec", "template", "spec"):
+            pod = _object(pod.get(part))
+        for part in ("initContainers", "containers"):
+            for each in _objects(pod.get(part)):
+                image = str(each.get("image") or "")
+                if not is_image(image):
+                    container = each.get("name")
+                    yield f"the image {image!r} of container {container} is none"
+
+
 def _modes(bundle: Bundle) -> Iterator[str]:
     if not bundle.version:
         return
@@ -616,6 +630,7 @@ RULES: tuple[OlmRule, ...] = (
     OlmRule("replaces", _replaces),
     OlmRule("required fields", _required),
     OlmRule("deployments", _deployments),
+    OlmRule("images", _images),
     OlmRule("install modes", _modes),
     OlmRule("Kubernetes version", _kube_version),
     OlmRule("webhooks", _webhooks),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from fnop.adapters.name_options import a_namespace
+from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.core.handlers.rights import by_right
 
@@ -48,81 +48,26 @@ def study_options(
     return decorate
 
 
-_OPTIONS = {
-    "paths": click.argument(
-        "paths",
-        nargs=-1,
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="[FILE]...",
-    ),
-    "name": click.option(
-        "--name",
-        default="default",
-        metavar="NAME",
-        show_default=True,
-        help="The operator's name, as `fnop run --name` has it.",
-    ),
-    "namespace": click.option(
-        "-n",
-        "--namespace",
-        multiple=True,
-        metavar="NAME",
-        help="The operator serves this namespace only; repeat it for several.",
-    ),
-    "all_namespaces": click.option(
-        "-A",
-        "--all-namespaces",
-        is_flag=True,
-        help="It serves the whole cluster (as without -n).",
-    ),
+_OPTIONS: dict[str, Callable[..., Any]] = {
+    "paths": files,
+    "name": shared("name"),
+    "namespace": shared("namespace", ", or those of a pattern; repeat it for several"),
+    "all_namespaces": shared("all_namespaces", " (as without -n)"),
     "service_account": click.option(
         "--service-account",
         metavar="[NAMESPACE/]NAME",
         help="The account that its pod runs under; by default fnop-operator, in the "
         "namespace of that name, or the operator's --name.",
     ),
-    "leader_elect": click.option(
-        "--leader-elect", is_flag=True, help="It runs as one of several replicas."
-    ),
-    "lease_namespace": click.option(
-        "--lease-namespace",
-        callback=a_namespace,
-        metavar="NAME",
-        help="The namespace of the lease; by default the account's.",
-    ),
+    "leader_elect": shared("leader_elect"),
+    "lease_namespace": shared("lease_namespace"),
     "peering": click.option(
         "--peering", is_flag=True, help="It meets other operators in peering objects."
     ),
-    "crds": click.option(
-        "--crd",
-        "crds",
-        multiple=True,
-        type=click.Path(exists=True),
-        metavar="PATH",
-        help="Definitions: a file or folder of manifests. Without --crd and --object, "
-        "crd.yaml and object.yaml beside the operator are taken.",
-    ),
-    "objects": click.option(
-        "--object",
-        "objects",
-        multiple=True,
-        type=click.Path(exists=True),
-        metavar="PATH",
-        help="Objects to run the operator with; by default one is made up.",
-    ),
-    "script": click.option(
-        "--script",
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
-        help="Python file with SCRIPTS, as for `fnop check`.",
-    ),
-    "calls": click.option(
-        "--calls",
-        multiple=True,
-        type=click.Path(exists=True, dir_okay=False),
-        metavar="FILE",
-        help="Python file with CALLS: models that answer fnop.call.",
-    ),
+    "crds": shared("crds"),
+    "objects": shared("objects"),
+    "script": shared("script"),
+    "calls": shared("calls"),
     "seen": click.option(
         "--seen",
         multiple=True,
@@ -130,15 +75,12 @@ _OPTIONS = {
         metavar="RECORDING",
         help="A recording of a real run, which may have asked for more.",
     ),
-    "budget": click.option(
-        "--budget",
+    "budget": shared(
+        "budget",
+        "; 0 for the runs without faults alone",
         type=click.IntRange(min=0),
-        metavar="N",
-        help="Try at most N schedules of faults; 0 for the runs without faults alone.",
     ),
-    "quiet": click.option(
-        "-q", "--quiet", is_flag=True, help="Do not say what was made up or unseen."
-    ),
+    "quiet": shared("quiet", ": not what was made up or unseen"),
 }
 
 
@@ -218,8 +160,8 @@ def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
     help="With --verify: manifests with the roles and bindings; without it the cluster "
     "is asked what its present user may do.",
 )
-@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
-@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file.")
+@shared("context")
+@shared("kubeconfig")
 def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
     """Print the least rights that an operator needs, as YAML; or verify them.
 

@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 
 from fnop.adapters.checking import (
     Subjects,
-    calls_of,
     cases_of,
     given_by,
     subjects_of,
 )
 from fnop.adapters.loading import handlers_of_file, load
+from fnop.adapters.models import models_of
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
@@ -129,7 +129,7 @@ def studied(
     cases = cases_of(
         program,
         subjects,
-        calls=calls_of([*load(wishes.calls), *modules]),
+        calls=models_of(load(wishes.calls), modules),
         module=modules[0] if modules else None,
         namespace=place,
     )
@@ -288,6 +288,19 @@ def _beside(wishes: Wishes) -> Iterator[Need]:
         yield from needs_of_peering(wishes.namespaces)
 
 
+def _unknown_children(program: Program, kinds: Sequence[Resource]) -> Iterator[str]:
+    """A sentence for each kind of `owns=` that no definition tells."""
+    catalogue = Catalogue(tuple(kinds))
+    told = {
+        f"{handler.label} owns {name}, a kind that is not known here, so the rights to "
+        "it are missing; give its definition with --crd": None
+        for handler in program.handlers
+        for name, owned in handler.owns
+        if not catalogue.find(owned)
+    }
+    yield from told
+
+
 _REMEDY = "give --object or --script with which it"
 
 
@@ -308,6 +321,7 @@ def _unknown(
                 f"{handler.label} was called and has never succeeded, so what it asks "
                 f"for afterwards is not known; {_REMEDY} succeeds"
             )
+    yield from _unknown_children(program, kinds)
     for handler in program.handlers:
         selector = handler.selector
         if selector is None or not selector.is_broad:

@@ -100,13 +100,13 @@ class Simulation:
             self._program,
             empty_cluster(seed, EPOCH),
             seed=seed,
-            calls=models_for(calls or {}),
+            calls=models_for(calls),
             on_say=lambda say, _: self._said.append(say),
         )
         self.settled = False
         """Whether the last `settle` has come to rest; `unsettled` tells why not."""
         if faults is not None:
-            self._begin_trial(crds, objects, models_for(calls or {}), [*faults])
+            self._begin_trial(crds, objects, models_for(calls), [*faults])
             return
         if namespace != "default":
             self.apply(

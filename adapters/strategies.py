@@ -20,6 +20,7 @@ from hypothesis import reject, strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fnop.adapters.manifests import read_manifests
+from fnop.core.values.quantities import PATTERN
 from fnop.interpreters.cluster.schema.cel import compile_laws
 from fnop.interpreters.cluster.schema.regex import in_python
 from fnop.interpreters.cluster.schema.rules import format_of
@@ -594,10 +595,20 @@ _FORMATS: dict[str, SearchStrategy[str]] = {
 _FORMATS["datetime"] = _FORMATS["date-time"]
 
 
+# controller-gen's pattern of quantities lets `1e.5` through, which nobody can parse:
+# whoever has it in a definition means quantities.
+_NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+_EXACT = {
+    rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$": PATTERN
+}
+
+
 def _strings(schema: Schema) -> SearchStrategy[str]:
     if "pattern" in schema:
+        given = str(schema["pattern"])
+        given = _EXACT.get(given, given)
         # Kubernetes looks for the pattern anywhere in the text (RE2, not anchored).
-        pattern = re.compile(in_python(schema["pattern"]), re.ASCII)
+        pattern = re.compile(in_python(given), re.ASCII)
         return st.from_regex(pattern, alphabet=_LETTERS)
     known = _FORMATS.get(format_of(dict(schema)))
     if known is not None:

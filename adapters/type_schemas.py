@@ -188,6 +188,11 @@ def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
 def _of_values(values: list[Any], place: Place) -> Node:
     """The schema of one of some values."""
     found = {_ENUMERABLE.get(type(_plain_value(each))) for each in values}
+    for each in map(_plain_value, values):
+        if isinstance(each, float) and not math.isfinite(each):
+            raise place.problem(
+                f"the value {each!r} is nothing that JSON has; leave it out"
+            )
     if len(found) != 1 or None in found:
         raise place.problem(
             f"the values {joined([repr(each) for each in values])} are not of one "
@@ -269,6 +274,7 @@ def _add(node: Node, mark: Any, place: Place) -> None:
         keywords = dict(_foreign(mark, node.get("type", "")))
     for keyword, value in keywords.items():
         _check_keyword(node, keyword, place)
+        _check_value(keyword, value, place)
         if keyword == "x-kubernetes-embedded-resource" and "properties" not in node:
             node[_KEEPS] = True  # the server wants one or the other
         node[keyword] = [*value] if isinstance(value, tuple) else value
@@ -293,6 +299,19 @@ def _check_keyword(node: Node, keyword: str, place: Place) -> None:
         raise place.problem(
             f"{OPTIONS[keyword]}= is about {words}, and this is {shown}; leave it out"
         )
+
+
+def _check_value(keyword: str, value: Any, place: Place) -> None:
+    """Refuse what JSON does not have: infinity, no number, a Decimal, a moment."""
+    is_number = not isinstance(value, float) or math.isfinite(value)
+    if not is_number or not isinstance(value, _OF_JSON):
+        raise place.problem(
+            f"{OPTIONS[keyword]}={value!r:.60} is nothing that JSON has; give a finite "
+            "number, a text or a list, or leave it out where there is no limit"
+        )
+
+
+_OF_JSON = (NoneType, bool, int, float, str, list, tuple)
 
 
 def rule_of(rule: Rule) -> Node:

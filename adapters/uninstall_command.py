@@ -11,8 +11,8 @@ from typing import Any, NoReturn
 import click
 
 from fnop.adapters.loading import LoadProblem, load
-from fnop.adapters.name_options import a_name
 from fnop.adapters.operator_settings import state_places, storage_at, told_settings
+from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
@@ -35,47 +35,17 @@ _TOLD_EACH = 100
 
 
 @click.command()
-@click.argument(
-    "paths", nargs=-1, type=click.Path(exists=True, dir_okay=False), metavar="[FILE]..."
-)
-@click.option(
-    "-m",
-    "--module",
-    multiple=True,
-    metavar="NAME",
-    help="Load an importable module, beside or instead of files.",
-)
-@click.option(
-    "-n",
-    "--namespace",
-    multiple=True,
-    metavar="NAME",
-    help="Only this namespace, or those of a pattern; repeat it for several.",
-)
-@click.option(
-    "-A", "--all-namespaces", is_flag=True, help="The whole cluster (as without -n)."
-)
-@click.option(
-    "--name",
-    default="default",
-    metavar="NAME",
-    show_default=True,
-    help="The operator's name, as `fnop run --name` has it.",
-)
-@click.option(
-    "-P",
-    "--peering",
-    default="default",
-    show_default=True,
-    callback=a_name,
-    metavar="NAME",
-    help="The peering object in which operators that still run are looked for.",
-)
+@files
+@shared("module")
+@shared("namespace", ", or those of a pattern; repeat it for several")
+@shared("all_namespaces", " (as without -n)")
+@shared("name")
+@shared("peering", default="default", show_default=True)
 @state_places
 @click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.option("--context", metavar="NAME", help="The kubeconfig's context.")
-@click.option("--kubeconfig", type=click.Path(), help="The kubeconfig file.")
+@shared("context")
+@shared("kubeconfig")
 def uninstall(
     paths: Sequence[str],
     module: Sequence[str],

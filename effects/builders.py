@@ -68,7 +68,16 @@ __all__ = [
 ]
 
 _Any = Any
-_UNLIMITED: Any = object()
+
+
+class _NotGiven:
+    """The default of an argument for which any value may be given."""
+
+    def __repr__(self) -> str:
+        return "<not given>"
+
+
+_NOT_GIVEN: Any = _NotGiven()
 _Targeted = Target | Manifest
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -611,7 +620,7 @@ def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
 
 @_named_after(1, "fnop.call(function, id={1})")
 def call(
-    function: _Any, /, *, limit: Rate | _Any = _UNLIMITED, **arguments: _Any
+    function: _Any, /, *, limit: Rate | _Any = _NOT_GIVEN, **arguments: _Any
 ) -> Call:
     """Run `function(**arguments)` outside of the handler, where it may touch the world.
 
@@ -629,7 +638,7 @@ def call(
     >>> call(json.dumps, obj=1).function
     'json:dumps'
     """
-    if limit is not _UNLIMITED and not isinstance(limit, Rate):
+    if limit is not _NOT_GIVEN and not isinstance(limit, Rate):
         arguments["limit"] = limit
     if not isinstance(limit, Rate):
         return Call(function_name(function), arguments)

@@ -119,6 +119,7 @@ from fnop.core.values.errors import (
     RegistrationError as RegistrationError,
     TemporaryError as TemporaryError,
 )
+from fnop.core.values.quantities import quantity as quantity
 from fnop.effects.builders import (
     adopt as adopt,
     again as again,

@@ -5,7 +5,8 @@
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
 - `External` is a model of a system outside of the cluster, which answers
-  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made;
+  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made, and
+  `models` reads those of a file;
 - `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
   the scripts of `fnop check` are lists of them;
 - `explore` tries every fault on an operator, `checks` makes pytest items of that, and
@@ -32,6 +33,7 @@ from fnop.adapters.laws import (
     stabilise as stabilise,
 )
 from fnop.adapters.loading import module_of_file as load
+from fnop.adapters.models import models as models
 from fnop.adapters.planning import (
     Plan as Plan,
     matches as matches,
@@ -92,6 +94,7 @@ __all__ = [
     "load",
     "manifests",
     "matches",
+    "models",
     "never_create_twice",
     "pace",
     "plan_of",

@@ -77,6 +77,8 @@ class Calm:
             return False
         if simulated.due(run.cluster) is not None:
             return False  # the cluster's own controllers have yet to have their turn
+        if not run.state.streams.are_at_rest:
+            return False  # what has changed meanwhile is yet to be seen
         horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
         if horizon is None:
             return False

@@ -21,6 +21,7 @@ from typing import (
 )
 
 from fnop.core.values.errors import RegistrationError, hint_of
+from fnop.core.values.quantities import PATTERN
 
 __all__ = [
     "OPTIONS",
@@ -311,12 +312,11 @@ IntOrString: TypeAlias = int | str
 The schema has `x-kubernetes-int-or-string`.
 """
 
-# k8s.io/apimachinery: resource.Quantity, as controller-gen prints it.
-_AMOUNT = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
-_QUANTITY = rf"^(\+|-)?{_AMOUNT}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_AMOUNT}))?$"
+Quantity: TypeAlias = Annotated[int | str, schema(pattern=PATTERN)]
+"""An amount with a unit, as of memory: `storage: fnop.Quantity = "10Gi"`.
 
-Quantity: TypeAlias = Annotated[int | str, schema(pattern=_QUANTITY)]
-"""An amount with a unit, as of memory: `storage: fnop.Quantity = "10Gi"`."""
+`fnop.quantity` is the number that it stands for.
+"""
 
 
 # ---------------------------------------------------------------------- kinds

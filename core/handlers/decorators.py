@@ -217,6 +217,9 @@ class On:
     reconcile = staticmethod(reconcile)
     map = staticmethod(maps)
 
+    def __repr__(self) -> str:
+        return "fnop.on"
+
     def startup(
         self, *words: Never, **options: Unpack[ActivityOptions]
     ) -> Callable[[StartupFn], StartupFn]:

@@ -16,5 +16,4 @@ class NameServer(External):
 
 
 SERVER = NameServer()
-put_records = SERVER.put_records
 CALLS = {"put_records": SERVER.put_records}

@@ -152,6 +152,14 @@ def _merges(trial: Trial) -> bool:
     return any(each.kind.merges for each in trial.struck)
 
 
+def _skips(trial: Trial) -> bool:
+    """Whether a state in between may not have come about, or not been seen.
+
+    A controller that is stuck makes nothing of what the operator asks for meanwhile.
+    """
+    return _merges(trial) or any(e.kind.name == "F14:stuck" for e in trial.struck)
+
+
 def _tampers(trial: Trial) -> bool:
     return any(each.kind.tampers for each in trial.struck)
 
@@ -175,7 +183,7 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     if benign.background:  # what timers do outside depends on when they do it
         found = [each for each in found if "/" in each.alias]
-    if merges:  # it has another history
+    if _skips(seen.trial):  # it has another history
         depends = benign.history or ("\0",)
         found = [
             each

@@ -63,6 +63,7 @@ PURE_STDLIB = {
     "contextvars",  # who watches a drive: set and reset within one step
     "dataclasses",
     "datetime",
+    "decimal",
     "difflib",
     "enum",
     "functools",

@@ -291,12 +291,24 @@ class Till(External):
 
 CALLS = {"charge": Till().charge}
 """
+BY_NAME = "charge = Till().charge"
 
 
-def test_the_test_of_a_failure_has_the_models_of_the_script(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "text"),
+    [
+        ("--script", SCRIPT),
+        ("--calls", SCRIPT),
+        ("--calls", SCRIPT.replace('CALLS = {"charge": Till().charge}', BY_NAME)),
+    ],
+    ids=["script", "CALLS", "by name"],
+)
+def test_the_test_of_a_failure_has_its_models(
+    option: str, text: str, folder: Path
+) -> None:
     file = operator(folder, CALLING)
-    (folder / "script.py").write_text(SCRIPT)
-    result = called(file, "--script", "script.py", "--without", "pure")
+    (folder / "outside.py").write_text(text)
+    result = called(file, option, "outside.py", "--without", "pure")
     assert "2 things are made outside, 1 in the benign run" in result.stdout
     recording = result.stdout.partition("   recording ")[2].splitlines()[0]
     (folder / "test_found.py").write_text(called("--as-test", recording).stdout)
@@ -305,6 +317,23 @@ def test_the_test_of_a_failure_has_the_models_of_the_script(folder: Path) -> Non
         [*command, "test_found.py"], capture_output=True, text=True, timeout=60
     )
     assert "things are made outside" in again.stdout, again.stdout
+
+
+def test_a_function_that_uses_a_model_is_told(folder: Path) -> None:
+    file = operator(folder, CALLING)
+    function = "TILL = Till()\ndef charge(who):\n    TILL.charge(who)\n"
+    (folder / "outside.py").write_text(SCRIPT.partition("CALLS")[0] + function)
+    result = called(file, "--calls", "outside.py")
+    assert result.exit_code == 2
+    assert "the model of charge is a function that uses TILL" in result.stderr
+
+
+def test_functions_of_a_script_are_no_models(folder: Path) -> None:
+    file = operator(folder, CALLING)
+    (folder / "outside.py").write_text("def charge(who):\n    pass\n")
+    result = called(file, "--script", "outside.py")
+    assert result.exit_code == 2
+    assert "is not simulated; give a model of it" in result.stderr
 
 
 def test_models_in_a_simulation_go_by_bare_names_too(folder: Path) -> None:

@@ -240,6 +240,55 @@ def test_a_status_that_depends_on_the_way_is_history() -> None:
     assert Explorer(declared).benign.violations == ()
 
 
+def members(spec: fnop.Spec, name: str, **_: Any) -> fnop.Desired:
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    pod = {"containers": [{"name": "db", "image": "db"}]}
+    stateful_set = {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name},
+        "spec": {
+            "replicas": spec["size"],
+            "serviceName": name,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {"metadata": {"labels": {"app": name}}, "spec": pod},
+            "volumeClaimTemplates": [claim],
+        },
+    }
+    return fnop.desired(stateful_set)
+
+
+@pytest.mark.parametrize("history", [(), ("persistentvolumeclaims/",)])
+def test_a_stuck_controller_makes_nothing_of_a_state_in_between(
+    history: tuple[str, ...],
+) -> None:
+    """Volumes of members that went again stay, as those that never came are not there.
+
+    It is legal only where the author says that these depend on the way.
+    """
+    registry = Registry()
+    owns = ["statefulsets.apps"]
+    fnop.reconcile("fnopexamples", owns=owns, registry=registry)(members)
+    script = (
+        apply(example(size=1)),
+        edit(NAME, spec={"size": 2}),
+        edit(NAME, spec={"size": 1}),
+    )
+    explorer = Explorer(case_of(registry, *script, history=history))
+    stuck = Fault(BY_NAME["F14:stuck"], Site(Place.RUN, "", "", "statefulset"))
+    verdict = explorer.tried((stuck,))
+    assert verdict.struck
+    told = [each.message for each in verdict.violations]
+    missing = "persistentvolumeclaims/data-example-1-1 is missing"
+    assert told == ([] if history else [missing])
+
+
 def test_what_an_author_expects_is_judged_at_each_rest() -> None:
     from fnop.interpreters.check.expectations import expect, expectations_in
 

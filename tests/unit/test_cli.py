@@ -205,6 +205,8 @@ async def created(name):
         pytest.param(("--calls", "models.py"), 0, 9, id="answered by a model"),
         pytest.param(("--calls", "exact.py"), 0, 9, id="by its whole name"),
         pytest.param(("--calls", "stem.py"), 0, 9, id="by the name of its file"),
+        pytest.param(("--calls", "bare.py"), 0, 9, id="by its own name"),
+        pytest.param(("--calls", "both.py"), 0, 9, id="CALLS before functions"),
         pytest.param(
             ("--real-calls", "--calls", "models.py"), 0, 9, id="for real but a model"
         ),
@@ -221,6 +223,9 @@ def test_calls_are_answered_as_asked_for(
     exact = "CALLS = {'fnop_script_calling:price_of': lambda item: len(item)}"
     write(folder, "exact.py", exact)
     write(folder, "stem.py", "CALLS = {'calling:price_of': lambda item: len(item)}")
+    bare = "CALLS = {'price_of': lambda item: len(item)}"
+    write(folder, "bare.py", bare)
+    write(folder, "both.py", f"def price_of(item): return 0\n{bare}")
     done = fnop(
         *("run", "calling.py", "--simulate", "object.yaml", *options), folder=folder
     )
@@ -243,6 +248,11 @@ def test_calls_are_answered_as_asked_for(
             "CALLS = {'calling:prise_of': lambda item: 1}",
             "the model calling:prise_of (did you mean calling:price_of?)",
             id="the function",
+        ),
+        pytest.param(
+            "CALLS = {'prise_of': lambda item: 1}",
+            "the model prise_of (did you mean price_of?)",
+            id="a function's bare name",
         ),
         pytest.param(
             "def prise_of(item): return 1",
@@ -284,7 +294,11 @@ def test_calls_that_are_no_mapping_are_refused(folder: Path) -> None:
     write(folder, "calling.py", CALLING)
     write(folder, "models.py", "CALLS = ['calling:price_of']")
     command = ("run", "calling.py", "--simulate", "object.yaml", "--calls", "models.py")
-    refused(fnop(*command, folder=folder), 1, "is not a mapping from 'module:name'")
+    refused(
+        fnop(*command, folder=folder),
+        1,
+        "is not a mapping from functions, 'module:name'",
+    )
 
 
 WAITING = """

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
+import os
 import subprocess
 import sys
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
 from functools import partial
 from pathlib import Path
@@ -485,6 +488,10 @@ class Emptying:
     inner: Emptied = Emptied(None)
 
 
+class Endless(Enum):
+    NEVER = math.inf
+
+
 REFUSED: list[tuple[Any, str | None]] = [
     (str | list[str], r"One.a: str \| list\[str\] is a choice between types"),
     (Inner | Mapped, "One.a: Inner . Mapped is a choice .* a class with an optional"),
@@ -513,6 +520,15 @@ REFUSED: list[tuple[Any, str | None]] = [
         Annotated[str, fnop.schema(embedded=True)],
         "One.a: embedded= is about objects, and this is of type string",
     ),
+    (
+        Annotated[float, fnop.schema(exclusive_minimum=-math.inf)],
+        "One.a: minimum=-inf is nothing that JSON has; give a finite number",
+    ),
+    (
+        Annotated[float, pydantic.Field(lt=Decimal("0.5"))],
+        r"One.a: maximum=Decimal\('0.5'\) is nothing that JSON has",
+    ),
+    (Endless, "One.a: the value inf is nothing that JSON has; leave it out"),
     # These the API server itself refuses.
     (
         Annotated[list[Inner], fnop.schema(list_type="map", list_keys=["nam"])],
@@ -818,6 +834,51 @@ def test_kinds_are_found_once_where_they_are_defined_or_imported() -> None:
     vars(second).update(two=kind, three=3)
     assert kinds_in([first, second]) == [kind]
     assert definition_of(derived) is None
+
+
+KIND_FILE = (
+    "from dataclasses import dataclass\n\nimport fnop\n\n\n"
+    "@fnop.definition('{plural}.v1.example.com')\n@dataclass\n"
+    "class {kind}:\n    spec: dict[str, str]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        ("from shop import kinds", ["orders"]),
+        ("import shop.kinds as anything", ["orders"]),
+        ("import shop.kinds", ["orders"]),
+        ("from shop import handlers", ["orders"]),
+        ("from shop.kinds import Order", ["orders"]),
+        ("import library", []),
+        ("from library import Book", ["books"]),
+    ],
+)
+def test_kinds_are_found_in_modules_of_the_project(
+    line: str, kinds: list[str], tmp_path: Path
+) -> None:
+    shop, library = tmp_path / "shop", tmp_path / "site-packages"
+    for folder in (shop, library):
+        folder.mkdir()
+    (shop / "__init__.py").touch()
+    (shop / "kinds.py").write_text(KIND_FILE.format(plural="orders", kind="Order"))
+    (shop / "handlers.py").write_text("from shop import kinds, handlers\n")
+    (library / "library.py").write_text(KIND_FILE.format(plural="books", kind="Book"))
+    (tmp_path / "operator.py").write_text(f"import json\n{line}\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "fnop", "crd", str(tmp_path / "operator.py")],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(library)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    found = [
+        each["spec"]["names"]["plural"] for each in yaml.safe_load_all(done.stdout)
+    ]
+    assert found == kinds
+    assert kinds or "there is no kind" in done.stderr
 
 
 def test_decorators_take_the_class_in_the_place_of_the_name() -> None:

@@ -8,6 +8,7 @@ import inspect
 import re
 import types
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from enum import Enum
 from functools import cache
 from itertools import pairwise
@@ -188,6 +189,33 @@ OPTIONS = {
     decorators.timer: options.TimerOptions,
     decorators.subhandler: options.SubhandlerOptions,
 }
+
+
+def _shown_by_help() -> Iterator[tuple[str, Any]]:
+    """The public values, and the defaults of all that can be called on them."""
+    for facade, name, _, _ in PUBLIC:
+        value = getattr(importlib.import_module(facade), name)
+        yield name, value
+        parts = {name: value}
+        if isinstance(value, type) or type(value).__module__.startswith("fnop."):
+            inner = [each for each in dir(value) if not each.startswith("_")]
+            parts |= {f"{name}.{each}": getattr(value, each) for each in inner}
+        for place, part in parts.items():
+            with suppress(TypeError, ValueError):  # it has no signature
+                for each in inspect.signature(part).parameters.values():
+                    yield f"{place}({each.name}=)", each.default
+
+
+def test_help_shows_no_bare_objects() -> None:
+    """`<object object at 0x7f...>` says nothing; a function says its name."""
+    shown = dict(_shown_by_help())
+    assert repr(shown["call(limit=)"]) == "<not given>"
+    bare = [
+        place
+        for place, value in shown.items()
+        if not isinstance(value, type) and repr(value) == object.__repr__(value)
+    ]
+    assert bare == []
 
 
 @pytest.mark.parametrize("decorator", OPTIONS, ids=lambda each: str(each.__name__))

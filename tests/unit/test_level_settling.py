@@ -93,3 +93,12 @@ def test_the_order_of_conditions_makes_no_other_world() -> None:
         for given in ((ready, synced), (synced, ready))
     )
     assert one == other
+
+
+def test_who_has_lost_its_watches_has_not_settled() -> None:
+    sim, _ = simulation(lambda: fnop.desired(config_map({"a": "b"}), again=MONTH))
+    sim.settle()
+    for source in sorted(sim._run.watched_kinds):
+        sim._run.breaks(source, reason="unreachable")
+    sim.edit("configmaps/child", data={"a": "c"}).settle()
+    assert sim["configmaps/child"]["data"] == {"a": "b"}, "it has seen the change"

@@ -1,11 +1,14 @@
 """What a line of the core looks like in each format."""
 
 import asyncio
+import errno
 import importlib
 import io
 import json
 import logging
 import os
+import re
+import socket
 import subprocess
 import sys
 import time
@@ -13,6 +16,7 @@ import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.error import URLError
 
 import pytest
 
@@ -164,6 +168,71 @@ def test_a_traceback_begins_with_the_authors_code(
     assert "in canonical" in shown[1]
 
 
+class ClientError(Exception):
+    """As HTTP clients have one."""
+
+
+def wrapped(own: Exception, inner: Exception, *, is_cause: bool = False) -> Exception:
+    """An error of a client that was raised where another one had been met."""
+    try:
+        try:
+            raise inner
+        except type(inner) as problem:
+            if is_cause:
+                raise own from problem
+            raise own  # noqa: B904 (as many libraries do it)
+    except type(own) as problem:
+        return problem
+
+
+REFUSED = ConnectionRefusedError(111, "Connection refused")
+UNREACHED: list[Callable[[], Exception]] = [
+    lambda: wrapped(REFUSED, OSError("before")),
+    lambda: wrapped(TimeoutError("timed out"), OSError("before")),
+    lambda: wrapped(socket.gaierror(-2, "Name or service not known"), OSError()),
+    lambda: wrapped(OSError(errno.EHOSTUNREACH, "No route to host"), KeyError("x")),
+    lambda: wrapped(URLError("refused"), REFUSED),
+    lambda: wrapped(ClientError("cannot connect"), REFUSED, is_cause=True),
+    lambda: wrapped(ClientError("x"), wrapped(ClientError("y"), REFUSED)),
+]
+MISTAKES: list[Callable[[], Exception]] = [
+    lambda: wrapped(KeyError("x"), REFUSED),
+    lambda: wrapped(FileNotFoundError(2, "No such file", "x"), KeyError("x")),
+    lambda: wrapped(ClientError("answered 503"), KeyError("x")),
+]
+
+
+@pytest.mark.parametrize("level", ["info", "verbose", "debug"])
+@pytest.mark.parametrize("is_called", [False, True])
+@pytest.mark.parametrize(
+    ("make", "is_short"),
+    [*((each, True) for each in UNREACHED), *((each, False) for each in MISTAKES)],
+)
+def test_what_is_not_reached_is_one_line_with_its_place(
+    make: Callable[[], Exception],
+    is_short: bool,
+    is_called: bool,
+    level: str,
+    console: Make,
+    stream: io.StringIO,
+) -> None:
+    problem = make()
+    if is_called:
+        failed = fnop.CallFailed(type(problem).__name__, str(problem))
+        failed.__cause__, problem = problem, failed
+    lines = lines_of(stream, console("plain", level=level), problem)
+    if is_short and level == "info":
+        (line,) = lines
+        assert re.search(r" \(at tests/unit/test_logs\.py:\d+\)$", line), line
+    else:
+        assert any("Traceback" in each for each in lines)
+    stream.truncate(stream.seek(0))
+    console("json", level=level).say(Say("error", "failed", exception=problem))
+    told = json.loads(stream.getvalue())
+    assert ("place" in told) is (is_short and level == "info")
+    assert ("traceback" in told) is not ("place" in told)
+
+
 def lines_of(stream: io.StringIO, make: Console, problem: BaseException) -> list[str]:
     """What is shown of a failure, but for the marks below the source lines."""
     text = f"{type(problem).__name__}: {problem}"
@@ -210,7 +279,7 @@ def test_a_refusal_is_shown_where_it_was_awaited(
 
 
 def dials(number: int) -> None:
-    raise ConnectionError(f"{number} is engaged")
+    raise LookupError(f"{number} is engaged")
 
 
 async def dials_on_the_loop(number: int) -> None:
@@ -236,8 +305,8 @@ def test_what_a_called_function_raises_is_shown_where_it_was_raised(
     lines = [line for line in stream.getvalue().splitlines() if line.strip(" ~^")]
     assert lines[1] == "  Traceback (most recent call last):"
     assert "test_logs.py" in lines[2]
-    assert '      raise ConnectionError(f"{number} is engaged")' in lines
-    assert "  ConnectionError: 5 is engaged" in lines
+    assert '      raise LookupError(f"{number} is engaged")' in lines
+    assert "  LookupError: 5 is engaged" in lines
     assert lines[-2] == "      await fnop.call(function, number=5)"
     assert not any("calls.py" in line for line in lines)
 

@@ -232,12 +232,29 @@ def test_make_manifests_writes_what_fnop_new_has_written() -> None:
     found = {
         path: tuple(
             command.replace("$(GIVEN)", variables["GIVEN"])
+            .replace("$(CALLS)", "")  # a new project has no models
             .format(OPERATOR=variables["OPERATOR"])
             .split()
         )
         for command, path in recipe
     }
     assert found == scaffolding.generated_by(NAMES)
+
+
+@pytest.mark.parametrize("has_models", [False, True])
+def test_models_of_calls_are_taken_where_they_are(
+    has_models: bool, tmp_path: Path
+) -> None:
+    (tmp_path / "Makefile").write_text(files_of(NAMES)["Makefile"])
+    if has_models:
+        (tmp_path / "tests").mkdir()
+        (tmp_path / "tests/models.py").touch()
+    for target in ("check", "simulate", "manifests"):
+        command = ["make", "--dry-run", target]
+        said = subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stdout
+        assert ("--calls tests/models.py" in said) is has_models
 
 
 def test_the_image_is_pinned_not_root_and_of_files_that_are_there() -> None:

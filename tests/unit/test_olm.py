@@ -283,6 +283,15 @@ def install(**changes: Any) -> dict[str, str]:
     return with_version(lambda csv: csv["spec"]["install"]["spec"].update(changes))
 
 
+def deploying(part: str, image: str) -> dict[str, str]:
+    def spoil(csv: dict[str, Any]) -> None:
+        (deployment,) = csv["spec"]["install"]["spec"]["deployments"]
+        pod = deployment["spec"]["template"]["spec"]
+        pod[part] = [{"name": "x", "image": image}]
+
+    return with_version(spoil)
+
+
 def owned(**changes: Any) -> dict[str, str]:
     def spoil(csv: dict[str, Any]) -> None:
         csv["spec"]["customresourcedefinitions"]["owned"][0].update(changes)
@@ -397,6 +406,8 @@ BROKEN: list[tuple[str, str, Callable[[], dict[str, str]]]] = [
             installModes=[{"type": "OwnNamespace", "supported": True}],
         ),
     ),
+    ("images", "'' of container x", lambda: deploying("containers", "")),
+    ("images", "'A b' of container x", lambda: deploying("initContainers", "A b")),
     ("accounts", "leave it out", lambda: and_manifest(**ACCOUNT)),
     (
         "permissions",
@@ -570,6 +581,8 @@ def test_a_wrong_call_is_told() -> None:
         ((FILE,), "--version is missing"),
         ((FILE, "--maintainer", "Ann"), "write NAME <EMAIL>"),
         ((FILE, "--link", "Ann"), "write NAME=URL"),
+        ((FILE, "--version", "1.0.0", "--image", ""), "'' is no image; write"),
+        ((FILE, "--version", "1.0.0", "--image", "a/B:1"), "'a/B:1' is no image"),
     ):
         found = run(*args)
         assert found.exit_code == 2, found.output

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 from urllib.parse import parse_qs, quote, urlsplit
 
 from fnop.interpreters.cluster.schema.regex import compiled
+from fnop.interpreters.cluster.values.quantities import amount
 
 __all__ = ["FUNCTIONS", "Function"]
 
@@ -248,27 +249,15 @@ def _port(url: dict[str, str]) -> str:
 
 # ------------------------------------------------------------------ quantities
 
-SUFFIXES = {
-    "n": Fraction(1, 10**9), "u": Fraction(1, 10**6), "m": Fraction(1, 1000),
-    "": Fraction(1), "k": Fraction(10**3), "M": Fraction(10**6),
-    "G": Fraction(10**9), "T": Fraction(10**12), "P": Fraction(10**15),
-    "E": Fraction(10**18), "Ki": Fraction(2**10), "Mi": Fraction(2**20),
-    "Gi": Fraction(2**30), "Ti": Fraction(2**40), "Pi": Fraction(2**50),
-    "Ei": Fraction(2**60),
-}  # fmt: skip
-QUANTITY = re.compile(
-    r"([+-]?(?:\d+\.?\d*|\.\d+))(?:[eE]([+-]?\d{1,3})|([numkMGTPE]|[KMGTPE]i)?)\Z"
-)
+# A fraction of more digits takes long, and nobody means it.
+DIGITS_MAX = 1000
 
 
 def _parsed(text: str) -> Fraction | None:
-    found = QUANTITY.match(text)
-    if not found:
+    found = amount(text)
+    if found is None or abs(found.adjusted()) > DIGITS_MAX:
         return None
-    number, exponent, suffix = found.groups()
-    if exponent is not None:
-        return Fraction(number) * Fraction(10) ** int(exponent)
-    return Fraction(number) * SUFFIXES[suffix or ""]
+    return Fraction(found)
 
 
 def _quantity(text: str) -> dict[str, str]:

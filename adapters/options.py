@@ -1,0 +1,125 @@
+"""The options that several commands have, with one meaning and one text each.
+
+A command may add to the text what is so for it alone; the test that walks all commands
+wants the beginning to be the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from fnop.adapters.name_options import a_name, a_namespace
+
+__all__ = ["SHARED", "files", "shared"]
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+_FILE = click.Path(exists=True, dir_okay=False)
+_MANIFESTS = click.Path(exists=True)
+
+files: Decorator = click.argument("paths", nargs=-1, type=_FILE, metavar="[FILE]...")
+"""The operator's files."""
+
+# The words of each option, the beginning of its text, and what else click is to know.
+SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
+    "module": (
+        ("-m", "--module"),
+        "Load an importable module, beside or instead of files",
+        {"multiple": True, "metavar": "NAME"},
+    ),
+    "name": (
+        ("--name",),
+        "The operator's name, which its marks on objects carry",
+        {"default": "default", "show_default": True, "metavar": "NAME"},
+    ),
+    "namespace": (
+        ("-n", "--namespace"),
+        "Only this namespace",
+        {"multiple": True, "metavar": "NAME"},
+    ),
+    "all_namespaces": (
+        ("-A", "--all-namespaces"),
+        "The whole cluster",
+        {"is_flag": True},
+    ),
+    "context": (
+        ("--context",),
+        "The kubeconfig's context to use",
+        {"metavar": "NAME"},
+    ),
+    "kubeconfig": (
+        ("--kubeconfig",),
+        "The kubeconfig file to use",
+        {"type": click.Path(), "metavar": "FILE"},
+    ),
+    "peering": (
+        ("-P", "--peering"),
+        "The peering object in which operators meet",
+        {"callback": a_name, "metavar": "NAME"},
+    ),
+    "priority": (
+        ("-p", "--priority"),
+        "The priority among peers: the highest serves, the others are frozen",
+        {"type": int, "show_default": True},
+    ),
+    "leader_elect": (
+        ("--leader-elect",),
+        "Run as one of several replicas: the holder of the lease fnop-NAME serves",
+        {"is_flag": True},
+    ),
+    "lease_namespace": (
+        ("--lease-namespace",),
+        "The namespace of the lease; by default the pod's",
+        {"callback": a_namespace, "metavar": "NAME"},
+    ),
+    "state_key_file": (
+        ("--state-key-file",),
+        "The keys of the operator's state, one per line: the first signs, any verifies",
+        {"type": _FILE, "metavar": "FILE"},
+    ),
+    "crds": (
+        ("--crd", "crds"),
+        "Definitions: a file or folder of manifests. Without --crd and --object, "
+        "crd.yaml and object.yaml beside the operator are taken",
+        {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
+    ),
+    "objects": (
+        ("--object", "objects"),
+        "Objects to try the operator with; by default one is made up",
+        {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
+    ),
+    "script": (
+        ("--script",),
+        "Python file with SCRIPTS (names and lists of actions), and expectations",
+        {"type": _FILE, "metavar": "FILE"},
+    ),
+    "calls": (
+        ("--calls",),
+        "Python file with models, which answer fnop.call: functions of the same names, "
+        "and CALLS",
+        {"multiple": True, "type": _FILE, "metavar": "FILE"},
+    ),
+    "budget": (
+        ("--budget",),
+        "Try at most N schedules of faults",
+        {"type": click.IntRange(min=1), "metavar": "N"},
+    ),
+    "output": (
+        ("-o", "--output"),
+        "The form of what is printed",
+        {"default": "text", "show_default": True},
+    ),
+    "quiet": (("-q", "--quiet"), "Say less", {"is_flag": True}),
+}
+
+
+def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
+    """An option that several commands have; `more` ends its text for this command.
+
+    `attributes` are those of click, in the place of the usual ones.
+    """
+    words, text, usual = SHARED[name]
+    return click.option(*words, help=f"{text}{more}.", **{**usual, **attributes})
