@@ -101,7 +101,11 @@ class Unchanged(Enum):
 
 
 UNCHANGED = Unchanged.UNCHANGED
-"""The children as they are: nothing is applied, repaired or deleted."""
+"""The children as they are: nothing is applied, repaired or deleted.
+
+>>> desired(UNCHANGED, conditions=condition("Ready", False, "SpecInvalid")).unchanged
+True
+"""
 
 Wanted: TypeAlias = Manifest | Child | None
 
@@ -112,16 +116,17 @@ class Desired:
 
     `children` are manifests with options, `conditions` and `status` are merged into the
     object's status, and the handler is called `again` after so many seconds. With
-    `UNCHANGED` for children these are left as they are.
+    `unchanged` the children that there are stay as they are.
 
     >>> Desired().children
     ()
     """
 
-    children: tuple[Child, ...] | Unchanged = ()
+    children: tuple[Child, ...] = ()
     conditions: tuple[StatusCondition, ...] = ()
     status: Any = field(default_factory=dict)
     again: float | None = None
+    unchanged: bool = False
 
     # As effects have it, for messages about what is lost.
     kind = "Desired"
@@ -231,7 +236,8 @@ def desired(
     >>> len(desired([secret, None], conditions=condition("Ready", True)).children)
     1
     """
-    found = children if isinstance(children, Unchanged) else _children_of(children)
+    unchanged = isinstance(children, Unchanged)
+    found = () if isinstance(children, Unchanged) else _children_of(children)
     several = (conditions,) if isinstance(conditions, StatusCondition) else conditions
     if again is not None:
         check_seconds(again, "again=")
@@ -240,6 +246,7 @@ def desired(
         _checked(tuple(several)),
         freeze_json(dict(status or {}), "status="),
         again,
+        unchanged,
     )
 
 

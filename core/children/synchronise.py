@@ -71,7 +71,7 @@ from fnop.effects import (
     Patch,
     Target,
 )
-from fnop.effects.desired import Child, Desired, StatusCondition, Unchanged
+from fnop.effects.desired import Child, Desired, StatusCondition
 from fnop.effects.values import same_json, thaw_json
 
 __all__ = [
@@ -244,8 +244,9 @@ def synchronise(
     order. What is deleted is owned by the object's uid, and was applied by the same
     handler.
     """
-    if isinstance(desired.children, Unchanged):
-        planned, told = (), _Told({}, owned.checked)
+    planned: Sequence[Planned] = ()
+    if desired.unchanged:
+        told = _Told({}, owned.checked)
         own = left_unchanged()
     else:
         planned, told = yield from _kept(desired.children, owned, keeper, beside)

@@ -76,8 +76,9 @@ def _requeue(kind: str, named: Any) -> Requeue:
 def desired_in(value: Any) -> tuple[Desired | None, Any]:
     """The desired part of a reconcile handler's answer, and the rest of it.
 
-    >>> desired_in([Desired(), None])
-    (Desired(children=(), conditions=(), status={}, again=None), [None])
+    >>> found, rest = desired_in([Desired(again=1.0), None])
+    >>> found.again, rest
+    (1.0, [None])
     """
     if isinstance(value, Desired):
         return value, None

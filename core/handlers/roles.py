@@ -169,6 +169,11 @@ class RoleRule:
         return self.family not in (Family.ACTIVITY, Family.OUTSIDE)
 
     @property
+    def ignores_failures(self) -> bool:
+        """Whether a failure is logged, and that is all."""
+        return self.errors is ErrorsMode.IGNORED
+
+    @property
     def has_past(self) -> bool:
         """Whether there can be a former state; a creation has none."""
         return not {*self.reasons} <= {Reason.CREATE}

@@ -8,7 +8,7 @@ from fnop.core.children.beside import has_failed
 from fnop.core.children.marks import outside
 from fnop.core.children.synchronise import Synchronised, Unkept
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import ACTIVITIES, Family, Role
+from fnop.core.handlers.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see
 from fnop.core.memory.progress import (
     FRESH,
@@ -78,10 +78,10 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     match handler.rule.family:
-        case Family.EVENT if handler.role is Role.MAP:
-            work = _mapped(context, record, work, invocation)
-        case Family.EVENT:
+        case Family.EVENT if handler.rule.ignores_failures:
             _event_handled(context, invocation)
+        case Family.EVENT:
+            work = _mapped(context, record, work, invocation)
         case Family.BACKGROUND:
             record, said = _run_ended(context, record, invocation, unwritten=unwritten)
         case Family.LEVEL:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fnop.core.handlers.roles import Role
 from fnop.core.state.record import PendingEvent
 
 __all__ = ["STATES_MAX", "TRIES_MAX", "bounded", "first_event_due", "with_events"]
@@ -58,7 +57,7 @@ def first_event_due(pending: Iterable[PendingEvent], now: float) -> float | None
 
 
 def _is_mapping(event: PendingEvent) -> bool:
-    return event.handler.role is Role.MAP
+    return not event.handler.rule.ignores_failures
 
 
 def _state(event: PendingEvent) -> tuple[str, str | None, str | None]:

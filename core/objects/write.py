@@ -95,16 +95,15 @@ def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> Non
 
 
 def _tell_of_former(context: Context, record: ObjectRecord) -> None:
-    """Warn where a former release has put the finalizer, and nobody knows what for."""
+    """Tell where a former release has put the finalizer, and nobody knows what for."""
     kind = context.kind
     holders = (*kind.deleters, *(each for each in kind.background if each.holds))
     if holders or any(each.held for each in record.levels.values()):
         return
-    context.warn_once(
-        f"former {context.key.resource}",
-        "its finalizer is taken off, since no handler needs it: a former release has "
-        "put it; children that this one made in other namespaces, of kinds that owns= "
-        "names no more, are left as they are",
+    context.say(
+        "info",
+        "takes its finalizer off, which no handler needs; children in other namespaces "
+        "that a former release has made, of kinds that owns= names no more, stay",
     )
 
 

@@ -275,7 +275,7 @@ def test_a_new_release_tells_that_it_may_leave_something_behind(still: str) -> N
     sim = upgraded(op, later)
     sim.settle()
     sim.delete(NAME).wait(60)
-    is_told = any("a former release has put it" in each for each in sim.log)
+    is_told = any("that a former release has made" in each for each in sim.log)
     assert is_told or data_of(sim, "far", namespace="kube-public") is None
 
 
