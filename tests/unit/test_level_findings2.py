@@ -15,7 +15,12 @@ import pytest
 import fnop
 from fnop.core.children.marks import APPLIED_ANNOTATION, ChildSet
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.objects.events import event_manifest
+from fnop.core.seam.commands import Subject
+from fnop.core.values.now import Now
 from fnop.effects.values import digest
+from tests.unit.test_level_beside import Both
 from tests.unit.test_level_findings import upgraded
 from tests.unit.test_levels import NAME, Desiring, config_map, data_of
 
@@ -117,3 +122,44 @@ def test_a_copy_of_a_child_of_an_earlier_release_stays() -> None:
         del meta[name]
     op.sim.apply({**original, "metadata": meta}).settle()
     assert data_of(op.sim, "backup") == {"a": "1"}
+
+
+# ------------------------------------------------------------- on Kubernetes 1.20
+
+
+def test_an_event_about_a_cluster_scoped_object_is_one_that_old_servers_take() -> None:
+    """Those before 1.21 refuse it in `default` if it has `eventTime`."""
+    now, settings = Now(0.0, 0.0), Settings()
+    manifests = [
+        event_manifest(
+            fnop.event("Repaired", "it"),
+            Subject("namespaces.v1.", place, "n", "u", "Namespace", "v1"),
+            settings,
+            now,
+            "x",
+        )
+        for place in (None, "default")
+    ]
+    assert [each["metadata"]["namespace"] for each in manifests] == ["default"] * 2
+    assert ["eventTime" in each for each in manifests] == [False, True]
+
+
+# ---------------------------------------------------- Synced of handlers beside others
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "others", [fnop.UNCHANGED, ValueError("no zone"), config_map("two")]
+)
+@pytest.mark.parametrize(
+    "own", [fnop.UNCHANGED, ValueError("no size"), fnop.PermanentError("no size")]
+)
+def test_what_several_tell_is_the_same_after_a_restart(
+    own: Any, others: Any, reverse: bool
+) -> None:
+    op = Both(reverse=reverse)
+    op.answers |= {"a": own, "b": others}
+    op.begin().sim.wait(100)
+    before = len(op.sim.writes)
+    op.sim.restart().wait(100)
+    assert [e for e in op.sim.writes[before:] if "/events" not in e] == []
