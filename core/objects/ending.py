@@ -34,7 +34,13 @@ from fnop.core.state.record import (
 )
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
-from fnop.core.values.pace import Pace, paced
+from fnop.core.values.pace import (
+    FOLLOWED_CHANGES,
+    ROLLOUT_CHANGES,
+    Pace,
+    is_quiet,
+    paced,
+)
 from fnop.core.values.table import NOTHING
 from fnop.effects import Again
 from fnop.effects.desired import StatusCondition
@@ -273,12 +279,23 @@ def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
 def _slowed(
     context: Context, invocation: Invocation, state: LevelState, why: tuple[str, ...]
 ) -> LevelState:
-    """The state after a call that leads to another one, which may do so without end."""
-    if not why:
-        return state
-    handler = invocation.handler
+    """The state after a call that leads to another one, which may do so without end.
+
+    Between two calls of a handler that goes round with itself there is none that leads
+    to nothing. Where there is, it follows what others do: a child whose status changes,
+    or a mapping. Such a series may be long, though two that follow each other may go on
+    without end, too.
+    """
     began = invocation.situation.now.mono
-    own = paced(state.own, context.now.mono, {handler.id: why}, began=began)
+    series = state.own
+    if is_quiet(series, began):
+        series = Pace(most=ROLLOUT_CHANGES)
+    if not why:
+        has_come_to_rest = invocation.failure is None and not invocation.asks_others
+        most = FOLLOWED_CHANGES if has_come_to_rest else series.most
+        return state._replace(own=series._replace(most=most))
+    handler = invocation.handler
+    own = paced(series, context.now.mono, {handler.id: why}, began=began)
     if own.is_loop:
         context.warn_once(
             f"restless {context.key.resource} {handler.id}",
