@@ -146,7 +146,8 @@ def _mapped(
         _event_handled(context, invocation)
         return work
     handler, known = invocation.handler, FRESH._replace(retries=situation.retry)
-    is_past = (body.uid, body.version) != (record.body.uid, record.body.version)
+    is_same = (body.uid, body.version) == (record.body.uid, record.body.version)
+    is_past = record.gone or not is_same
     if is_past and failure.temporary is None:
         handler = replace(handler, retries=TRIES_MAX)
     judgement = context.judge(handler, known, failure)

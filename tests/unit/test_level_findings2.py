@@ -272,3 +272,29 @@ def test_a_rollout_of_many_children_one_after_the_other_takes_no_hour() -> None:
     sim = keeping(keep, owns="configmaps")
     sim.apply(example()).wait(600)
     assert data_of(sim, "c-99") is not None
+
+
+# ----------------------------------------------------------------------- mappings
+
+
+def test_a_mapping_that_fails_for_a_deleted_object_comes_to_an_end() -> None:
+    """Otherwise the operator would keep all objects that there ever were."""
+    registry = Registry()
+    calls: list[str] = []
+
+    @fnop.maps("configmaps", to=KIND, registry=registry)
+    def users(name: str, **_: Any) -> None:
+        if name == "one":
+            calls.append(name)
+            raise ValueError("no such key")
+
+    @fnop.reconcile(KIND, owns="secrets", registry=registry)
+    def keep(**_: Any) -> fnop.Desired:
+        return fnop.desired()
+
+    sim = simulation(registry)
+    sim.apply(config_map("one")).wait(30)
+    sim.delete("configmaps/one").wait(3600)
+    before = len(calls)
+    sim.wait(3600)
+    assert len(calls) == before
