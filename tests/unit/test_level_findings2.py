@@ -176,6 +176,16 @@ def test_what_several_tell_is_the_same_after_a_restart(
     assert [e for e in op.sim.writes[before:] if "/events" not in e] == []
 
 
+def test_who_leaves_children_as_they_are_has_them_after_a_restart() -> None:
+    op = Both()
+    op.answers |= {"a": config_map("one", a="1"), "b": []}
+    op.begin()
+    op.answers |= {"a": fnop.UNCHANGED, "b": config_map("one", a="2")}
+    op.touch(1).sim.restart().wait(60)
+    assert data_of(op.sim, "one") == {"a": "1"}
+    assert "is left to a" in op.synced[2]
+
+
 # ------------------------------------------------------------------------- pacing
 
 SERVICE = {
