@@ -231,6 +231,17 @@ def test_a_child_of_an_owner_that_goes_is_not_made_at_a_later_call_either() -> N
         assert data_of(op.sim, "two") is None
 
 
+def test_a_handler_that_fails_meanwhile_knows_its_children_still() -> None:
+    op = Desiring(config_map("one", a="1")).begin()
+    with reading_owners(None):
+        op.answer = iter(lambda: 1 / 0, None)  # it fails when it is looked at
+        op.sim.delete("configmaps/one").wait(1)
+        assert op.synced()[1] == "HandlerFailed"
+        op.answer = None
+        op.sim.wait(60)
+        assert data_of(op.sim, "one") is None
+
+
 def test_a_failing_read_of_the_owner_holds_up_no_other_child() -> None:
     op = Desiring(*(config_map(name, a="1") for name in ("one", "two"))).begin()
     with reading_owners(fnop.TemporaryError("answered 500")):
