@@ -15,7 +15,7 @@ import pytest
 
 import fnop
 from fnop.core.children.marks import APPLIED_ANNOTATION, ChildSet
-from fnop.core.handlers import invocation
+from fnop.core.children.synchronise import synchronise
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.objects.events import event_manifest
@@ -195,10 +195,9 @@ def test_who_leaves_children_as_they_are_has_them_after_a_restart() -> None:
 @contextmanager
 def reading_owners(answer: Any) -> Iterator[None]:
     """Live reads of owners are answered with this, or fail with it."""
-    real = invocation.synchronise
 
-    def synchronise(*given: Any) -> Any:
-        talk = real(*given)
+    def answered(*given: Any) -> Any:
+        talk = synchronise(*given)
         step = partial(next, talk)
         while True:
             try:
@@ -215,7 +214,7 @@ def reading_owners(answer: Any) -> Iterator[None]:
             except Exception as problem:
                 step = partial(talk.throw, problem)
 
-    with mock.patch.object(invocation, "synchronise", synchronise):
+    with mock.patch("fnop.core.handlers.invocation.synchronise", answered):
         yield
 
 
@@ -272,7 +271,7 @@ def told_of_a_loop(sim: Simulation) -> list[str]:
 
 def test_a_child_that_tells_what_others_change_in_another_one_is_no_loop() -> None:
     def keep(children: fnop.Children, **_: Any) -> fnop.Desired:
-        service = children["services"].get("s", {})
+        service: Any = children["services"].get("s", {})
         ready = service.get("metadata", {}).get("annotations", {}).get("ready", "0")
         return fnop.desired([SERVICE, config_map("told", ready=ready)])
 
