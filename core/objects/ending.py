@@ -197,6 +197,9 @@ def _level_ended(
         start = context.now.mono + min(waits) if waits else None
         refused = state.refused if unwritten else FRESH
         state = state._replace(start=start, progress=FRESH, refused=refused)
+    elif progress.is_finished and handler.resync is not None:
+        start = context.now.mono + handler.resync
+        state = state._replace(start=start, progress=FRESH)
     elif progress.is_finished:
         state = state._replace(start=None, over=True, progress=progress)
     else:
