@@ -1,7 +1,4 @@
-"""What users found when they attacked reconcile handlers.
-
-Those that are marked by `found` are known and not mended yet; each fails when it is.
-"""
+"""What users found when they attacked reconcile handlers, and what holds since."""
 
 from __future__ import annotations
 
@@ -38,11 +35,6 @@ from tests.unit.test_levels import (
 )
 
 ME = "fnop.dev/default"
-
-
-def found(reason: str) -> pytest.MarkDecorator:
-    """A mark of what is not so; it fails when it is."""
-    return pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError)
 
 
 def upgraded(
