@@ -44,6 +44,7 @@ from fnop.core.children.owned import (
     AsDesired,
     Checked,
     Owned,
+    names_its_owner,
     owner_mark,
 )
 from fnop.core.children.planning import (
@@ -72,7 +73,7 @@ from fnop.effects import (
     Target,
 )
 from fnop.effects.desired import Child, Desired, StatusCondition
-from fnop.effects.values import same_json, thaw_json
+from fnop.effects.values import digest, same_json, thaw_json
 
 __all__ = [
     "ChildrenFailed",
@@ -130,6 +131,8 @@ class Synchronised(NamedTuple):
     changed: tuple[str, ...]
     unkept: tuple[Unkept, ...]
     holds: bool
+    # The digest of what is desired, if all was as desired; else "".
+    answer: str
 
     def tell(self, keeper: Keeper, body: dict[str, Any]) -> None:
         """Merge the conditions into an object, by their types; others' stay."""
@@ -215,8 +218,11 @@ def is_immutable(message: str) -> bool:
 class _Told:
     """What is found out about children on the way."""
 
-    def __init__(self, failing: dict[str, str], checked: Checked = NOTHING) -> None:
+    def __init__(
+        self, failing: dict[str, str], checked: Checked = NOTHING, answer: str = ""
+    ) -> None:
         self.failing = failing
+        self.answer = answer
         self.pending: dict[str, str] = {}
         self.checked: dict[Key, AsDesired] = {**checked}
         self.repaired: list[str] = []
@@ -224,6 +230,14 @@ class _Told:
         self.unkept: list[Unkept] = []
         self.deleted: set[Key] = set()
         self.is_owner_there: bool | None = None
+
+    @property
+    def settled(self) -> str:
+        """The digest of what is desired, if all was as desired; else ""."""
+        applied = any(not each.version for each in self.checked.values())
+        if self.failing or self.pending or self.deleted or applied:
+            return ""
+        return self.answer
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""
@@ -264,8 +278,12 @@ def _kept(
     children: tuple[Child, ...], owned: Owned, keeper: Keeper, beside: Beside
 ) -> Conversation[tuple[Sequence[Planned], _Told]]:
     """Apply the children that are desired, and delete or let go of all others."""
+    answer = _digest_of(children)
+    checked = _all_as_before(answer, owned, keeper)
+    if checked is not None:
+        return (), _Told({}, checked, answer)
     planned, problems = planned_children(children, owned, keeper)
-    told = _Told({**problems, **_twins(planned)})
+    told = _Told({**problems, **_twins(planned)}, answer=answer)
     for each in planned:
         claimed = beside.claimed(each.key)
         if each.label in told.failing:
@@ -281,6 +299,38 @@ def _kept(
     for key in sorted(unwanted, key=_from_the_last(owned)) if unwanted else ():
         yield from _pruned(key, owned.bodies[key], keeper, told)
     return planned, told
+
+
+def _digest_of(children: Iterable[Child]) -> str:
+    return digest(
+        [
+            (e.manifest, e.after, e.keep, e.adopt, e.force, e.foreground)
+            for e in children
+        ]
+    )
+
+
+def _all_as_before(answer: str, owned: Owned, keeper: Keeper) -> Checked | None:
+    """The children, if they and what is desired are as at the last call; else None.
+
+    All was as desired then. So most calls look at no child but the one that changed.
+    """
+    if answer != owned.answer or not owned.checked.keys() <= owned.bodies.keys():
+        return None
+    found: dict[Key, AsDesired] = {}
+    for key, body in owned.bodies.items():
+        known = owned.checked.get(key)
+        if known is None:
+            if keeper.set.has(key, body):
+                return None
+            continue
+        if body.is_deleting or owned.unseen(key):
+            return None
+        same = _as_known(known, body, keeper)
+        if same is None or (names_its_owner(body) and not keeper.is_held):
+            return None
+        found[key] = same
+    return found
 
 
 def _twins(planned: Iterable[Planned]) -> dict[str, str]:
@@ -397,14 +447,21 @@ def _still_as_desired(
 ) -> AsDesired | None:
     """The child as it is now, if the last call has found it as is desired now."""
     known = owned.checked.get(planned.key)
-    if known is None or known.applied != planned.applied or not known.version:
+    if known is None or known.applied != planned.applied:
+        return None
+    return _as_known(known, live, keeper)
+
+
+def _as_known(known: AsDesired, live: Body, keeper: Keeper) -> AsDesired | None:
+    """The child as it is now, if nobody has changed what was applied."""
+    if not known.version:
         return None
     if known.version == live.version:
         return known
-    if applied_mark(live) != planned.applied:
+    if applied_mark(live) != known.applied:
         return None
-    now = _as_desired(planned, live, keeper)
-    return now if now.fields == known.fields else None
+    fields = fields_digest(live.data, keeper.manager)
+    return known._replace(version=live.version) if fields == known.fields else None
 
 
 def _as_desired(planned: Planned, live: Body, keeper: Keeper) -> AsDesired:
@@ -678,6 +735,7 @@ def _ending(
         tuple(told.changed),
         tuple(told.unkept),
         holds,
+        told.settled,
     )
 
 

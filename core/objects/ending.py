@@ -215,6 +215,7 @@ def _level_ended(
         holds=holds,
         held=state.held or bool(holds) or _had_outside(invocation),
         checked=end.checked if end else NOTHING,
+        answer=end.answer if end else "",
         synced=_verdict(invocation, end),
     )
     if end is not None and end.repaired:
