@@ -156,7 +156,7 @@ def telling(
     already, or shows no conditions.
     """
     status = keeper.owner.stanza("status")
-    told = beside.told(own)
+    told = _of_all(keeper, beside, own)
     if told is None and own is None and not beside.awaits:
         # It may have failed before: then that is not so any more.
         told = as_desired() if _tells_failure(status) else None
@@ -165,14 +165,37 @@ def telling(
     return partial(_tell, (told,), keeper)
 
 
+def _of_all(
+    keeper: Keeper, beside: Beside, own: StatusCondition | None
+) -> StatusCondition | None:
+    """What the handlers of the object tell together, as far as it is known.
+
+    None while others are awaited, as after a restart, and the object tells of this
+    generation already that something is wrong: that may be theirs.
+    """
+    told = beside.told(own)
+    if told is None or not beside.awaits:
+        return told
+    is_known = any(
+        each.get("type") == SYNCED
+        and each.get("status") != "True"
+        and each.get("observedGeneration") == keeper.owner.generation
+        for each in _conditions(keeper.owner.stanza("status"))
+    )
+    return None if is_known else told
+
+
+def _conditions(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The conditions in a status that are well-formed."""
+    present = status.get("conditions")
+    found = present if isinstance(present, list) else ()
+    return [each for each in found if isinstance(each, dict)]
+
+
 def _tells_failure(status: Mapping[str, Any]) -> bool:
     """Whether an object tells that a handler has failed before it desired anything."""
-    present = status.get("conditions")
     failed = {"type": SYNCED, "status": "False", "reason": has_failed("").reason}
-    return any(
-        isinstance(each, dict) and failed.items() <= each.items()
-        for each in (present if isinstance(present, list) else ())
-    )
+    return any(failed.items() <= each.items() for each in _conditions(status))
 
 
 def _merged(
@@ -190,9 +213,8 @@ def _is_told(
     condition: StatusCondition, keeper: Keeper, status: Mapping[str, Any]
 ) -> bool:
     """Whether a status has a condition already: merging it would change nothing."""
-    present = status.get("conditions")
-    for each in present if isinstance(present, list) else ():
-        if isinstance(each, dict) and each.get("type") == condition.type:
+    for each in _conditions(status):
+        if each.get("type") == condition.type:
             found = conditions_with(
                 [each], condition.type, _condition(condition, keeper), ""
             )
@@ -711,7 +733,7 @@ def _ending(
     *,
     holds: bool,
 ) -> Synchronised:
-    conditions, synced = desired.conditions, beside.told(own)
+    conditions, synced = desired.conditions, _of_all(keeper, beside, own)
     if keeper.reports and synced is not None:
         conditions = (*conditions, synced)
     present = keeper.owner.stanza("status")

@@ -153,11 +153,13 @@ def event_manifest(
     """The core/v1 Event about `subject`.
 
     An Event lives in the namespace of the object it is about, and those of
-    cluster-scoped objects in `default` (Kubernetes: ValidateEvent).
+    cluster-scoped objects in `default` (Kubernetes: ValidateEvent). API servers before
+    1.21 take the latter there only without `eventTime`, and else in `kube-system`.
     """
     regarding = _reference(subject)
     namespace = regarding.get("namespace") or "default"
     moment = _moment(now)
+    exact = {"eventTime": wall_text(now.wall)} if regarding.get("namespace") else {}
     return {
         "apiVersion": "v1",
         "kind": "Event",
@@ -175,7 +177,7 @@ def event_manifest(
         "action": event.reason,
         "firstTimestamp": moment,
         "lastTimestamp": moment,
-        "eventTime": wall_text(now.wall),
+        **exact,
         "count": 1,
     }
 
