@@ -17,12 +17,15 @@ from typing import NamedTuple
 from bench.bugs.cases import BUGS, case_of
 from fnop.adapters.checking import cases_of, found_beside, manifests_in, subjects_of
 from fnop.adapters.loading import handlers_of_file, module_of_file
+from fnop.adapters.models import models_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.explore import Case, Explorer, Verdict
 from fnop.interpreters.check.faults import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
+# The files of those operators that have another name than the others.
+OPERATORS = {"17-models": "orders.py", "18-definitions": "databases.py"}
 # Operators whose handlers fail on purpose, and the property that says so.
 ON_PURPOSE = {"03-exceptions": {"total", "settles"}}
 PAIRS = int(os.environ.get("PAIRS", "300"))
@@ -44,18 +47,17 @@ class Swept(NamedTuple):
 def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
     """The examples with their default scripts, and the mended operators."""
     found: dict[str, list[Case]] = {}
-    for file in sorted((ROOT / "examples").glob("*/example.py")):
-        manifests = found_beside(file)
-        if not manifests:
-            continue
+    for folder in sorted((ROOT / "examples").glob("[0-9]*")):
+        file = folder / OPERATORS.get(folder.name, "example.py")
         program = Program(handlers_of_file(file), Settings())
-        subjects = subjects_of(program, manifests_in(manifests))
-        beside = (file.with_name(name) for name in ("script.py", "models.py"))
-        script = next((each for each in beside if each.exists()), None)
-        module = None if script is None else module_of_file(script)
-        calls = getattr(module, "CALLS", {})
-        found[file.parent.name] = cases_of(
-            program, subjects, calls=calls, module=module
+        subjects = subjects_of(program, manifests_in(found_beside(file)))
+        beside = [folder / name for name in ("models.py", "script.py")]
+        named = [[module_of_file(each)] if each.exists() else [] for each in beside]
+        found[folder.name] = cases_of(
+            program,
+            subjects,
+            calls=models_of(*named),
+            module=next(iter(named[1]), None),
         )
     for folder in () if examples_only else BUGS:
         if (folder / "fixed.py").exists():
