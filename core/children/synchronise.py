@@ -282,7 +282,7 @@ def synchronise(
     """
     planned: Sequence[Planned] = ()
     if desired.unchanged:
-        told = _Told({}, owned.checked)
+        told = _Told({}, _claims(owned, keeper))
         own = left_unchanged()
     else:
         planned, told = yield from _kept(desired.children, owned, keeper, beside)
@@ -294,6 +294,15 @@ def synchronise(
         or any(not body.is_deleting and key not in told.deleted for key, body in left)
     )
     return _ending(desired, keeper, beside, told, own, holds=holds)
+
+
+def _claims(owned: Owned, keeper: Keeper) -> Checked:
+    """The children of a handler that leaves them as they are: no other one gets them.
+
+    After a restart only the marks tell which they are.
+    """
+    made = (key for key, body in owned.bodies.items() if keeper.set.has(key, body))
+    return {**dict.fromkeys(made, AsDesired("", "", "")), **owned.checked}
 
 
 def _kept(

@@ -34,7 +34,13 @@ from fnop.core.state.record import (
 )
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import replace
-from fnop.core.values.pace import Pace, paced
+from fnop.core.values.pace import (
+    FOLLOWED_CHANGES,
+    ROLLOUT_CHANGES,
+    Pace,
+    is_quiet,
+    paced,
+)
 from fnop.core.values.table import NOTHING
 from fnop.effects import Again
 from fnop.effects.desired import StatusCondition
@@ -140,7 +146,8 @@ def _mapped(
         _event_handled(context, invocation)
         return work
     handler, known = invocation.handler, FRESH._replace(retries=situation.retry)
-    is_past = (body.uid, body.version) != (record.body.uid, record.body.version)
+    is_same = (body.uid, body.version) == (record.body.uid, record.body.version)
+    is_past = record.gone or not is_same
     if is_past and failure.temporary is None:
         handler = replace(handler, retries=TRIES_MAX)
     judgement = context.judge(handler, known, failure)
@@ -277,12 +284,23 @@ def _own_causes(invocation: Invocation, again: Again | None) -> tuple[str, ...]:
 def _slowed(
     context: Context, invocation: Invocation, state: LevelState, why: tuple[str, ...]
 ) -> LevelState:
-    """The state after a call that leads to another one, which may do so without end."""
-    if not why:
-        return state
-    handler = invocation.handler
+    """The state after a call that leads to another one, which may do so without end.
+
+    Between two calls of a handler that goes round with itself there is none that leads
+    to nothing. Where there is, it follows what others do: a child whose status changes,
+    or a mapping. Such a series may be long, though two that follow each other may go on
+    without end, too.
+    """
     began = invocation.situation.now.mono
-    own = paced(state.own, context.now.mono, {handler.id: why}, began=began)
+    series = state.own
+    if is_quiet(series, began):
+        series = Pace(most=ROLLOUT_CHANGES)
+    if not why:
+        has_come_to_rest = invocation.failure is None and not invocation.asks_others
+        most = FOLLOWED_CHANGES if has_come_to_rest else series.most
+        return state._replace(own=series._replace(most=most))
+    handler = invocation.handler
+    own = paced(series, context.now.mono, {handler.id: why}, began=began)
     if own.is_loop:
         context.warn_once(
             f"restless {context.key.resource} {handler.id}",

@@ -16,8 +16,8 @@ __all__ = ["STATES_MAX", "TRIES_MAX", "bounded", "first_event_due", "with_events
 
 # The states of one object for which one mapping that has failed is called again.
 STATES_MAX = 10
-# An arbitrary error is tried again so often for a state that the object has no more:
-# whoever mends the object cannot mend that one.
+# An arbitrary error is tried again so often for a state that the object has no more, as
+# one that is deleted: whoever mends the object cannot mend that one.
 TRIES_MAX = 10
 
 

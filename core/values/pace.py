@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 __all__ = [
     "CALM",
+    "FOLLOWED_CHANGES",
     "LOOP_CHANGES",
     "ROLLOUT_CHANGES",
     "Author",
@@ -26,6 +27,9 @@ LOOP_CHANGES = 10
 # The same for a handler that changes what it desires at each call, as one does that
 # replaces many children one after the other.
 ROLLOUT_CHANGES = 30
+# The same for a handler that comes to rest between two of its changes: they follow
+# what others change.
+FOLLOWED_CHANGES = 300
 _PAUSE_SECONDS_MAX = 60.0
 _QUIET_SECONDS = 1.0
 # A handler that has made fewer changes does not keep the loop going.

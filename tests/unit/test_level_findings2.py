@@ -14,8 +14,18 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.objects.events import event_manifest
 from fnop.core.seam.commands import Subject
 from fnop.core.values.now import Now
+from fnop.core.values.pace import ROLLOUT_CHANGES
+from fnop.testing import Simulation
+from tests.simulations import example
 from tests.unit.test_level_beside import Both
-from tests.unit.test_levels import config_map
+from tests.unit.test_level_findings import secret
+from tests.unit.test_level_pacing import keeping
+from tests.unit.test_levels import (
+    KIND,
+    config_map,
+    data_of,
+    simulation,
+)
 
 
 def found(reason: str) -> pytest.MarkDecorator:
@@ -62,3 +72,137 @@ def test_what_several_tell_is_the_same_after_a_restart(
     before = len(op.sim.writes)
     op.sim.restart().wait(100)
     assert [e for e in op.sim.writes[before:] if "/events" not in e] == []
+
+
+def test_who_leaves_children_as_they_are_has_them_after_a_restart() -> None:
+    op = Both()
+    op.answers |= {"a": config_map("one", a="1"), "b": []}
+    op.begin()
+    op.answers |= {"a": fnop.UNCHANGED, "b": config_map("one", a="2")}
+    op.touch(1).sim.restart().wait(60)
+    assert data_of(op.sim, "one") == {"a": "1"}
+    assert "is left to a" in op.synced[2]
+
+
+# ------------------------------------------------------------------------- pacing
+
+SERVICE = {
+    "apiVersion": "v1",
+    "kind": "Service",
+    "metadata": {"name": "s"},
+    "spec": {"selector": {"a": "b"}, "ports": [{"port": 80, "protocol": "TCP"}]},
+}
+
+
+def told_of_a_loop(sim: Simulation) -> list[str]:
+    return [each for each in sim.log if "growing pauses" in each]
+
+
+def test_a_child_that_tells_what_others_change_in_another_one_is_no_loop() -> None:
+    def keep(children: fnop.Children, **_: Any) -> fnop.Desired:
+        service = children["services"].get("s", {})
+        ready = service.get("metadata", {}).get("annotations", {}).get("ready", "0")
+        return fnop.desired([SERVICE, config_map("told", ready=ready)])
+
+    sim = keeping(keep, owns=["services", "configmaps"])
+    sim.apply(example()).settle()
+    for ready in map(str, range(1, 3 * ROLLOUT_CHANGES)):
+        sim.edit("services/s", metadata={"annotations": {"ready": ready}}).wait(0.3)
+        assert data_of(sim, "told") == {"ready": ready}
+    assert told_of_a_loop(sim) == []
+
+
+def test_a_template_that_is_edited_again_and_again_is_no_loop() -> None:
+    registry = Registry()
+    labels = {"template": "yes"}
+
+    @fnop.index("configmaps", labels=labels, registry=registry)
+    def templates(name: str, body: fnop.Body, **_: Any) -> Any:
+        return {name: dict(body["data"])}
+
+    @fnop.maps("configmaps", to=KIND, labels=labels, registry=registry)
+    def users(**_: Any) -> list[str]:
+        return ["default/example-1"]
+
+    @fnop.reconcile(KIND, owns="secrets", registry=registry)
+    def keep(templates: Any = fnop.INDEX, **_: Any) -> fnop.Desired:
+        (template,) = templates["t"]
+        return fnop.desired(secret("made", n=template["n"]))
+
+    sim = simulation(registry)
+    template = config_map("t", "default", n="AAAA")
+    template["metadata"]["labels"] = labels
+    sim.apply([template, example()]).settle()
+    for turn in range(1, 3 * ROLLOUT_CHANGES):
+        sim.edit("configmaps/t", data={"n": f"{turn:04}"}).wait(0.5)
+        assert sim["secrets/made"]["data"] == {"n": f"{turn:04}"}
+    assert told_of_a_loop(sim) == []
+
+
+def test_two_that_follow_each_other_through_children_are_slowed_down() -> None:
+    registry = Registry()
+
+    def following(other: str) -> Any:
+        def keep(name: str, seen: Any = fnop.INDEX, **_: Any) -> fnop.Desired:
+            number = max((int(each) for each in seen.get(other, ())), default=0)
+            return fnop.desired(config_map(name, n=str(number + 1)))
+
+        return keep
+
+    @fnop.index("configmaps", registry=registry)
+    def seen(name: str, body: fnop.Body, **_: Any) -> Any:
+        return {name: body["data"].get("n", "0")}
+
+    @fnop.maps("configmaps", to=KIND, registry=registry)
+    def beside(name: str, **_: Any) -> list[str]:
+        return ["default/" + {"one": "two", "two": "one"}.get(name, name)]
+
+    for name, other in (("one", "two"), ("two", "one")):
+        fnop.reconcile(
+            KIND,
+            owns="configmaps",
+            registry=registry,
+            id=name,
+            when=lambda name, mine=name, **_: name == mine,
+        )(following(other))
+    sim = simulation(registry)
+    sim.apply([example("one"), example("two")]).wait(120)
+    assert told_of_a_loop(sim)
+    assert int(data_of(sim, "one")["n"]) < 1000
+
+
+@found("a rollout of a hundred children, one at each call, is taken for a loop")
+def test_a_rollout_of_many_children_one_after_the_other_takes_no_hour() -> None:
+    def keep(children: fnop.Children, **_: Any) -> fnop.Desired:
+        there = len(children["configmaps"])
+        return fnop.desired([config_map(f"c-{n}") for n in range(min(there + 1, 100))])
+
+    sim = keeping(keep, owns="configmaps")
+    sim.apply(example()).wait(600)
+    assert data_of(sim, "c-99") is not None
+
+
+# ----------------------------------------------------------------------- mappings
+
+
+def test_a_mapping_that_fails_for_a_deleted_object_comes_to_an_end() -> None:
+    """Otherwise the operator would keep all objects that there ever were."""
+    registry = Registry()
+    calls: list[str] = []
+
+    @fnop.maps("configmaps", to=KIND, registry=registry)
+    def users(name: str, **_: Any) -> None:
+        if name == "one":
+            calls.append(name)
+            raise ValueError("no such key")
+
+    @fnop.reconcile(KIND, owns="secrets", registry=registry)
+    def keep(**_: Any) -> fnop.Desired:
+        return fnop.desired()
+
+    sim = simulation(registry)
+    sim.apply(config_map("one")).wait(30)
+    sim.delete("configmaps/one").wait(3600)
+    before = len(calls)
+    sim.wait(3600)
+    assert len(calls) == before
