@@ -29,7 +29,15 @@ from fnop.interpreters.check.faults import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 # The files of those operators that have another name than the others.
-OPERATORS = {"17-models": "orders.py", "18-definitions": "databases.py"}
+OPERATORS = {
+    "17-models": "orders.py",
+    "18-definitions": "databases.py",
+    "deployment": "operator.py",
+}
+# ... and the folders whose objects they have, where these are not their own.
+OBJECTS = {"deployment": "02-children"}
+# A folder of examples without an operator.
+NO_OPERATOR = "checking"
 # Operators whose handlers fail on purpose, and the property that says so.
 ON_PURPOSE = {"03-exceptions": {"total", "settles"}}
 # The pairs that are tried of one first fault: the most different ones come first.
@@ -56,10 +64,13 @@ class Swept(NamedTuple):
 def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
     """The examples with their default scripts, and the mended operators."""
     found: dict[str, list[Case]] = {}
-    for folder in sorted((ROOT / "examples").glob("[0-9]*")):
+    for folder in sorted((ROOT / "examples").iterdir()):
+        if folder.name == NO_OPERATOR or not folder.is_dir():
+            continue
         file = folder / OPERATORS.get(folder.name, "example.py")
+        objects = file.parents[1] / OBJECTS.get(folder.name, folder.name) / file.name
         program = Program(handlers_of_file(file), Settings())
-        subjects = subjects_of(program, manifests_in(found_beside(file)))
+        subjects = subjects_of(program, manifests_in(found_beside(objects)))
         beside = [folder / name for name in ("models.py", "script.py")]
         named = [[module_of_file(each)] if each.exists() else [] for each in beside]
         found[folder.name] = cases_of(
