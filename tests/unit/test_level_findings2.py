@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.objects.events import event_manifest
 from fnop.core.seam.commands import Subject
