@@ -6,7 +6,8 @@ from typing import assert_never
 
 from fnop.core.children.beside import has_failed
 from fnop.core.children.marks import outside
-from fnop.core.children.synchronise import Synchronised, Unkept
+from fnop.core.children.synchronise import Synchronised
+from fnop.core.children.told import Unkept
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see

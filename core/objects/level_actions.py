@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from fnop.core.children.beside import Beside, has_failed, not_selected
+from fnop.core.children.conditions import telling
 from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
-from fnop.core.children.synchronise import telling
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler

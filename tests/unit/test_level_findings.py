@@ -16,8 +16,8 @@ import fnop
 from fnop.adapters.cli import main
 from fnop.adapters.definitions import definitions_of
 from fnop.adapters.type_fields import DefinitionProblem
+from fnop.core.children.applying import is_immutable
 from fnop.core.children.fields import lost_fields, managers_of
-from fnop.core.children.synchronise import is_immutable
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
