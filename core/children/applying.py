@@ -98,12 +98,13 @@ def _may_be_made(
     """Whether what is no child may become one, or be made; else why not is noted."""
     label = planned.label
     if live is None:
-        if planned.key in owned.checked and not (
-            yield from _is_owner_there(keeper, told)
-        ):
+        known = owned.checked.get(planned.key)
+        if known is None or (yield from _is_owner_there(label, keeper, told)):
+            return True
+        told.checked[planned.key] = known  # until then it is not made at any call
+        if label not in told.failing:
             told.pending[label] = "is gone, and its owner is going, too"
-            return False
-        return True
+        return False
     problem = _foreign(live, planned, keeper)
     if problem:
         told.failing[label] = problem
@@ -112,15 +113,21 @@ def _may_be_made(
     return not problem
 
 
-def _is_owner_there(keeper: Keeper, told: Told) -> Conversation[bool]:
-    """Whether the owner is there still, by a live read.
+def _is_owner_there(label: str, keeper: Keeper, told: Told) -> Conversation[bool]:
+    """Whether the owner is there still, by a live read; if that fails, it is noted.
 
     A child that was there is gone: somebody has deleted it, or the garbage collector
     has, since the owner was deleted, and the watch is yet to show that.
     """
     if told.is_owner_there is None:
         place = keeper.key.namespace or None
-        found = yield Get(Target.existing(keeper.key.resource, keeper.key.name, place))
+        owner = Target.existing(keeper.key.resource, keeper.key.name, place)
+        try:
+            found = yield Get(owner)
+        except (Refused, TemporaryError) as problem:
+            why = "is gone, and is made anew when its owner can be read"
+            told.failing[label] = f"{why}: {problem}"
+            return False
         meta = {} if found is None else found["metadata"]
         is_same = meta.get("uid") == keeper.owner.uid
         told.is_owner_there = is_same and not meta.get("deletionTimestamp")

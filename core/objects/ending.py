@@ -42,7 +42,6 @@ from fnop.core.values.pace import (
     is_quiet,
     paced,
 )
-from fnop.core.values.table import NOTHING
 from fnop.effects import Again
 from fnop.effects.desired import StatusCondition
 
@@ -222,8 +221,8 @@ def _level_ended(
     state = state._replace(
         holds=holds,
         held=state.held or bool(holds) or _had_outside(invocation),
-        checked=end.checked if end else NOTHING,
-        answer=end.answer if end else "",
+        checked=end.checked if end else state.checked,
+        answer=end.answer if end else state.answer,
         synced=_verdict(invocation, end),
     )
     if end is not None and end.repaired:

@@ -5,17 +5,23 @@ Those that are marked by `found` are known and not mended yet; each fails when i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from typing import Any
+from unittest import mock
 
 import pytest
 
 import fnop
+from fnop.core.handlers import invocation
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.objects.events import event_manifest
 from fnop.core.seam.commands import Subject
 from fnop.core.values.now import Now
 from fnop.core.values.pace import ROLLOUT_CHANGES
+from fnop.effects import Get
 from fnop.testing import Simulation
 from tests.simulations import example
 from tests.unit.test_level_beside import Both
@@ -23,6 +29,7 @@ from tests.unit.test_level_findings import secret
 from tests.unit.test_level_pacing import keeping
 from tests.unit.test_levels import (
     KIND,
+    Desiring,
     config_map,
     data_of,
     simulation,
@@ -85,6 +92,73 @@ def test_who_leaves_children_as_they_are_has_them_after_a_restart() -> None:
     assert "is left to a" in op.synced[2]
 
 
+# ---------------------------------------------- the live read of an owner that goes
+
+
+@contextmanager
+def reading_owners(answer: Any) -> Iterator[None]:
+    """Live reads of owners are answered with this, or fail with it."""
+    real = invocation.synchronise
+
+    def synchronise(*given: Any) -> Any:
+        talk = real(*given)
+        step = partial(next, talk)
+        while True:
+            try:
+                effect = step()
+            except StopIteration as end:
+                return end.value
+            try:
+                if not isinstance(effect, Get):
+                    step = partial(talk.send, (yield effect))
+                elif isinstance(answer, Exception):
+                    step = partial(talk.throw, answer)
+                else:
+                    step = partial(talk.send, answer)
+            except Exception as problem:
+                step = partial(talk.throw, problem)
+
+    with mock.patch.object(invocation, "synchronise", synchronise):
+        yield
+
+
+def test_a_child_of_an_owner_that_goes_is_not_made_at_a_later_call_either() -> None:
+    """The garbage collector deletes one after the other, and each event is a call."""
+    op = Desiring(*(config_map(name, a="1") for name in ("one", "two"))).begin()
+    with reading_owners(None):
+        op.sim.delete("configmaps/one").wait(1)
+        assert op.synced()[1] == "Pending"
+        op.sim.edit("configmaps/two", data={"theirs": "x"}).wait(1)
+        op.sim.delete("configmaps/two").wait(1)
+        assert data_of(op.sim, "one") is None
+        assert data_of(op.sim, "two") is None
+
+
+def test_a_handler_that_fails_meanwhile_knows_its_children_still() -> None:
+    op = Desiring(config_map("one", a="1")).begin()
+    with reading_owners(None):
+        op.answer = iter(lambda: 1 / 0, None)  # it fails when it is looked at
+        op.sim.delete("configmaps/one").wait(1)
+        assert op.synced()[1] == "HandlerFailed"
+        op.answer = None
+        op.sim.wait(60)
+        assert data_of(op.sim, "one") is None
+
+
+def test_a_failing_read_of_the_owner_holds_up_no_other_child() -> None:
+    op = Desiring(*(config_map(name, a="1") for name in ("one", "two"))).begin()
+    with reading_owners(fnop.TemporaryError("answered 500")):
+        op.sim.delete("configmaps/one")
+        op.sim.edit("configmaps/two", data={"a": "theirs"}).wait(20)
+        assert data_of(op.sim, "two") == {"a": "1"}
+        assert data_of(op.sim, "one") is None
+        status, reason, message = op.synced()
+        assert (status, reason) == ("False", "Failing")
+        assert "answered 500" in message
+    op.sim.wait(120)
+    assert data_of(op.sim, "one") == {"a": "1"}
+
+
 # ------------------------------------------------------------------------- pacing
 
 SERVICE = {
@@ -101,7 +175,7 @@ def told_of_a_loop(sim: Simulation) -> list[str]:
 
 def test_a_child_that_tells_what_others_change_in_another_one_is_no_loop() -> None:
     def keep(children: fnop.Children, **_: Any) -> fnop.Desired:
-        service = children["services"].get("s", {})
+        service: Any = children["services"].get("s", {})
         ready = service.get("metadata", {}).get("annotations", {}).get("ready", "0")
         return fnop.desired([SERVICE, config_map("told", ready=ready)])
 
