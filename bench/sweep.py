@@ -2,7 +2,10 @@
 
 Every single fault, pairs, and random schedules are tried on the examples and on the
 operators of bench/bugs that have been mended.  An alarm is a bug in the operator, in
-the simulator, or in the property.  PAIRS and RANDOM are the numbers for each operator.
+the simulator, or in the property.  PAIRS and RANDOM_SCHEDULES are the numbers for each
+operator, spread over its scripts, and SINGLES as well where it is set: else all single
+faults are tried, which takes a quarter of an hour for one that does something every
+second.
 """
 
 from __future__ import annotations
@@ -11,20 +14,37 @@ import multiprocessing
 import os
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, case_of
 from fnop.adapters.checking import cases_of, found_beside, manifests_in, subjects_of
 from fnop.adapters.loading import handlers_of_file, module_of_file
+from fnop.adapters.models import models_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.explore import Case, Explorer, Verdict
 from fnop.interpreters.check.faults import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
+# The files of those operators that have another name than the others.
+OPERATORS = {
+    "17-models": "orders.py",
+    "18-definitions": "databases.py",
+    "deployment": "operator.py",
+}
+# ... and the folders whose objects they have, where these are not their own.
+OBJECTS = {"deployment": "02-children"}
+# A folder of examples without an operator.
+NO_OPERATOR = "checking"
 # Operators whose handlers fail on purpose, and the property that says so.
 ON_PURPOSE = {"03-exceptions": {"total", "settles"}}
+# The pairs that are tried of one first fault: the most different ones come first.
+PAIRS_OF_ONE = 20
+# The alarms that are printed of one operator.
+SHOWN = int(os.environ.get("SHOWN", "5"))
+SINGLES = int(os.environ.get("SINGLES", "1000000"))
 PAIRS = int(os.environ.get("PAIRS", "300"))
 RANDOM = int(os.environ.get("RANDOM_SCHEDULES", "300"))
 
@@ -44,18 +64,20 @@ class Swept(NamedTuple):
 def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
     """The examples with their default scripts, and the mended operators."""
     found: dict[str, list[Case]] = {}
-    for file in sorted((ROOT / "examples").glob("*/example.py")):
-        manifests = found_beside(file)
-        if not manifests:
+    for folder in sorted((ROOT / "examples").iterdir()):
+        if folder.name == NO_OPERATOR or not folder.is_dir():
             continue
+        file = folder / OPERATORS.get(folder.name, "example.py")
+        objects = file.parents[1] / OBJECTS.get(folder.name, folder.name) / file.name
         program = Program(handlers_of_file(file), Settings())
-        subjects = subjects_of(program, manifests_in(manifests))
-        beside = (file.with_name(name) for name in ("script.py", "models.py"))
-        script = next((each for each in beside if each.exists()), None)
-        module = None if script is None else module_of_file(script)
-        calls = getattr(module, "CALLS", {})
-        found[file.parent.name] = cases_of(
-            program, subjects, calls=calls, module=module
+        subjects = subjects_of(program, manifests_in(found_beside(objects)))
+        beside = [folder / name for name in ("models.py", "script.py")]
+        named = [[module_of_file(each)] if each.exists() else [] for each in beside]
+        found[folder.name] = cases_of(
+            program,
+            subjects,
+            calls=models_of(*named),
+            module=next(iter(named[1]), None),
         )
     for folder in () if examples_only else BUGS:
         if (folder / "fixed.py").exists():
@@ -90,12 +112,12 @@ def swept(name: str) -> Swept:
         explorer = Explorer(case)
         judge(explorer.benign, explorer, 0)
         singles = explorer.singles()
-        for schedule in singles:
+        for schedule in singles[: SINGLES // len(cases)]:
             judge(explorer.tried(schedule), explorer, 0)
         for schedule in singles:
             if counts[1] >= PAIRS * (cases.index(case) + 1) // len(cases):
                 break
-            for verdict in explorer.pairs(schedule):
+            for verdict in islice(explorer.pairs(schedule), PAIRS_OF_ONE):
                 judge(verdict, explorer, 1)
         for schedule in explorer.random(RANDOM // len(cases)):
             judge(explorer.tried(schedule), explorer, 2)
@@ -120,7 +142,7 @@ def main(wanted: list[str]) -> int:
                 f"{len(found.alarms):4} alarms {ms:6.1f} ms each",
                 flush=True,
             )
-            for each in found.alarms[:5]:
+            for each in found.alarms[:SHOWN]:
                 print(f"    {each}", flush=True)
             alarmed += bool(found.alarms)
     return 1 if alarmed else 0

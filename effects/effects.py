@@ -392,6 +392,9 @@ def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
     check_manifest(getattr(effect, name), type(effect).__name__, named=named)
 
 
+_NAME_CHECKS = (("name", check_name), ("namespace", check_namespace))
+
+
 def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
     """Raise `ValueError` for a manifest that no API server takes."""
     for key in ("apiVersion", "kind"):
@@ -403,8 +406,7 @@ def check_manifest(manifest: Any, label: str, *, named: bool) -> None:
     for key in ("labels", "annotations"):
         if not isinstance(metadata.get(key) or {}, Mapping):
             raise ValueError(f"{label}: metadata.{key} is not a mapping")
-    checks = {"name": check_name, "namespace": check_namespace}
-    for key, check in checks.items():
+    for key, check in _NAME_CHECKS:
         if metadata.get(key) not in (None, ""):  # which is the same in a manifest
             check(metadata[key], f"{label}: metadata.{key}")
     if named and not metadata.get("name"):

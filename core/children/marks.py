@@ -10,15 +10,10 @@ copy of it has, too, and by these marks:
 So a copy under another name has no bond, nor has what was left for an owner of another
 uid. A child that has lost the annotation is known by the label, if it is in the
 operator's managed fields: whoever copies an object manages the copy's labels himself.
-
-Before fnop had bonds, the label was one digest of both names, and the annotation
-`<label>.<manifest>`. Such a child is known if the operator manages these marks; the
-next call applies it with the marks of today.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
@@ -45,7 +40,6 @@ APPLIED_ANNOTATION = "fnop.dev/applied"
 KEEP_ANNOTATION = "fnop.dev/keep"
 APPLIED_PATH = ("metadata", "annotations", APPLIED_ANNOTATION)
 _LABEL_PATH = ("metadata", "labels", SET_LABEL)
-_EARLIER_MARK = re.compile(r"[0-9a-f]{16}\.[^.]+$")
 
 
 @lru_cache(1024)
@@ -58,16 +52,6 @@ def set_of(marker: str, handler: str) -> str:
     return f"{digest(marker)[:8]}.{digest(handler)[:8]}"
 
 
-@lru_cache(1024)
-def _earlier_set_of(marker: str, handler: str) -> str:
-    """The same before there were bonds.
-
-    >>> _earlier_set_of("fnop.dev/default", "database")
-    '414192e313ab5b36'
-    """
-    return digest(f"{marker}/{handler}")[:16]
-
-
 @lru_cache(8192)
 def _bond(owner: str, key: Key) -> str:
     """What ties a child to the owner of this uid."""
@@ -77,17 +61,12 @@ def _bond(owner: str, key: Key) -> str:
 class ChildSet(NamedTuple):
     """The children that one handler of an operator makes for one owner.
 
-    `manager` is the operator's name in managed fields, `handler` the handler's id, and
-    `owner` the uid of the owner.
+    `manager` is the operator's name in managed fields, `owner` the uid of the owner.
     """
 
     manager: str
-    handler: str
+    label: str
     owner: str
-
-    @property
-    def label(self) -> str:
-        return set_of(self.manager, self.handler)
 
     def mark(self, key: Key, manifest: str) -> str:
         """The annotation of a child, for the digest of what is applied."""
@@ -101,27 +80,17 @@ class ChildSet(NamedTuple):
         """Whether an object that the owner owns is of this set."""
         if self.made(key, body):
             return True
-        earlier = _earlier_set_of(self.manager, self.handler)
-        if applied_mark(body).startswith(f"{earlier}.") and self._marks(body):
-            return True
-        is_labelled = body.mapping("labels").get(SET_LABEL) in (self.label, earlier)
+        is_labelled = body.mapping("labels").get(SET_LABEL) == self.label
         return is_labelled and manages(body.data, self.manager, _LABEL_PATH)
 
     def made_by_any(self, key: Key, body: Body) -> bool:
-        """Whether any handler of the operator has made an object that the owner owns.
+        """Whether any handler of the operator has made an object for the owner.
 
         Also one of a former release, which was renamed or removed.
         """
-        mark = applied_mark(body)
-        if _EARLIER_MARK.match(mark):
-            return self._marks(body)
-        label, _, bond = mark.rpartition(".")[0].rpartition(".")
+        label, _, bond = applied_mark(body).rpartition(".")[0].rpartition(".")
         is_ours = label.partition(".")[0] == self.label.partition(".")[0]
         return is_ours and bond == _bond(self.owner, key)
-
-    def _marks(self, body: Body) -> bool:
-        """Whether the operator itself has set the annotation."""
-        return manages(body.data, self.manager, APPLIED_PATH)
 
 
 def applied_mark(body: Body) -> str:

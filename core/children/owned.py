@@ -23,6 +23,7 @@ __all__ = [
     "Owned",
     "Owner",
     "Views",
+    "names_its_owner",
     "owner_mark",
     "owners_of",
 ]
@@ -89,6 +90,11 @@ def owner_mark(resource: Resource, owner: Body) -> str:
     """
     kind = f"{resource.kind}.{resource.group}".rstrip(".")
     return f"{kind}/{owner.namespace or ''}/{owner.name}/{owner.uid}"
+
+
+def names_its_owner(body: Body) -> bool:
+    """Whether an object names an owner in fnop's annotation."""
+    return OWNER_ANNOTATION in body.mapping("annotations")
 
 
 class AsDesired(NamedTuple):
@@ -170,7 +176,8 @@ class Owned(NamedTuple):
 
     `kinds` are the served kinds by the words of `owns=`; `bodies` the children by key;
     `find` answers any object of these kinds, whoever owns it; `checked` are those that
-    the last call has found as desired. `unseen` tells why an object could not be known
+    the last call has found as desired, and `answer` is the digest of what it desired if
+    these were all. `unseen` tells why an object could not be known
     though it is there, else ""; `is_blind` whether the API server refuses to show some
     of these kinds.
     """
@@ -179,6 +186,7 @@ class Owned(NamedTuple):
     bodies: Mapping[Key, Body]
     find: Callable[[Key], Body | None]
     checked: Checked = NOTHING
+    answer: str = ""
     unseen: Callable[[Key], str] = lambda _: ""
     is_blind: Callable[[], bool] = lambda: False
 

@@ -21,12 +21,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from fnop.core.children.beside import has_failed
-from fnop.core.children.synchronise import (
-    ChildrenFailed,
-    Synchronised,
-    synchronise,
-    telling,
-)
+from fnop.core.children.conditions import telling
+from fnop.core.children.synchronise import ChildrenFailed, Synchronised, synchronise
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
 from fnop.core.handlers.declaring import Declaring
 from fnop.core.handlers.forms import Form

@@ -6,7 +6,8 @@ from typing import assert_never
 
 from fnop.core.children.beside import has_failed
 from fnop.core.children.marks import outside
-from fnop.core.children.synchronise import Synchronised, Unkept
+from fnop.core.children.synchronise import Synchronised
+from fnop.core.children.told import Unkept
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ACTIVITIES, Family
 from fnop.core.memory.observation import scope_name, see
@@ -203,6 +204,9 @@ def _level_ended(
         start = context.now.mono + min(waits) if waits else None
         refused = state.refused if unwritten else FRESH
         state = state._replace(start=start, progress=FRESH, refused=refused)
+    elif progress.is_finished and handler.resync is not None:
+        start = context.now.mono + handler.resync
+        state = state._replace(start=start, progress=FRESH)
     elif progress.is_finished:
         state = state._replace(start=None, over=True, progress=progress)
     else:
@@ -218,6 +222,7 @@ def _level_ended(
         holds=holds,
         held=state.held or bool(holds) or _had_outside(invocation),
         checked=end.checked if end else state.checked,
+        answer=end.answer if end else state.answer,
         synced=_verdict(invocation, end),
     )
     if end is not None and end.repaired:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.children.beside import Beside
-from fnop.core.children.marks import ChildSet
+from fnop.core.children.marks import ChildSet, set_of
 from fnop.core.children.planning import Keeper
 from fnop.core.handlers.handler import Handler
 from fnop.core.objects.home import takes_conditions
@@ -20,10 +20,11 @@ def keeper_of(
 ) -> Keeper:
     """The keeper; with `clears` the object's children go before it."""
     settings = context.settings
+    label = set_of(settings.marker, handler.id)
     return Keeper(
         record.body,
         context.kind.resource,
-        ChildSet(settings.marker, handler.id, record.body.uid),
+        ChildSet(settings.marker, label, record.body.uid),
         settings.conditions and takes_conditions(context),
         settings.marker in record.body.finalizers,
         context.now.wall,

@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 
 from fnop.core.children.beside import Beside, has_failed, not_selected
+from fnop.core.children.conditions import telling
 from fnop.core.children.marks import outside
 from fnop.core.children.owned import Owned, owners_of
-from fnop.core.children.synchronise import telling
 from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
@@ -162,8 +162,9 @@ def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keepi
     if purpose is Purpose.CLEAR:  # others are for the garbage collector
         bodies = outside(bodies, keeper.set)
     state = record.levels.get(handler.id) or LevelState()
-    about = state.checked, context.unseen, lambda: any(map(context.is_blind, mine))
-    owned = Owned(handler.owned, bodies, context.bodies, *about)
+    known = state.checked, state.answer
+    sight = context.unseen, lambda: any(map(context.is_blind, mine))
+    owned = Owned(handler.owned, bodies, context.bodies, *known, *sight)
     if purpose is not Purpose.KEEP:
         return Keeping(owned, keeper, Beside(handler.id))
     return Keeping(owned, keeper, beside_of(record, handler, awaits=action.awaits))

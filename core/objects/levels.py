@@ -21,7 +21,7 @@ from __future__ import annotations
 from enum import Enum
 from typing import NamedTuple
 
-from fnop.core.children.marks import ChildSet, outside
+from fnop.core.children.marks import ChildSet, outside, set_of
 from fnop.core.children.owned import OWNER_ANNOTATION, Owner, owners_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import OwnedBy
@@ -246,7 +246,8 @@ def _collect(
 
 def child_set(at: Circumstances, handler: Handler, owner: str) -> ChildSet:
     """The children that a handler makes for the owner of this uid."""
-    return ChildSet(at.settings.marker, handler.id, owner)
+    marker = at.settings.marker
+    return ChildSet(marker, set_of(marker, handler.id), owner)
 
 
 def _bodies(at: Circumstances, handler: Handler) -> dict[Key, Body]:

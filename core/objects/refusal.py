@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fnop.core.children.beside import has_failed
-from fnop.core.children.synchronise import telling
+from fnop.core.children.conditions import telling
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure, Progress

@@ -20,7 +20,7 @@ from fnop.core.operator.survey import (
     look_soon,
     serve_kinds,
 )
-from fnop.core.seam.commands import ListPage
+from fnop.core.seam.commands import CloseStream, ListPage
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
@@ -122,16 +122,31 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
 def _gone_back(turn: Turn, stream: Stream, known: str | None, version: str) -> None:
     """Warn that the server's storage was restored: its lists are valid, however old.
 
-    It will give out versions a second time, so the versions seen before are forgotten.
+    It will give out versions a second time, so the versions seen before are forgotten,
+    and all that is followed is read anew: another stream may be resumed when the server
+    has got to its version again, by another way.
     """
     turn.say(
         "warning",
         f"the API server has gone back from version {known} to {version}, as "
-        f"after a restore from a backup; {stream.label} is read anew",
+        "after a restore from a backup; all is read anew",
     )
     for key, each in turn.objects.all():
-        if key.resource == stream.resource.key and each.shown:
+        if each.shown:
             turn.objects.put(key, each._replace(shown=()))
+    for other in (*turn.streams.followed.values(),):
+        if other.key != stream.key and other.version is not None:
+            _read_anew(turn, other)
+
+
+def _read_anew(turn: Turn, stream: Stream) -> None:
+    """List a collection again, at once where it is being watched."""
+    anew = stream._replace(version=None, before=None, doubted=False)
+    if turn.streams.is_open(stream):
+        turn.emit(CloseStream(stream.id))
+        open_stream(turn, anew)
+    else:
+        turn.streams.put(anew)
 
 
 def _level_graves(turn: Turn, stream: Stream) -> None:

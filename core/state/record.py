@@ -158,13 +158,14 @@ class LevelState(NamedTuple):
     the first one.  It is called again at the monotonic time `start` even if these are
     the same; `over` means that it has failed for good with these.  `holds` means that
     children of its set have to be deleted before the object; None if that is unknown;
-    with `held` that was so at some time in this process.
-    `checked` are the children that were found as desired, `pace` is that of repairs of
-    what others change again and again, and `own` that of calls which it causes itself.
-    `asked` means that a reconcile handler has requeued the object since the last call.
-    `synced` is what it has told last of its children. `left` means that it does not
-    select the object any more, and leaves its children as they are. `refused` is the
-    progress with a status that the API server refuses: the call has succeeded by then.
+    with `held` that was so at some time in this process.  `checked` are the children
+    that were found as desired, and `answer` is the digest of what was desired then, if
+    it was all found.  `pace` is that of repairs of what others change again and again,
+    and `own` that of calls which it causes itself.  `asked` means that a reconcile
+    handler has requeued the object since the last call.  `synced` is what it has told
+    last of its children.  `left` means that it does not select the object any more, and
+    leaves its children as they are.  `refused` is the progress with a status that the
+    API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -174,6 +175,7 @@ class LevelState(NamedTuple):
     progress: Progress = FRESH
     holds: bool | None = None
     checked: Checked = NOTHING
+    answer: str = ""
     pace: Pace = CALM
     own: Pace = Pace(most=ROLLOUT_CHANGES)
     asked: bool = False

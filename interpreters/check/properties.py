@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fnop.core.children.synchronise import is_immutable
+from fnop.core.children.applying import is_immutable
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
+from fnop.core.state.guards import uid_meant
 from fnop.core.values.body import Key
-from fnop.effects import Answer, Applied, Outcome, Random, Refused
+from fnop.effects import Answer, Applied, Delete, Outcome, Random, Refused
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
 from fnop.interpreters.check import strikes
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
@@ -472,10 +473,12 @@ class Trial:
             self._noted += 0 if site.handler else after - before
             self.tell("operator", site)
             uid = (command.subject.uid or "") if command.subject else ""
+            # What was seen by a watch or an index is known by the precondition alone.
+            meant = _uid_named(command) or view.uid
             self.writes.append(
                 Write(
                     *(site, before, after, path, view.version, view.generation),
-                    *(uid, self.phase, getattr(outcome, "object", None), view.uid),
+                    *(uid, self.phase, getattr(outcome, "object", None), meant),
                 )
             )
         self._note(command, path, outcome)
@@ -673,6 +676,16 @@ def _is_same(one: Site, other: Site) -> bool:
     if {one.place, other.place} == {Place.WRITE, Place.OWN}:
         one = one._replace(place=other.place)  # a test need not tell them apart
     return one == other
+
+
+def _uid_named(command: Perform) -> str | None:
+    """The uid that a request names: it changes no object that has another one.
+
+    A precondition that does not hold is a conflict (Kubernetes: "Precondition failed:
+    UID in precondition").
+    """
+    effect = command.effect
+    return effect.uid if isinstance(effect, Delete) else uid_meant(effect)
 
 
 def _number(version: str | None) -> int | None:

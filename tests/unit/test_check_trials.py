@@ -400,6 +400,39 @@ def test_what_only_has_the_name_of_what_was_seen_is_another(by_name: bool) -> No
     assert names == ({"right_object"} if by_name else set())
 
 
+def test_a_deletion_that_names_a_uid_is_of_the_object_that_has_it() -> None:
+    """The handler has seen it by a watch: the reply that it had was of another one."""
+    registry = Registry()
+
+    owns = ["namespaces", "clusterroles"]
+
+    @fnop.reconcile("fnopexamples", id="spaces", owns=owns, registry=registry)
+    def spaces(name: str, **_: Any) -> fnop.Desired:
+        kinds = [("Namespace", f"{name}-a"), ("ClusterRole", name)]
+        groups = {"Namespace": "v1", "ClusterRole": "rbac.authorization.k8s.io/v1"}
+        return fnop.desired(
+            [
+                {"apiVersion": groups[kind], "kind": kind, "metadata": {"name": each}}
+                for kind, each in kinds
+            ]
+        )
+
+    case = case_of(registry, apply(example()), delete(NAME))
+    late = Site(Place.WRITE, "spaces", "apply", "namespaces/example-1-a")
+    held = Site(Place.EVENT, "", "ADDED", "clusterroles/example-1")
+    schedule = (
+        Fault(BY_NAME["F11:zombie"], late),
+        Fault(BY_NAME["F3:gap"], held),
+    )
+    explorer = Explorer(case)
+    trial = explorer.trial_of(schedule).play()
+    deleted = [
+        each.uid for each in trial.writes if str(each.site).startswith("`delete")
+    ]
+    assert explorer.verdict_of(trial, schedule).violations == ()
+    assert len({*deleted}) == 3  # the late request has made one of them anew
+
+
 def test_who_never_looked_means_whatever_has_the_name() -> None:
     registry = Registry()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fnop.core.children.synchronise import is_immutable
+from fnop.core.children.applying import is_immutable
 
 # As kube-apiserver words them, by the file of its validation.
 SAID = {

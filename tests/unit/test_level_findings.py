@@ -1,7 +1,4 @@
-"""What users found when they attacked reconcile handlers.
-
-Those that are marked by `found` are known and not mended yet; each fails when it is.
-"""
+"""What users found when they attacked reconcile handlers, and what holds since."""
 
 from __future__ import annotations
 
@@ -19,8 +16,8 @@ import fnop
 from fnop.adapters.cli import main
 from fnop.adapters.definitions import definitions_of
 from fnop.adapters.type_fields import DefinitionProblem
+from fnop.core.children.applying import is_immutable
 from fnop.core.children.fields import lost_fields, managers_of
-from fnop.core.children.synchronise import is_immutable
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -38,11 +35,6 @@ from tests.unit.test_levels import (
 )
 
 ME = "fnop.dev/default"
-
-
-def found(reason: str) -> pytest.MarkDecorator:
-    """A mark of what is not so; it fails when it is."""
-    return pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError)
 
 
 def upgraded(

@@ -14,7 +14,6 @@ from unittest import mock
 import pytest
 
 import fnop
-from fnop.core.children.marks import APPLIED_ANNOTATION, ChildSet
 from fnop.core.children.synchronise import synchronise
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -23,15 +22,13 @@ from fnop.core.seam.commands import Subject
 from fnop.core.values.now import Now
 from fnop.core.values.pace import ROLLOUT_CHANGES
 from fnop.effects import Get
-from fnop.effects.values import digest
 from fnop.testing import Simulation
 from tests.simulations import example
 from tests.unit.test_level_beside import Both
-from tests.unit.test_level_findings import secret, upgraded
+from tests.unit.test_level_findings import secret
 from tests.unit.test_level_pacing import keeping
 from tests.unit.test_levels import (
     KIND,
-    NAME,
     Desiring,
     config_map,
     data_of,
@@ -42,100 +39,6 @@ from tests.unit.test_levels import (
 def found(reason: str) -> pytest.MarkDecorator:
     """A mark of what is not so; it fails when it is."""
     return pytest.mark.xfail(strict=True, reason=reason, raises=AssertionError)
-
-
-# ------------------------------------------------------ children of an earlier release
-
-
-@contextmanager
-def earlier_marks(handler: str = "keep") -> Iterator[None]:
-    """Children are marked as fnop did before their marks told the owner.
-
-    The label was a digest of both names; the annotation began with it.
-    """
-    label = digest(f"fnop.dev/default/{handler}")[:16]
-
-    def mark(self: ChildSet, _: Any, manifest: str) -> str:
-        return f"{label}.{manifest}"
-
-    def made(self: ChildSet, _: Any, body: Any) -> bool:
-        applied = body.mapping("annotations").get(APPLIED_ANNOTATION)
-        return str(applied).startswith(f"{label}.")
-
-    with (
-        mock.patch.object(ChildSet, "mark", mark),
-        mock.patch.object(ChildSet, "made", made),
-        mock.patch.object(ChildSet, "label", label),
-    ):
-        yield
-
-
-def of_an_earlier_release(*wanted: Any) -> Desiring:
-    """An operator that was upgraded while it was down, with its children."""
-    op = Desiring(*wanted)
-    with earlier_marks():
-        op.begin()
-        applied = op.sim["configmaps/near"]["metadata"]["annotations"]
-        assert len(applied[APPLIED_ANNOTATION].split(".")[0]) == 16
-    upgraded(op, op.registry)
-    return op
-
-
-NEAR, FAR = config_map("near", a="1"), config_map("far", "kube-public", a="1")
-
-
-def test_children_of_an_earlier_release_are_taken_over_by_one_apply_each() -> None:
-    op = of_an_earlier_release(NEAR, FAR)
-    writes = op.writes()
-    op.sim.settle()
-    assert sorted(writes) == ["PATCH configmaps/far", "PATCH configmaps/near"]
-    assert "Repaired" not in [each["reason"] for each in op.sim.events()]
-
-
-@pytest.mark.parametrize(
-    ("name", "place"), [("near", "default"), ("far", "kube-public")]
-)
-def test_children_of_an_earlier_release_that_are_not_desired_any_more_go(
-    name: str, place: str
-) -> None:
-    op = of_an_earlier_release(NEAR, FAR)
-    op.wanted = []
-    op.sim.settle()
-    assert data_of(op.sim, name, namespace=place) is None
-
-
-def test_a_child_elsewhere_goes_with_an_owner_that_is_deleted_during_an_upgrade() -> (
-    None
-):
-    op = of_an_earlier_release(NEAR, FAR)
-    op.sim.delete(NAME)
-    op.sim.settle()
-    assert op.sim.get(NAME) is None
-    assert data_of(op.sim, "far", namespace="kube-public") is None
-
-
-def test_a_child_elsewhere_goes_with_an_owner_whose_handler_has_another_name() -> None:
-    op = of_an_earlier_release(NEAR, FAR)
-    registry = Registry()
-
-    @fnop.reconcile("fnopexamples", owns="configmaps", registry=registry, id="other")
-    def other(**_: Any) -> fnop.Desired:
-        return fnop.desired()
-
-    upgraded(op, registry)
-    op.sim.settle()
-    op.sim.delete(NAME).settle()
-    assert data_of(op.sim, "far", namespace="kube-public") is None
-
-
-def test_a_copy_of_a_child_of_an_earlier_release_stays() -> None:
-    op = of_an_earlier_release(NEAR, FAR)
-    original = op.sim["configmaps/near"]
-    meta = {**original["metadata"], "name": "backup"}
-    for name in ("uid", "resourceVersion", "managedFields", "creationTimestamp"):
-        del meta[name]
-    op.sim.apply({**original, "metadata": meta}).settle()
-    assert data_of(op.sim, "backup") == {"a": "1"}
 
 
 # ------------------------------------------------------------- on Kubernetes 1.20

@@ -803,3 +803,16 @@ def test_children_that_are_left_as_they_are_go_with_their_object() -> None:
     assert op.sim.get(NAME) is None
     assert data_of(op.sim, "near") is None
     assert data_of(op.sim, "far", namespace="kube-public") is None
+
+
+def test_resync_calls_a_handler_that_has_failed_for_good() -> None:
+    registry, calls = Registry(), list[int]()
+
+    @fnop.reconcile(KIND, registry=registry, resync=100)
+    def keep(**_: Any) -> fnop.Desired:
+        calls.append(1)
+        raise fnop.PermanentError("no such size")
+
+    sim = simulation(registry)
+    sim.apply(example()).wait(350)
+    assert len(calls) == 4

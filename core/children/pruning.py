@@ -1,0 +1,61 @@
+"""Deleting children, and letting them go."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core.children.marks import APPLIED_ANNOTATION, KEEP_ANNOTATION, SET_LABEL
+from fnop.core.children.owned import OWNER_ANNOTATION, Owned
+from fnop.core.children.planning import Keeper, rank_of
+from fnop.core.children.told import Conversation, Told, target_of
+from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import Refused, TemporaryError
+from fnop.effects import Delete, Log, Patch
+
+__all__ = ["deleted", "from_the_last", "pruned"]
+
+
+def from_the_last(owned: Owned) -> Any:
+    ranks = {each.key: rank_of(each) for each in owned.kinds.values()}
+    return lambda key: (-ranks[key.resource], key)
+
+
+def pruned(key: Key, body: Body, keeper: Keeper, told: Told) -> Conversation[None]:
+    """Delete a child that is not desired any more, or let it go."""
+    if body.is_deleting or not (keeper.clears or keeper.set.has(key, body)):
+        return  # somebody else's; or it goes already
+    label = f"{key.resource.partition('.')[0]}/{key.name}"
+    if not (keeper.orphans or KEEP_ANNOTATION in body.mapping("annotations")):
+        yield Log("info", f"deleting {label}, which is no longer desired")
+        yield from deleted(key, body, told, label)
+        return
+    names = (OWNER_ANNOTATION, APPLIED_ANNOTATION, KEEP_ANNOTATION)
+    marks = {"labels": {SET_LABEL: None}, "annotations": dict.fromkeys(names)}
+    why = "which its owner orphans" if keeper.orphans else "which is no longer desired"
+    yield Log("info", f"letting go of {label}, {why}")
+    try:
+        yield Patch(target_of(key, body), {"metadata": marks})
+    except (Refused, TemporaryError) as problem:
+        if not _is_gone(problem):
+            told.failing[label] = f"cannot be let go: {problem}"
+
+
+def deleted(key: Key, body: Body, told: Told, label: str) -> Conversation[None]:
+    references = body.meta.get("ownerReferences") or ()
+    waits = any(isinstance(e, dict) and e.get("blockOwnerDeletion") for e in references)
+    try:
+        yield Delete(
+            target_of(key, body),
+            uid=body.uid,
+            propagation="Foreground" if waits else "Background",
+        )
+    except (Refused, TemporaryError) as problem:
+        if not _is_gone(problem):
+            told.failing[label] = f"cannot be deleted: {problem}"
+            return
+    told.deleted.add(key)
+
+
+def _is_gone(problem: Exception) -> bool:
+    """Whether it was deleted meanwhile, or another has its name (409: the uid)."""
+    return isinstance(problem, Refused) and problem.status in (404, 409)
