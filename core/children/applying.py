@@ -265,6 +265,7 @@ def _change_noted(
         yield from _repaired(planned, f"{planned.label}, which was deleted")
     else:
         told.changed.append(planned.label)
+        told.made.append(planned.label)
 
 
 def _repaired(planned: Planned, text: str) -> Conversation[None]:

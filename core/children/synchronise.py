@@ -46,8 +46,9 @@ class Synchronised(NamedTuple):
     `synced` is what this handler tells of its own children. `checked` are those that
     were found as desired, `repaired` the fields that others had changed, `changed` what
     was applied since another manifest is desired, and `unkept` what the API server does
-    not keep. With `holds` the object has children that the garbage collector does not
-    delete with it: the finalizer has to keep it until they are gone.
+    not keep. The set of children `grows` if some were made, and no other one touched.
+    With `holds` the object has children that the garbage collector does not delete with
+    it: the finalizer has to keep it until they are gone.
     """
 
     status: Mapping[str, Any]
@@ -59,6 +60,7 @@ class Synchronised(NamedTuple):
     repaired: tuple[str, ...]
     changed: tuple[str, ...]
     unkept: tuple[Unkept, ...]
+    grows: bool
     holds: bool
     # The digest of what is desired, if all was as desired; else "".
     answer: str
@@ -223,6 +225,7 @@ def _ending(
         tuple(told.repaired),
         tuple(told.changed),
         tuple(told.unkept),
+        told.grows,
         holds,
         told.settled,
     )

@@ -38,6 +38,7 @@ class Told:
         self.checked: dict[Key, AsDesired] = {**checked}
         self.repaired: list[str] = []
         self.changed: list[str] = []
+        self.made: list[str] = []
         self.unkept: list[Unkept] = []
         self.deleted: set[Key] = set()
         self.is_owner_there: bool | None = None
@@ -49,6 +50,12 @@ class Told:
         if self.failing or self.pending or self.deleted or applied:
             return ""
         return self.answer
+
+    @property
+    def grows(self) -> bool:
+        """Whether new children were made, and nothing else was done."""
+        others = self.repaired or self.deleted or len(self.changed) > len(self.made)
+        return bool(self.made and not others)
 
     def blocks(self, names: Iterable[str]) -> str:
         """The first of these children that is not there yet; else ""."""

@@ -289,7 +289,7 @@ def _slowed(
     Between two calls of a handler that goes round with itself there is none that leads
     to nothing. Where there is, it follows what others do: a child whose status changes,
     or a mapping. Such a series may be long, though two that follow each other may go on
-    without end, too.
+    without end, too. So may one in which a set of children grows, one after the other.
     """
     began = invocation.situation.now.mono
     series = state.own
@@ -299,7 +299,11 @@ def _slowed(
         has_come_to_rest = invocation.failure is None and not invocation.asks_others
         most = FOLLOWED_CHANGES if has_come_to_rest else series.most
         return state._replace(own=series._replace(most=most))
-    handler = invocation.handler
+    handler, end = invocation.handler, invocation.synchronised
+    grows = end is not None and end.grows and len(why) == len(end.changed)
+    most = series.most
+    if grows:
+        series = series._replace(most=FOLLOWED_CHANGES)
     own = paced(series, context.now.mono, {handler.id: why}, began=began)
     if own.is_loop:
         context.warn_once(
@@ -312,7 +316,7 @@ def _slowed(
     start = state.start
     if start is not None:
         start = max(start, own.until)
-    return state._replace(own=own, start=start)
+    return state._replace(own=own._replace(most=most), start=start)
 
 
 def _repairing(
