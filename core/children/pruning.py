@@ -20,24 +20,35 @@ def from_the_last(owned: Owned) -> Any:
     return lambda key: (-ranks[key.resource], key)
 
 
-def pruned(key: Key, body: Body, keeper: Keeper, told: Told) -> Conversation[None]:
+def pruned(
+    key: Key, body: Body, owned: Owned, keeper: Keeper, told: Told
+) -> Conversation[None]:
     """Delete a child that is not desired any more, or let it go."""
     if body.is_deleting or not (keeper.clears or keeper.set.has(key, body)):
         return  # somebody else's; or it goes already
-    label = f"{key.resource.partition('.')[0]}/{key.name}"
+    label = _label_of(key, owned, keeper)
+    why = "whose owner is deleted" if keeper.clears else "which is no longer desired"
     if not (keeper.orphans or KEEP_ANNOTATION in body.mapping("annotations")):
-        yield Log("info", f"deleting {label}, which is no longer desired")
+        yield Log("info", f"deleting {label}, {why}")
         yield from deleted(key, body, told, label)
         return
     names = (OWNER_ANNOTATION, APPLIED_ANNOTATION, KEEP_ANNOTATION)
     marks = {"labels": {SET_LABEL: None}, "annotations": dict.fromkeys(names)}
-    why = "which its owner orphans" if keeper.orphans else "which is no longer desired"
+    why = "which its owner orphans" if keeper.orphans else why
     yield Log("info", f"letting go of {label}, {why}")
     try:
         yield Patch(target_of(key, body), {"metadata": marks})
     except (Refused, TemporaryError) as problem:
         if not _is_gone(problem):
             told.failing[label] = f"cannot be let go: {problem}"
+
+
+def _label_of(key: Key, owned: Owned, keeper: Keeper) -> str:
+    """`kind/name`, with the namespace where that is another one than the owner's."""
+    kinds = {each.key: each.kind.lower() for each in owned.kinds.values()}
+    is_near = key.namespace in ("", keeper.owner.namespace or "")
+    place = "" if is_near else f"{key.namespace}/"
+    return f"{kinds[key.resource]}/{place}{key.name}"
 
 
 def deleted(key: Key, body: Body, told: Told, label: str) -> Conversation[None]:

@@ -127,7 +127,7 @@ def _kept(
     wanted = {each.key for each in planned} | _unplanned(children, told, owned)
     unwanted = [key for key in owned.bodies if key not in wanted]
     for key in sorted(unwanted, key=from_the_last(owned)) if unwanted else ():
-        yield from pruned(key, owned.bodies[key], keeper, told)
+        yield from pruned(key, owned.bodies[key], owned, keeper, told)
     return planned, told
 
 

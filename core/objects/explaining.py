@@ -180,7 +180,10 @@ def _difference(context: Context, record: ObjectRecord, was: LevelState) -> str:
         reasons.append(f"changed children: {_listed(sorted(map(_child, changed)))}")
     if reasons:
         return "; ".join(reasons)
-    return "it has failed before" if was.has_failed else "its time has come"
+    if was.has_failed:
+        return "it has failed before"
+    asked = "a reconcile handler has requeued it"
+    return asked if was.asked else "its time has come, or a mapping names it"
 
 
 def _child(key: Key) -> str:
