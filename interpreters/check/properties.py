@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.children.applying import is_immutable
+from fnop.core.children.marks import KEEP_ANNOTATION
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
@@ -321,6 +322,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     living = {
         each["metadata"]["uid"]: alias_of(resource, each)
         for resource, each in objects_in(end, base)
+        if KEEP_ANNOTATION not in (each["metadata"].get("annotations") or {})
     }
     left = set(seen.world) if seen is not benign.seen else set[str]()
     for write in seen.trial.writes:
