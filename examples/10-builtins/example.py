@@ -35,9 +35,15 @@ async def addressed(labels: fnop.Labels, **_: Any) -> fnop.Effect:
 
 
 @fnop.on.delete("pods", labels={ADDRESS: fnop.PRESENT})
-def forgotten(labels: fnop.Labels, **_: Any) -> fnop.Effect:
-    """The Pod stays until nobody is sent to it any more."""
-    return fnop.delete("services", name=labels[ADDRESS])
+async def forgotten(labels: fnop.Labels, **_: Any) -> None:
+    """The Pod stays until nobody is sent to it any more.
+
+    What is deleted is the Service that was found, by its uid: a request that is late
+    does not meet the one of the next Pod.
+    """
+    service = await fnop.get("services", name=labels[ADDRESS])
+    if service is not None:
+        await fnop.delete(service)
 
 
 def to_stay(applied: fnop.Body) -> None:
