@@ -12,13 +12,21 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fnop import effects
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
 from fnop.core.state.guards import uid_meant
 from fnop.core.values.body import Key
-from fnop.effects import Answer, Applied, Delete, Outcome, Patch, Random, Refused
+from fnop.effects import (
+    Answer,
+    Applied,
+    Apply as ApplyEffect,
+    Delete,
+    Outcome,
+    Patch,
+    Random,
+    Refused,
+)
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
 from fnop.interpreters.check import strikes
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
@@ -688,7 +696,7 @@ def _uid_named(command: Perform) -> str | None:
     match command.effect:
         case Delete(uid=uid):
             return uid
-        case Patch() | effects.Apply() as change:
+        case Patch() | ApplyEffect() as change:
             return uid_meant(change)
         case _:
             return None
