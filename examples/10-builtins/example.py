@@ -39,15 +39,18 @@ async def copied(body: fnop.Body, labels: fnop.Labels, **_: Any) -> None:
 
 
 @fnop.on.create("pods", labels={ADDRESS: fnop.PRESENT})
-async def addressed(labels: fnop.Labels, **_: Any) -> fnop.Effect:
-    """A Pod with this label has a Service of its own."""
+async def addressed(body: fnop.Body, labels: fnop.Labels, **_: Any) -> fnop.Effect:
+    """A Pod with this label has a Service of its own.
+
+    The Pod owns it: one that a late request makes when the Pod is gone goes as well.
+    """
     service = {
         "apiVersion": "v1",
         "kind": "Service",
         "metadata": {"name": labels[ADDRESS]},
         "spec": {"clusterIP": "None", "selector": {ADDRESS: labels[ADDRESS]}},
     }
-    to_stay(await fnop.apply(service))
+    to_stay(await fnop.apply(fnop.append_owner_reference(service, body)))
     return fnop.patch(annotations={"example.fnop.dev/known-as": labels[ADDRESS]})
 
 
