@@ -7,22 +7,22 @@ from kinds import Database
 import fnop
 
 
-@fnop.on.create(Database)
-@fnop.on.update(Database, field="spec")
-@fnop.on.resume(Database)
-def settings(
-    name: str, spec: fnop.Spec, body: fnop.Body, patch: fnop.Patch, **_: Any
-) -> fnop.Effect:
+@fnop.reconcile(Database, owns="configmaps")
+def settings(name: str, spec: fnop.Spec, **_: Any) -> fnop.Desired:
     """The server has checked the spec and filled in what it lacked."""
     config = {"engine": spec["engine"], "size": str(spec["size"])}
     rights = {f"user.{each['name']}": each["rights"] for each in spec["users"]}
-    # For the scale subresource: kubectl scale db/example-1 --replicas 3
-    patch.status["replicas"] = spec["replicas"]
-    patch.status["selector"] = f"database={name}"
     child = {
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {"name": f"{name}-settings", "labels": dict(spec["labels"])},
         "data": {**config, **rights},
     }
-    return fnop.apply(fnop.owned(child, body))
+    # For the scale subresource: kubectl scale db/example-1 --replicas 3
+    scale = {"replicas": spec["replicas"], "selector": f"database={name}"}
+    return fnop.desired([child], status=scale)
+
+
+@fnop.on.create(Database)
+def made(spec: fnop.Spec, **_: Any) -> fnop.Effect:
+    return fnop.event("Made", f"{spec['engine']} with {spec['size']}")

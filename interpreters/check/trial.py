@@ -17,7 +17,16 @@ from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
 from fnop.core.state.guards import uid_meant
 from fnop.core.values.body import Key
-from fnop.effects import Answer, Applied, Delete, Outcome, Random, Refused
+from fnop.effects import (
+    Answer,
+    Applied,
+    Apply as ApplyEffect,
+    Delete,
+    Outcome,
+    Patch,
+    Random,
+    Refused,
+)
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
 from fnop.interpreters.check import strikes
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
@@ -684,8 +693,13 @@ def _uid_named(command: Perform) -> str | None:
     A precondition that does not hold is a conflict (Kubernetes: "Precondition failed:
     UID in precondition").
     """
-    effect = command.effect
-    return effect.uid if isinstance(effect, Delete) else uid_meant(effect)
+    match command.effect:
+        case Delete(uid=uid):
+            return uid
+        case Patch() | ApplyEffect() as change:
+            return uid_meant(change)
+        case _:
+            return None
 
 
 def _number(version: str | None) -> int | None:
