@@ -217,7 +217,26 @@ def a_hand_on_the_annotation_does_not_hide_a_child(world: World) -> None:
     world.until(lambda: found(world, "one") is None)
 
 
+def what_is_desired_no_more_goes_whoever_made_the_mapping(world: World) -> None:
+    """API servers before 1.21 give keys to whoever has set one in an empty mapping."""
+    world.begin()
+    create(world, "a", child("one"))
+    world.until(is_synced(world, "a"))
+    change = {"data": {"b": "by hand"}}
+    assert world.raw("PATCH", child_path(world, "one"), change, MERGE)[0] == 200
+    world.calm()
+    desire(world, "a", child("one", a="1", b="1"))
+    world.until(is_synced(world, "a"))
+    desire(world, "a", child("one"))
+    world.until(is_synced(world, "a"))
+    assert not data(world, "one")
+    desire(world, "a", child("one", c="1"))
+    world.until(is_synced(world, "a"))
+    assert data(world, "one") == {"c": "1"}
+
+
 SCENARIOS = (
+    what_is_desired_no_more_goes_whoever_made_the_mapping,
     a_copy_is_nobody_s,
     orphans_stay_and_are_nobody_s,
     a_lost_owner_reference_comes_back,

@@ -14,6 +14,7 @@ from fnop.core.children.fields import (
     differing,
     fields_digest,
     folded,
+    leftovers,
     lost_fields,
     managers_of,
     names_in,
@@ -219,6 +220,9 @@ def _applied(
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
     after = yield Apply(manifest, force=planned.child.force)
+    left = {} if live is None else leftovers(live.data, after, keeper.manager)
+    if live is not None and left:
+        after = yield Patch(target_of(planned.key, live), left)
     unkept = _unkept(planned, manifest, after, keeper, told)
     lost = [each for each in lost if each not in unkept]
     if live is None or not lost:

@@ -21,6 +21,7 @@ __all__ = [
     "differing",
     "fields_digest",
     "folded",
+    "leftovers",
     "lost_fields",
     "managers_of",
     "manages",
@@ -319,3 +320,47 @@ def _has(tree: Any, names: Iterable[str]) -> bool:
     for name in names:
         tree = tree.get(f"f:{name}") if isinstance(tree, Mapping) else None
     return tree is not None
+
+
+def leftovers(
+    before: Mapping[str, Any], after: Mapping[str, Any], manager: str
+) -> dict[str, Any]:
+    """What an apply should have removed, as a merge patch; {} where nothing is left.
+
+    It is what the manager alone had `before`, does not apply any more, and is there
+    still: API servers before 1.21 give it to whoever had made the mapping around it
+    while that was empty.
+
+    >>> mine = {"manager": "me", "operation": "Apply",
+    ...         "fieldsV1": {"f:data": {"f:a": {}}}}
+    >>> theirs = {"manager": "you", "operation": "Update", "fieldsV1": {"f:data": {}}}
+    >>> before = {"metadata": {"managedFields": [mine, theirs]}, "data": {"a": "1"}}
+    >>> taken = {**theirs, "fieldsV1": {"f:data": {".": {}, "f:a": {}}}}
+    >>> leftovers(before, {**before, "metadata": {"managedFields": [taken]}}, "me")
+    {'data': {'a': None}}
+    """
+    others = [
+        each.get("fieldsV1")
+        for each in _entries(before)
+        if not _is_by(each, manager, "Apply")
+    ]
+    was, now = _fields_of(before, manager), _fields_of(after, manager)
+    return _left(was, now, after, others)
+
+
+def _left(was: Any, now: Any, value: Any, others: Sequence[Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if not isinstance(was, Mapping) or not isinstance(value, Mapping):
+        return found
+    for key, tree in was.items():
+        name = key.removeprefix("f:")
+        if not key.startswith("f:") or name not in value:
+            continue
+        mine = now.get(key) if isinstance(now, Mapping) else None
+        theirs = _below(others, name)
+        if any(each.startswith("f:") for each in tree):
+            inner = _left(tree, mine, value[name], theirs)
+            found |= {name: inner} if inner else {}
+        elif mine is None and not theirs and not tree:
+            found[name] = None
+    return found
