@@ -482,7 +482,7 @@ class Trial:
             self._noted += 0 if site.handler else after - before
             self.tell("operator", site)
             uid = (command.subject.uid or "") if command.subject else ""
-            # The precondition alone shows what the handler knows by a watch or an index.
+            # The precondition alone shows what the handler knows by a watch.
             meant = _uid_named(command) or view.uid
             self.writes.append(
                 Write(
