@@ -219,10 +219,10 @@ def _applied(
         yield Patch(target_of(planned.key, live), None, (change,))
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
+    left = {} if live is None else leftovers(manifest, live.data, keeper.manager)
+    if live is not None and left:  # first, so that a crash leaves nothing behind
+        yield Patch(target_of(planned.key, live), left)
     after = yield Apply(manifest, force=planned.child.force)
-    left = {} if live is None else leftovers(live.data, after, keeper.manager)
-    if live is not None and left:
-        after = yield Patch(target_of(planned.key, live), left)
     unkept = _unkept(planned, manifest, after, keeper, told)
     lost = [each for each in lost if each not in unkept]
     if live is None or not lost:

@@ -323,44 +323,43 @@ def _has(tree: Any, names: Iterable[str]) -> bool:
 
 
 def leftovers(
-    before: Mapping[str, Any], after: Mapping[str, Any], manager: str
+    manifest: Mapping[str, Any], live: Mapping[str, Any], manager: str
 ) -> dict[str, Any]:
-    """What an apply should have removed, as a merge patch; {} where nothing is left.
+    """What an apply would leave behind, as a merge patch; {} where that is nothing.
 
-    It is what the manager alone had `before`, does not apply any more, and is there
-    still: API servers before 1.21 give it to whoever had made the mapping around it
-    while that was empty.
+    It is what the manager alone has, and does not name any more, in a mapping that
+    another has, too: API servers before 1.21 give it to the other one, who had made the
+    mapping while it was empty.
 
     >>> mine = {"manager": "me", "operation": "Apply",
-    ...         "fieldsV1": {"f:data": {"f:a": {}}}}
+    ...         "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}}
     >>> theirs = {"manager": "you", "operation": "Update", "fieldsV1": {"f:data": {}}}
-    >>> before = {"metadata": {"managedFields": [mine, theirs]}, "data": {"a": "1"}}
-    >>> taken = {**theirs, "fieldsV1": {"f:data": {".": {}, "f:a": {}}}}
-    >>> leftovers(before, {**before, "metadata": {"managedFields": [taken]}}, "me")
+    >>> live = {"metadata": {"managedFields": [mine, theirs]}}
+    >>> leftovers({"data": {"b": "1"}}, live, "me")
     {'data': {'a': None}}
     """
     others = [
         each.get("fieldsV1")
-        for each in _entries(before)
+        for each in _entries(live)
         if not _is_by(each, manager, "Apply")
     ]
-    was, now = _fields_of(before, manager), _fields_of(after, manager)
-    return _left(was, now, after, others)
+    return _left(_fields_of(live, manager), manifest, others)
 
 
-def _left(was: Any, now: Any, value: Any, others: Sequence[Any]) -> dict[str, Any]:
+def _left(
+    mine: Mapping[str, Any], wanted: Any, others: Sequence[Any]
+) -> dict[str, Any]:
+    is_shared = any(not each or "." in each for each in others)
     found: dict[str, Any] = {}
-    if not isinstance(was, Mapping) or not isinstance(value, Mapping):
-        return found
-    for key, tree in was.items():
-        name = key.removeprefix("f:")
-        if not key.startswith("f:") or name not in value:
+    for key, tree in mine.items():
+        if not key.startswith("f:"):
             continue
-        mine = now.get(key) if isinstance(now, Mapping) else None
+        name = key.removeprefix("f:")
+        value = wanted.get(name) if isinstance(wanted, Mapping) else None
         theirs = _below(others, name)
         if any(each.startswith("f:") for each in tree):
-            inner = _left(tree, mine, value[name], theirs)
+            inner = _left(tree, value, theirs)
             found |= {name: inner} if inner else {}
-        elif mine is None and not theirs and not tree:
+        elif is_shared and value is None and not theirs:
             found[name] = None
     return found
