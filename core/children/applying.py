@@ -244,14 +244,25 @@ def _unkept(
 ) -> list[str]:
     """The fields that are not there though they have been applied just now.
 
-    The child is as desired then: to apply it again would change nothing.
+    The child is as desired then: to apply it again would change nothing. An empty
+    mapping is not the manager's where others have fields in it, and that is right.
     """
     fields = lost_fields(manifest, after, keeper.manager)
     if fields:
         found = _as_desired(planned, Body(thaw_json(after)), keeper)
         told.checked[planned.key] = found
-        told.unkept.append(Unkept(planned.label, planned.applied, tuple(fields)))
+    unkept = tuple(each for each in fields if _value_at(manifest, each) != {})
+    if unkept:
+        told.unkept.append(Unkept(planned.label, planned.applied, unkept))
     return fields
+
+
+def _value_at(manifest: Mapping[str, Any], path: str) -> Any:
+    """The value at a path of `lost_fields`, or the list in which it is."""
+    value: Any = manifest
+    for name in names_in(path):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
 
 
 def _change_noted(
@@ -289,13 +300,10 @@ def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:
     """The lists of a manifest of which elements are lost, as a merge patch."""
     found: dict[str, Any] = {}
     for path in lost:
-        names = names_in(path)
-        value: Any = manifest
-        for name in names:
-            value = value.get(name) if isinstance(value, Mapping) else None
+        value = _value_at(manifest, path)
         if not isinstance(value, list):
             continue
-        for name in reversed(names):
+        for name in reversed(names_in(path)):
             value = {name: value}
         found = applied(value, found)
     return found
