@@ -285,7 +285,7 @@ def test_a_mapping_that_fails_for_a_deleted_object_comes_to_an_end() -> None:
 
 
 def test_an_empty_mapping_beside_keys_of_others_is_no_reason_to_warn() -> None:
-    op = Desiring(config_map("one")).begin()
+    op = Desiring(config_map("one", a="1")).begin()
     op.sim.edit("configmaps/one", data={"theirs": "1"}).settle()
     op.desire(config_map("one"))
     assert data_of(op.sim, "one") == {"theirs": "1"}
