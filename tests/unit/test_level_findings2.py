@@ -11,11 +11,17 @@ from unittest import mock
 import pytest
 
 import fnop
+from fnop.core.api.resources import Resource
+from fnop.core.children.applying import _unkept
+from fnop.core.children.marks import ChildSet
+from fnop.core.children.planning import Keeper, Planned
 from fnop.core.children.synchronise import synchronise
+from fnop.core.children.told import Told
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.objects.events import event_manifest
 from fnop.core.seam.commands import Subject
+from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.core.values.pace import ROLLOUT_CHANGES
 from fnop.effects import Get
@@ -284,10 +290,19 @@ def test_a_mapping_that_fails_for_a_deleted_object_comes_to_an_end() -> None:
     assert len(calls) == before
 
 
-def test_an_empty_mapping_beside_keys_of_others_is_no_reason_to_warn() -> None:
-    op = Desiring(config_map("one", a="1")).begin()
-    op.sim.edit("configmaps/one", data={"theirs": "1"}).settle()
-    op.desire(config_map("one"))
-    assert data_of(op.sim, "one") == {"theirs": "1"}
-    assert op.synced()[0] == "True"
-    assert not [each for each in op.sim.log if "does not keep" in each]
+@pytest.mark.parametrize(("desired", "told"), [({}, []), ({"a": "1"}, [("data.a",)])])
+def test_an_empty_mapping_beside_keys_of_others_is_no_reason_to_warn(
+    desired: dict[str, str], told: list[tuple[str, ...]]
+) -> None:
+    """As Kubernetes answers: the mapping is not ours, for others have keys in it."""
+    manifest = config_map("one", **desired)
+    key = Key("configmaps.v1.", "default", "one")
+    resource = Resource("", "v1", "configmaps", "ConfigMap")
+    planned = Planned(fnop.child(manifest), "configmap/one", key, resource, "x", False)
+    keeper = Keeper(Body({}), resource, ChildSet("me", "s", "u"), True, False, 0.0)
+    meta = {**manifest["metadata"], "resourceVersion": "2", "managedFields": []}
+    after = {**manifest, "metadata": meta, "data": {"theirs": "1"}}
+    found = Told({})
+    _unkept(planned, manifest, after, keeper, found)
+    assert [each.fields for each in found.unkept] == told
+    assert key in found.checked
