@@ -7,10 +7,11 @@ that a change concerns has acted upon the state that there is, last.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import given, note, settings, strategies as st
+from hypothesis import example as case, given, note, settings, strategies as st
 
 import fnop
 from fnop.core.handlers.registry import Registry
@@ -42,18 +43,34 @@ crashes = st.tuples(st.just("crash"), st.just(0), st.just(0))
 scripts = st.lists(st.one_of(edits, pauses, edits, pauses, crashes), max_size=12)
 
 
+def shown_in(name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What a handler does: a ConfigMap with the view that it began with."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name, "namespace": "default"},
+        "data": {key: str(value) for key, value in spec.items()},
+    }
+
+
 class Operator:
     """An update handler, one of a field, one of a creation; and what they saw."""
 
-    def __init__(self, update: Way, field: Way, create: Way) -> None:
+    def __init__(
+        self, update: Way, field: Way, create: Way, *, write_ahead: bool = False
+    ) -> None:
         self.registry = Registry()
         self.seen: dict[str, list[Any]] = defaultdict(list)
-        fnop.on.update(KIND, registry=self.registry, id="update")(
-            self.handler("update", update)
-        )
-        fnop.on.field(KIND, registry=self.registry, field="spec.n", id="field")(
-            self.handler("field", field)
-        )
+        fnop.on.update(
+            KIND, registry=self.registry, id="update", write_ahead=write_ahead
+        )(self.handler("update", update))
+        fnop.on.field(
+            KIND,
+            registry=self.registry,
+            field="spec.n",
+            id="field",
+            write_ahead=write_ahead,
+        )(self.handler("field", field))
         fnop.on.create(KIND, registry=self.registry, id="create")(
             self.handler("create", create)
         )
@@ -71,21 +88,28 @@ class Operator:
                     await fnop.sleep(way.seconds)
             if way.name == "calls":
                 await fnop.get("configmaps", name="absent")
-            seen.append(dict(spec))  # the view that it began with
+            seen.append(dict(spec))
+            await fnop.apply(shown_in("field" if name == "field" else "whole", spec))
             if way.name == "halfway" and retry < way.times:
-                await fnop.get("configmaps", name="absent")  # something may be done
                 raise fnop.TemporaryError("not all of it", delay=way.seconds)
             return None
 
         return handle
 
 
+PLAIN, HALFWAY = Way("plain", 1, 20), Way("halfway", 1, 20)
+WAIT, CRASH, BACK = ("wait", 1, 0), ("crash", 0, 0), ("edit", 0, 0)
+
+
 @settings(max_examples=150)
 @given(ways, ways, ways, scripts)
+@case(HALFWAY, PLAIN, PLAIN, [WAIT, ("edit", 0, 1), WAIT, CRASH, BACK])
+@case(PLAIN, HALFWAY, PLAIN, [WAIT, ("step", 1, 0), ("edit", 1, 0), WAIT, CRASH, BACK])
 def test_every_handler_has_seen_what_it_was_to_see(
     update: Way, field: Way, create: Way, script: list[tuple[str, int, int]]
 ) -> None:
-    operator = Operator(update, field, create)
+    # A crash may come before any write of the object but the one that this asks for.
+    operator = Operator(update, field, create, write_ahead=CRASH in script)
     run = Scenario(operator.registry, [example(n=0, m=0)])
     for move, number, other in script:
         match move:
@@ -106,10 +130,11 @@ def test_every_handler_has_seen_what_it_was_to_see(
     note(f"final {final}, seen {dict(operator.seen)}")
     assert operator.seen["create"], "the creation is seen"
     # What was acted upon last is what there is.
-    last = (operator.seen["update"] or operator.seen["create"])[-1]
-    assert last == final
+    whole, of_field = run.get("configmaps", "whole"), run.get("configmaps", "field")
+    assert whole is not None and of_field is not None
+    assert whole["data"] == shown_in("whole", final)["data"]
     # The field handler is called with the creation, and for the field alone.
-    assert operator.seen["field"][-1]["n"] == final["n"]
+    assert of_field["data"]["n"] == str(final["n"])
 
 
 def test_who_has_seen_a_change_is_told_that_it_is_taken_back() -> None:
