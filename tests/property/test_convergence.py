@@ -131,7 +131,8 @@ def test_every_handler_has_seen_what_it_was_to_see(
     assert operator.seen["create"], "the creation is seen"
     # What was acted upon last is what there is.
     whole, of_field = run.get("configmaps", "whole"), run.get("configmaps", "field")
-    assert whole is not None and of_field is not None
+    assert whole is not None
+    assert of_field is not None
     assert whole["data"] == shown_in("whole", final)["data"]
     # The field handler is called with the creation, and for the field alone.
     assert of_field["data"]["n"] == str(final["n"])
