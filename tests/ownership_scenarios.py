@@ -235,7 +235,26 @@ def what_is_desired_no_more_goes_whoever_made_the_mapping(world: World) -> None:
     assert data(world, "one") == {"c": "1"}
 
 
+def what_was_repaired_goes_whoever_made_the_mapping(world: World) -> None:
+    """The other one, whose only key was taken back, writes once more, of anything."""
+    world.begin()
+    create(world, "a", child("one"))
+    world.until(is_synced(world, "a"))
+    change = {"data": {"b": "by hand"}}
+    assert world.raw("PATCH", child_path(world, "one"), change, MERGE)[0] == 200
+    desire(world, "a", child("one", a="1", b="1"))
+    world.until(lambda: data(world, "one") == {"a": "1", "b": "1"})
+    world.until(is_synced(world, "a"))
+    note = {"metadata": {"labels": {"by": "hand"}}}
+    assert world.raw("PATCH", child_path(world, "one"), note, MERGE)[0] == 200
+    world.calm()
+    desire(world, "a", child("one", c="1"))
+    world.until(is_synced(world, "a"))
+    assert data(world, "one") == {"c": "1"}
+
+
 SCENARIOS = (
+    what_was_repaired_goes_whoever_made_the_mapping,
     what_is_desired_no_more_goes_whoever_made_the_mapping,
     a_copy_is_nobody_s,
     orphans_stay_and_are_nobody_s,

@@ -14,7 +14,6 @@ from fnop.core.children.fields import (
     differing,
     fields_digest,
     folded,
-    leftovers,
     lost_fields,
     managers_of,
     names_in,
@@ -203,9 +202,9 @@ def _drift(
         known = owned.checked.get(planned.key)
         is_undone = known is not None and known.applied == planned.applied
         return ["metadata.annotations"] if is_undone else []
-    if _folded(live, keeper) is not None:
-        return []
     manifest = manifest_for(planned, keeper)
+    if _folded(live, manifest, keeper) is not None:
+        return []
     return lost_fields(manifest, live.data, keeper.manager) or None
 
 
@@ -213,15 +212,12 @@ def _applied(
     planned: Planned, live: Body | None, lost: list[str], keeper: Keeper, told: Told
 ) -> Conversation[None]:
     manifest = manifest_for(planned, keeper)
-    fields = _folded(live, keeper)
+    fields = _folded(live, manifest, keeper)
     if live is not None and fields is not None:
         change = {"op": "replace", "path": "/metadata/managedFields", "value": fields}
         yield Patch(target_of(planned.key, live), None, (change,))
     if live is not None:  # for this object alone, and not for another of its name
         manifest = {**manifest, "metadata": {**manifest["metadata"], "uid": live.uid}}
-    left = {} if live is None else leftovers(manifest, live.data, keeper.manager)
-    if live is not None and left:  # first, so that a crash leaves nothing behind
-        yield Patch(target_of(planned.key, live), left)
     after = yield Apply(manifest, force=planned.child.force)
     unkept = _unkept(planned, manifest, after, keeper, told)
     lost = [each for each in lost if each not in unkept]
@@ -289,11 +285,13 @@ def _repaired(planned: Planned, text: str) -> Conversation[None]:
     yield Event("Repaired", text[:1000])
 
 
-def _folded(live: Body | None, keeper: Keeper) -> list[dict[str, Any]] | None:
-    """The managed fields, where those of a former name of the operator are ours."""
+def _folded(
+    live: Body | None, manifest: Mapping[str, Any], keeper: Keeper
+) -> list[dict[str, Any]] | None:
+    """The managed fields, where an apply would not do all that is meant by it."""
     if live is None:
         return None
-    return folded(live.data, keeper.manager, APPLIED_PATH)
+    return folded(live.data, keeper.manager, APPLIED_PATH, manifest)
 
 
 def _lists(manifest: Mapping[str, Any], lost: Iterable[str]) -> dict[str, Any]:

@@ -15,13 +15,13 @@ from typing import Any
 
 import orjson
 
+from fnop.core.values.table import NOTHING
 from fnop.effects.values import digest, same_json
 
 __all__ = [
     "differing",
     "fields_digest",
     "folded",
-    "leftovers",
     "lost_fields",
     "managers_of",
     "manages",
@@ -244,7 +244,10 @@ def _parsed(text: str) -> Any:
 
 
 def folded(
-    live: Mapping[str, Any], manager: str, mark: Sequence[str] = ()
+    live: Mapping[str, Any],
+    manager: str,
+    mark: Sequence[str] = (),
+    manifest: Mapping[str, Any] = NOTHING,
 ) -> list[dict[str, Any]] | None:
     """The managed fields, where what a manager has updated counts as applied by it.
 
@@ -254,6 +257,10 @@ def folded(
     So would one that the manager has applied under a former name: whoever has applied
     the field of the path `mark` counts as the same.
 
+    Nobody else keeps a bare mapping of which the manifest has the fields: to whoever
+    does, API servers before 1.21 give all of them at the next update, so that they
+    would stay, too.
+
     >>> mine = {"manager": "me", "operation": "Update", "fieldsV1": {"f:data": {}}}
     >>> folded({"metadata": {"managedFields": [mine]}}, "me")
     [{'manager': 'me', 'operation': 'Apply', 'fieldsV1': {'f:data': {}}}]
@@ -262,14 +269,57 @@ def folded(
     applied = [each for each in entries if _is_by(each, manager, "Apply")]
     merged = [each for each in entries if _is_by(each, manager, "Update")]
     merged += [each for each in entries if mark and _is_former(each, manager, mark)]
-    if not merged:
+    found = [each for each in entries if each not in (*applied, *merged)]
+    mine = _fields_of(live, manager)
+    others = [_without_bare(each, mine, manifest, live) for each in found]
+    if not merged and others == found:
         return None
-    tree: Mapping[str, Any] = {}
-    for each in (*applied, *merged):
-        tree = _united(tree, each.get("fieldsV1") or {})
-    words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
-    others = [dict(each) for each in entries if each not in (*applied, *merged)]
-    return [{**(applied or merged)[0], **words}, *others]
+    ours: list[dict[str, Any]] = [dict(each) for each in applied]
+    if merged:
+        tree: Mapping[str, Any] = {}
+        for each in (*applied, *merged):
+            tree = _united(tree, each.get("fieldsV1") or {})
+        words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
+        ours = [{**(applied or merged)[0], **words}]
+    return [*ours, *(dict(each) for each in others if each.get("fieldsV1"))]
+
+
+def _without_bare(
+    entry: Mapping[str, Any], mine: Any, manifest: Any, live: Any
+) -> Mapping[str, Any]:
+    """The managed fields of another, without mappings whose last field we take away."""
+    tree = entry.get("fieldsV1")
+    if entry.get("operation") != "Update" or not isinstance(tree, Mapping):
+        return entry
+    return {**entry, "fieldsV1": _freed(tree, mine, manifest, live)}
+
+
+def _freed(
+    tree: Mapping[str, Any], mine: Any, wanted: Any, live: Any
+) -> dict[str, Any]:
+    if not isinstance(wanted, Mapping):
+        return dict(tree)
+    found: dict[str, Any] = {}
+    for key, inner in tree.items():
+        name = key.removeprefix("f:")
+        if key == "." and all(_is_taken(*each, wanted, live) for each in tree.items()):
+            continue
+        value, ours = wanted.get(name), _at(mine, key)
+        is_mapping = key.startswith("f:") and bool(value) and isinstance(value, Mapping)
+        if is_mapping and inner:
+            inner = _freed(inner, ours, value, _at(live, name))
+            found |= {key: inner} if inner else {}
+        elif not (is_mapping and ours):  # without ours it may be one value as a whole
+            found[key] = inner
+    return found
+
+
+def _is_taken(key: str, inner: Any, wanted: Mapping[str, Any], live: Any) -> bool:
+    """Whether an apply takes a field from its manager, by another value."""
+    name = key.removeprefix("f:")
+    if key == "." or inner:
+        return key == "."
+    return name in wanted and not same_json(wanted[name], _at(live, name))
 
 
 def _is_former(entry: Mapping[str, Any], manager: str, mark: Sequence[str]) -> bool:
@@ -320,46 +370,3 @@ def _has(tree: Any, names: Iterable[str]) -> bool:
     for name in names:
         tree = tree.get(f"f:{name}") if isinstance(tree, Mapping) else None
     return tree is not None
-
-
-def leftovers(
-    manifest: Mapping[str, Any], live: Mapping[str, Any], manager: str
-) -> dict[str, Any]:
-    """What an apply would leave behind, as a merge patch; {} where that is nothing.
-
-    It is what the manager alone has, and does not name any more, in a mapping that
-    another has, too: API servers before 1.21 give it to the other one, who had made the
-    mapping while it was empty.
-
-    >>> mine = {"manager": "me", "operation": "Apply",
-    ...         "fieldsV1": {"f:data": {"f:a": {}, "f:b": {}}}}
-    >>> theirs = {"manager": "you", "operation": "Update", "fieldsV1": {"f:data": {}}}
-    >>> live = {"metadata": {"managedFields": [mine, theirs]}}
-    >>> leftovers({"data": {"b": "1"}}, live, "me")
-    {'data': {'a': None}}
-    """
-    others = [
-        each.get("fieldsV1")
-        for each in _entries(live)
-        if not _is_by(each, manager, "Apply")
-    ]
-    return _left(_fields_of(live, manager), manifest, others)
-
-
-def _left(
-    mine: Mapping[str, Any], wanted: Any, others: Sequence[Any]
-) -> dict[str, Any]:
-    is_shared = any(not each or "." in each for each in others)
-    found: dict[str, Any] = {}
-    for key, tree in mine.items():
-        if not key.startswith("f:"):
-            continue
-        name = key.removeprefix("f:")
-        value = wanted.get(name) if isinstance(wanted, Mapping) else None
-        theirs = _below(others, name)
-        if any(each.startswith("f:") for each in tree):
-            inner = _left(tree, value, theirs)
-            found |= {name: inner} if inner else {}
-        elif is_shared and value is None and not theirs:
-            found[name] = None
-    return found
