@@ -281,7 +281,9 @@ def run(
         console.simulate(lambda: clock.now().wall)
     settings = _settings(name, tuple(namespace) or None, selector)
     explain = options["verbose"] or options["debug"]
-    settings = settings.replace(guard=options["guard"], explain=explain)
+    settings = settings.replace(
+        guard=options["guard"], explain=explain, traces=record is not None
+    )
     settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = _program(paths, module, settings)

@@ -12,11 +12,19 @@ from dataclasses import MISSING, Field, fields
 from functools import cache
 from typing import Any, cast
 
+from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect, Target
 from fnop.effects.outcomes import Outcome
 from fnop.effects.values import canonical, digest, read_only
 
-__all__ = ["decode", "digest_of", "encode", "from_wire", "to_wire"]
+__all__ = [
+    "decode",
+    "desired_to_wire",
+    "digest_of",
+    "encode",
+    "from_wire",
+    "to_wire",
+]
 
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -87,6 +95,30 @@ def _from_wire(value: Any, name: str) -> Any:
     if isinstance(value, dict) and value.keys() == {"hex"} and name == "value":
         return bytes.fromhex(value["hex"])
     return read_only(value)
+
+
+def desired_to_wire(desired: Desired) -> dict[str, Any]:
+    """The JSON form of what a reconcile handler desires, without what says nothing.
+
+    >>> from fnop.effects.desired import desired
+    >>> desired_to_wire(desired(status={"a": 1}))
+    {'status': {'a': 1}}
+    """
+    children = [_set_fields(each) for each in desired.children]
+    conditions = [_set_fields(each) for each in desired.conditions]
+    found = _set_fields(desired)
+    if children:
+        found["children"] = children
+    if conditions:
+        found["conditions"] = conditions
+    return found
+
+
+def _set_fields(value: Any) -> dict[str, Any]:
+    """The fields of a dataclass that have not their defaults."""
+    known = _fields(cast(Hashable, type(value)))
+    given = ((name, getattr(value, name), default) for name, default in known)
+    return {name: item for name, item, default in given if item != default}
 
 
 def encode(value: Effect | Outcome | Target) -> bytes:

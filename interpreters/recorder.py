@@ -45,6 +45,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "peering": None if settings.peering is None else _plain(settings.peering),
         "election": None if settings.election is None else _plain(settings.election),
         "explain": settings.explain,
+        "traces": settings.traces,
     }
 
 

@@ -855,4 +855,5 @@ def _is_about_secrets(command: dict[str, Any]) -> bool:
 def draws_secret(command: dict[str, Any]) -> bool:
     """Whether it asks for random bytes that are a secret."""
     effect = command.get("effect") or {}
-    return effect.get("is") == "Random" and bool(effect.get("secret"))
+    is_drawn = command["do"] == "Perform" and effect.get("is") == "Random"
+    return is_drawn and bool(effect.get("secret"))

@@ -107,8 +107,8 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
             candidate = Candidate(**{**candidate, "timing": timing})
         served = None if namespaces is None else tuple(namespaces)
         found = Settings(header["operator"], served, selector)
-        explain = header.get("explain", False) is True
-        return found.replace(peering=member, election=candidate, explain=explain)
+        told = {name: header.get(name) is True for name in ("explain", "traces")}
+        return found.replace(peering=member, election=candidate, **told)
     except (KeyError, TypeError, ValueError) as problem:
         raise RecordingProblem(
             f"the recording's header is damaged: {problem!s:.200}"

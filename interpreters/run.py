@@ -41,6 +41,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
 )
+from fnop.core.seam.traces import Trace
 from fnop.core.state.lifecycle import REPEAT_SECONDS
 from fnop.core.values.errors import described, text_of
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
@@ -225,6 +226,8 @@ class Runner:
                 self.ready.set()
             case Exit():
                 self._exit = command
+            case Trace():
+                pass  # for whoever records it
 
     def _set_alarm(self, at: float) -> None:
         if self._alarm is not None:

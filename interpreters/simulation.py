@@ -43,6 +43,7 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
+from fnop.core.seam.traces import Trace
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
@@ -545,14 +546,19 @@ class SimulatedRun:
             case Alarm(at):
                 self._alarm = at
             case Say():
-                self._despair.hear(command)
-                self._restless.hear(command)
-                if self.on_say is not None:
-                    self.on_say(command, self.clock.now().wall)
+                self._hear(command)
             case Ready():
                 self.ready = True
             case Exit():
                 self._end(command)
+            case Trace():
+                pass  # for whoever records it
+
+    def _hear(self, say: Say) -> None:
+        self._despair.hear(say)
+        self._restless.hear(say)
+        if self.on_say is not None:
+            self.on_say(say, self.clock.now().wall)
 
     def _answered(self, number: int, outcome: Outcome | None) -> None:
         if outcome is not None:

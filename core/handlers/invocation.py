@@ -121,16 +121,27 @@ class Ending(NamedTuple):
     desired: Desired | None = None
 
 
+class Desires(NamedTuple):
+    """The author's part of a reconcile handler: what is desired, and all beside it."""
+
+    desired: Desired
+    plan: tuple[Effect, ...] = ()
+    patches: tuple[Patch | Transform, ...] = ()
+
+
 class Advance(NamedTuple):
     """The result of driving: an effect that needs an answer, or the end.
 
-    `lines` are the log lines since the end of the journal.
+    `lines` are the log lines since the end of the journal. `desires` is there where the
+    author's part has ended since then, if attempts are traced; effects from then on
+    keep the children.
     """
 
     lines: tuple[Log, ...]
     asks: Effect | None = None
     end: Ending | None = None
     children: tuple[Handler, ...] = ()
+    desires: Desires | None = None
 
 
 class _Drive:
@@ -140,6 +151,7 @@ class _Drive:
         "conversation",
         "declaring",
         "desired",
+        "desires",
         "rest",
         "situation",
         "synchronised",
@@ -161,6 +173,7 @@ class _Drive:
         self.rest: Any = None
         self.synchronised: Synchronised | None = None
         self.desired: Desired | None = None
+        self.desires: Desires | None = None
 
     def guarded(self, move: Callable[[], Any]) -> Any:
         """Run the author's code, and collect its effects and sub-handlers."""
@@ -221,10 +234,21 @@ class _Drive:
         if keeping.keeper is None:
             self.desired = desired
             return _Returned(self.rest or None)
+        if self.situation.settings.traces:
+            self.desires = Desires(desired, *self._beside())
         self.conversation = synchronise(
             desired, keeping.owned, keeping.keeper, keeping.beside
         )
         return self.go(lambda: self.conversation.send(None))
+
+    def _beside(self) -> tuple[tuple[Effect, ...], tuple[Patch | Transform, ...]]:
+        """The plan beside what is desired, and the changes of the object.
+
+        What of it is wrong is refused at the end.
+        """
+        with suppress(TypeError, ValueError):
+            return plan_of(self.rest or None), self.writers.patch.changes()
+        return (), ()
 
     def settled(self, found: Synchronised) -> list[Effect]:
         """The plan after all children are looked after; raises if one has failed.
@@ -263,6 +287,10 @@ class _Drive:
         lines = tuple(self.writers.lines[self.told :])
         self.told = len(self.writers.lines)
         return lines
+
+    def fresh_desires(self) -> Desires | None:
+        found, self.desires = self.desires, None
+        return found
 
     def close(self) -> None:
         # Guarded: a coroutine that is closed here is no error of the author's.
@@ -364,7 +392,8 @@ def advance(
         return _failed(drive, slip)
     if isinstance(step, _Asked):
         live.put(key, journal, drive, step.effect)
-        return Advance(drive.fresh_lines(), step.effect, children=drive.children)
+        lines, desires = drive.fresh_lines(), drive.fresh_desires()
+        return Advance(lines, step.effect, None, drive.children, desires)
     return _returned(drive, step.value)
 
 
@@ -403,6 +432,7 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
             )
         if position == len(journal) - 1:
             drive.fresh_lines()  # these were logged before
+            drive.fresh_desires()
         step = drive.answer(step.effect, entry)
     return step
 
@@ -414,7 +444,7 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     failure = failure_of(refused or problem)
     patches = (*_patches_of(drive), *_nothing_desired(drive, str(failure)))
     ending = Ending((), patches, failure, synchronised=drive.synchronised)
-    return Advance(lines, end=ending)
+    return Advance(lines, end=ending, desires=drive.fresh_desires())
 
 
 def _nothing_desired(drive: _Drive, why: str | None) -> tuple[Transform, ...]:
@@ -476,7 +506,8 @@ def _returned(drive: _Drive, value: Any) -> Advance:
     ending = Ending(
         plan, patches, None, drive.children, settings, drive.synchronised, drive.desired
     )
-    return Advance(drive.fresh_lines(), end=ending, children=drive.children)
+    lines, desires = drive.fresh_lines(), drive.fresh_desires()
+    return Advance(lines, None, ending, drive.children, desires)
 
 
 def _refuse_lost_settings(drive: _Drive, kept: Settings | None) -> None:

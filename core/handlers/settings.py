@@ -160,6 +160,7 @@ class Settings:
       noticed: a simulation and a replay refuse them, on a cluster there is a warning.
     - `explain`: whether debug lines tell what is seen of each object, why its handlers
       are called, what they ask for, and what the answers are.
+    - `traces`: whether a recording gets what handlers are shown and decide.
     - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
       first one signs, any of them verifies, and "unsigned" after it lets states without
       a signature be believed, too. No handler changes them.
@@ -197,6 +198,7 @@ class Settings:
     inherited_labels: tuple[str, ...] | None = None
     guard: bool = True
     explain: bool = False
+    traces: bool = False
     state_keys: tuple[str, ...] = field(default=(), repr=False)
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)

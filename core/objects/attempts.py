@@ -27,6 +27,7 @@ from fnop.core.objects.effects import is_own, perform, send, tell
 from fnop.core.objects.ending import finish, keep, report
 from fnop.core.objects.expectations import learn, shown, vanished
 from fnop.core.objects.explaining import tell_answered
+from fnop.core.objects.tracing import trace_advanced, trace_given
 from fnop.core.seam.commands import Interrupt
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight, proceed
@@ -192,6 +193,7 @@ def _journaled(
 ) -> Invocation:
     """The conversation with an answer, ready to continue."""
     assert invocation.asked is not None
+    trace_given(context, invocation, outcome)
     entry = driving.JournalEntry(
         digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
     )
@@ -221,6 +223,9 @@ def _drive(
         _live_key(context.key, invocation),
     )
     tell(context, invocation, found.lines)
+    trace_advanced(context, invocation, found)
+    if found.desires is not None:
+        invocation = invocation._replace(keeps=True)
     if found.children:
         record = _with_declared(record, invocation, found.children)
     if found.asks is not None:

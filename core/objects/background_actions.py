@@ -29,6 +29,7 @@ from fnop.core.objects.background import (
 from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left, report
 from fnop.core.objects.explaining import tell_begun
+from fnop.core.objects.tracing import trace_begun
 from fnop.core.seam.commands import AttemptEnded, Refresh
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
@@ -139,6 +140,7 @@ def _start_run(
     )
     begun = RunState(None, context.now.mono, progress=progress)
     tell_begun(context, invocation)
+    trace_begun(context, invocation)
     go_on(context, with_run_state(record, handler, begun), invocation)
 
 

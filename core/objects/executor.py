@@ -55,6 +55,7 @@ from fnop.core.objects.mapping import first_event_due
 from fnop.core.objects.reconcile import reconcile
 from fnop.core.objects.selection import Circumstances, Undecided
 from fnop.core.objects.store import aside, event_handler_wants
+from fnop.core.objects.tracing import trace_begun
 from fnop.core.objects.write import begin_write
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
@@ -330,6 +331,7 @@ def _start_attempt(
         progress={**work.progress, handler.id: progress},
     )
     tell_begun(context, invocation)
+    trace_begun(context, invocation)
     go_on(context, record._replace(work=work), invocation)
 
 
@@ -416,6 +418,7 @@ def _handle_event(
         ),
     )
     tell_begun(context, invocation)
+    trace_begun(context, invocation)
     go_on(context, record._replace(work=work), invocation)
 
 

@@ -17,6 +17,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, Program
 from fnop.core.handlers.roles import INDICES
 from fnop.core.objects.selection import sees
+from fnop.core.objects.tracing import trace_indexed
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import StreamPurpose
@@ -98,6 +99,7 @@ def indexed(context: Context, body: Body) -> None:
     for handler in kind.indexers:
         found = _found(context, body, handler)
         if found is not None:
+            trace_indexed(context, handler, body, found)
             _put(context, handler, found)
 
 

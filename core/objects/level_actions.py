@@ -26,6 +26,7 @@ from fnop.core.objects.levels import (
     StopLevel,
     forgotten,
 )
+from fnop.core.objects.tracing import trace_begun
 from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, LevelState, ObjectRecord
@@ -110,6 +111,7 @@ def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
         work=work._replace(level_runs=(*work.level_runs, invocation)),
     )
     tell_level_begun(context, record, invocation, state)
+    trace_begun(context, invocation)
     go_on(context, record, invocation)
 
 

@@ -44,6 +44,7 @@ from fnop.core.objects.refusal import (
     judge_refusal,
     refused,
 )
+from fnop.core.objects.tracing import trace_write
 from fnop.core.seam.replies import Next, WritePurpose, message_of, next_after
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
@@ -155,6 +156,7 @@ def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
     endpoint, patch, more = found
     tell_writing(context, endpoint, patch, authors)
     number = context.perform(patch, address, ticket, context.subject(record.body))
+    trace_write(context, number, writing)
     sent = writing._replace(
         id=number, due=None, endpoint=endpoint, more=more, base=record.body, asked=patch
     )

@@ -186,6 +186,7 @@ def _fold(turn: Turn, input: Input) -> None:
         case WatchEvent(stream, type, body):
             on_watch_event(turn, stream, type, body)
         case Answered(id, outcome):
+            turn.answer = outcome
             _on_answer(turn, id, outcome)
         case AlarmRang():
             turn.alarm = None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from fnop.core.api.resources import Resource, Selectors
+from fnop.core.seam.traces import Trace
 from fnop.core.values.body import Body
 from fnop.effects import Effect
 
@@ -213,4 +214,5 @@ Command = (
     | Say
     | Ready
     | Exit
+    | Trace
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, cast, get_args
 
 from fnop.core.api.resources import Resource, Selectors
@@ -19,10 +19,13 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
+from fnop.core.seam.traces import Indexed
 from fnop.core.values.body import Body
+from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect
 from fnop.effects.outcomes import Outcome
-from fnop.effects.wire import from_wire, to_wire
+from fnop.effects.values import canonical
+from fnop.effects.wire import desired_to_wire, from_wire, to_wire
 
 __all__ = ["command_to_wire", "input_from_wire", "input_to_wire"]
 
@@ -69,6 +72,8 @@ def _to_json(value: Any) -> Any:
         return [value.labels, value.fields]
     if isinstance(value, _VALUES):
         return to_wire(cast(Any, value))
+    if isinstance(value, Desired):
+        return desired_to_wire(value)
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
     return value
@@ -105,6 +110,14 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
     return found
 
 
+def _is_json(value: Any) -> bool:
+    try:
+        canonical(value)
+    except TypeError:
+        return False
+    return True
+
+
 def command_to_wire(value: Command) -> dict[str, Any]:
     """The JSON form of a command, without fields that have no value.
 
@@ -112,6 +125,8 @@ def command_to_wire(value: Command) -> dict[str, Any]:
     {'do': 'Fetch', 'id': 1, 'path': '/apis'}
     """
     found: dict[str, Any] = {"do": type(value).__name__}
+    if isinstance(value, Indexed) and not _is_json(value.values):
+        value = replace(value, values=(), unknown=True)
     for each in fields(value):
         if (type(value), each.name) in _UNTOLD:
             continue

@@ -28,7 +28,7 @@ from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
-from fnop.effects import Call, Effect, Event
+from fnop.effects import Call, Effect, Event, Outcome
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = ["Context"]
@@ -181,6 +181,11 @@ class Context:
     def pending(self) -> Iterable[Ticket]:
         """The tickets of all commands that are not answered yet, for all objects."""
         return self._turn.requests.pending.values()
+
+    @property
+    def answer(self) -> Outcome | None:
+        """The outcome that came with this step's input."""
+        return self._turn.answer
 
     @property
     def step(self) -> int:

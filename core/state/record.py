@@ -79,6 +79,8 @@ class Invocation(NamedTuple):
     created: Mapping[Key, str] = NOTHING
     # It has requested an effect: a failure may leave something half done.
     acts: bool = False
+    # The author's part has ended: what is asked from now on keeps the children.
+    keeps: bool = False
     # The end of a reconcile handler's children, where it desires any.
     synchronised: Synchronised | None = None
     # It has requeued the object itself, or others; and a reconcile handler had

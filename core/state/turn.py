@@ -41,7 +41,7 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import act_of
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
-from fnop.effects import Effect, Event
+from fnop.effects import Effect, Event, Outcome
 
 __all__ = ["NEW", "About", "Counters", "State", "Turn", "settings_of"]
 
@@ -116,6 +116,7 @@ class Turn:
 
     __slots__ = (
         "alarm",
+        "answer",
         "commands",
         "coordination",
         "counters",
@@ -142,6 +143,8 @@ class Turn:
         # them.
         self.live = live
         self.commands: list[Command] = []
+        # The outcome that this step's input has brought.
+        self.answer: Outcome | None = None
         # The number of calls of user code: at most one in a step (R11).
         self.drives = 0
         # Log lines of this step that become Kubernetes Events.

@@ -1,0 +1,157 @@
+"""The traces of attempts: what they are shown, what they ask for, and how they end.
+
+They are there with `Settings(traces=True)`, as a recording has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.invocation import Advance, Ending
+from fnop.core.handlers.writers import Transform
+from fnop.core.memory.observation import Seen
+from fnop.core.memory.progress import Failure
+from fnop.core.seam import traces
+from fnop.core.seam.traces import Version
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import Writing
+from fnop.core.state.record import Invocation
+from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import pointer
+from fnop.effects import Applied, Outcome, Patch
+
+__all__ = [
+    "trace_advanced",
+    "trace_begun",
+    "trace_given",
+    "trace_indexed",
+    "trace_write",
+]
+
+
+def trace_begun(context: Context, invocation: Invocation) -> None:
+    """The facts with which an attempt begins."""
+    if not context.settings.traces:
+        return
+    situation = invocation.situation
+    keeping = situation.keeping
+    children = {} if keeping is None else keeping.owned.bodies
+    body = situation.body
+    began = traces.Began(
+        invocation.serial,
+        situation.handler.id,
+        None if body is None else _version(context.key, body),
+        situation.reason,
+        situation.retry,
+        situation.started,
+        _seen(situation.before),
+        situation.memo or None,
+        tuple(_version(key, children[key]) for key in sorted(children)),
+    )
+    context.emit(began)
+
+
+def _version(key: Key, body: Body) -> Version:
+    return Version(key.resource, key.namespace, key.name, body.uid, body.version)
+
+
+def _seen(before: Seen | None) -> traces.Seen | None:
+    if before is None:
+        return None
+    return traces.Seen(dict(before.digests), before.values is not None)
+
+
+def trace_advanced(context: Context, invocation: Invocation, found: Advance) -> None:
+    """What the author's code does next: it asks for an effect, desires, or ends."""
+    if not context.settings.traces:
+        return
+    attempt = invocation.serial
+    if found.desires is not None:
+        desires = found.desires
+        patches = _patches(desires.patches)
+        context.emit(traces.Desires(attempt, desires.desired, desires.plan, patches))
+    elif found.asks is not None and not invocation.keeps:
+        context.emit(traces.Asked(attempt, found.asks))
+    if found.end is not None:
+        context.emit(_ended(attempt, found.end))
+
+
+def _ended(attempt: int, end: Ending) -> traces.Ended:
+    return traces.Ended(
+        attempt,
+        end.plan,
+        _patches(end.patches),
+        None if end.failure is None else _failure(end.failure),
+        tuple(each.id for each in end.children),
+    )
+
+
+def _patches(patches: Sequence[Patch | Transform]) -> tuple[Patch | None, ...]:
+    return tuple(None if isinstance(each, Transform) else each for each in patches)
+
+
+def _failure(failure: Failure) -> dict[str, Any]:
+    found = {"type": failure.type, "message": failure.message}
+    if failure.temporary is not None:
+        return {**found, "delay": failure.temporary}
+    return {**found, "permanent": True} if failure.permanent else found
+
+
+def trace_given(context: Context, invocation: Invocation, outcome: Outcome) -> None:
+    """The answer to what an attempt has asked for."""
+    if not context.settings.traces or invocation.keeps:
+        return
+    attempt, stopped = invocation.serial, invocation.stopped or None
+    if outcome is context.answer:
+        context.emit(traces.Given(attempt, stopped=stopped))
+        return
+    version = _version_in(context, outcome)
+    told = None if version else outcome
+    context.emit(traces.Given(attempt, told, version, stopped))
+
+
+def _version_in(context: Context, outcome: Outcome) -> str | None:
+    """The version of the object, if the answer is the object as it is now."""
+    record = context.record
+    found = outcome.object if isinstance(outcome, Applied) else None
+    if record is None or found is not record.body.data:
+        return None
+    return record.body.version
+
+
+def trace_write(context: Context, number: int, writing: Writing) -> None:
+    """Whose changes are in a write of the object."""
+    if not context.settings.traces:
+        return
+    fields: dict[str, tuple[str, ...]] = {}
+    for name, patch in writing.patches:
+        if isinstance(patch, Patch):
+            fields[name] = (*fields.get(name, ()), *_pointers(patch))
+    fields |= {name: (*fields.get(name, ()), "/status") for name in writing.results}
+    if fields:
+        context.emit(traces.Wrote(number, tuple(fields.items())))
+
+
+def _pointers(patch: Patch) -> Iterator[str]:
+    yield from _leaves(patch.merge or {}, ())
+    yield from (str(each.get("path", "")) for each in patch.json or ())
+
+
+def _leaves(value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
+    for name, each in value.items():
+        if isinstance(each, Mapping) and each:
+            yield from _leaves(each, (*path, name))
+        else:
+            yield pointer((*path, name))
+
+
+def trace_indexed(
+    context: Context, handler: Handler, body: Body, found: Mapping[Any, Any]
+) -> None:
+    """The values of an object in an index."""
+    if context.settings.traces:
+        values = tuple(found.items())
+        where = _version(context.key, body)
+        context.emit(traces.Indexed(handler.id, where, values))

@@ -1,0 +1,146 @@
+"""Traces: what handlers were shown, and what they decided, for whoever records it.
+
+They are commands that nobody carries out.  A recording with them can be asked what
+another handler would have decided in a handler's place, and which handler has written a
+field.  What the recording holds anyway is referred to: an object by its uid and its
+version, an answer by the step that it came with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fnop.effects import Effect, Outcome, Patch
+from fnop.effects.desired import Desired
+
+__all__ = [
+    "Asked",
+    "Began",
+    "Desires",
+    "Ended",
+    "Given",
+    "Indexed",
+    "Seen",
+    "Trace",
+    "Version",
+    "Wrote",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """Any of the traces: an interpreter has nothing to do."""
+
+
+class Version(NamedTuple):
+    """A version of an object: of whose kind, where, and which."""
+
+    resource: str  # plural.version.group
+    namespace: str
+    name: str
+    uid: str
+    version: str
+
+
+class Seen(NamedTuple):
+    """The state that a handler compares with: digests by scope.
+
+    `is_kept` tells whether this process knows the values, too.
+    """
+
+    digests: Mapping[str, str]
+    is_kept: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Began(Trace):
+    """An attempt of a handler has begun, with these facts.
+
+    `attempt` is its number in the process.  `reason` is as the handler is given it, or
+    for a reconcile handler why the author's function is not asked; `children` are the
+    objects that it is shown, and `calls` tells that the function runs outside.
+    """
+
+    attempt: int
+    handler: str
+    object: Version | None = None
+    reason: str | None = None
+    retry: int = 0
+    started: float = 0.0
+    before: Seen | None = None
+    memo: Mapping[str, Any] | None = None
+    children: tuple[Version, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked(Trace):
+    """An attempt awaits an effect."""
+
+    attempt: int
+    effect: Effect
+
+
+@dataclass(frozen=True, slots=True)
+class Given(Trace):
+    """An attempt gets the answer to what it has asked.
+
+    It is the outcome that came with this step's input, unless `outcome` is another one;
+    with `version` it is done, and the answer is that version of its object.  `stopped`
+    is the reason for which a daemon is to stop.
+    """
+
+    attempt: int
+    outcome: Outcome | None = None
+    version: str | None = None
+    stopped: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Desires(Trace):
+    """The author's part of a reconcile handler has ended: fnop goes on for it."""
+
+    attempt: int
+    desired: Desired
+    plan: tuple[Effect, ...] = ()
+    patches: tuple[Patch | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Ended(Trace):
+    """The function of an attempt has ended: with a plan, or with a failure.
+
+    `patches` are the changes of its object by the argument `patch`, None for one by a
+    function; `parts` are the sub-handlers that it has declared.
+    """
+
+    attempt: int
+    plan: tuple[Effect, ...] = ()
+    patches: tuple[Patch | None, ...] = ()
+    failure: Mapping[str, Any] | None = None
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wrote(Trace):
+    """Whose changes are in the request `id`: handlers with fields, as JSON pointers.
+
+    Those that only a function knows are not among them.
+    """
+
+    id: int
+    fields: tuple[tuple[str, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Indexed(Trace):
+    """An index has these values of an object: pairs of a key and a value.
+
+    In a recording they are `unknown` where they are of an author's own types.
+    """
+
+    index: str
+    object: Version
+    values: tuple[tuple[Any, Any], ...] = ()
+    unknown: bool = False
