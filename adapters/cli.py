@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import json
 import os
 import re
 import secrets
@@ -30,20 +29,20 @@ from fnop.adapters.cluster_command import cluster
 from fnop.adapters.crd_command import crd
 from fnop.adapters.explain_command import explain
 from fnop.adapters.freeze_command import freeze, resume
-from fnop.adapters.loading import LoadProblem, authors_place, load
+from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.new_command import new
 from fnop.adapters.olm_command import olm
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
+from fnop.adapters.programs import fail, guarded, interrupted, program_of
 from fnop.adapters.rbac_command import rbac
+from fnop.adapters.replay_command import replay
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
-from fnop.core.values.diff import Diff, DiffItem, diff
 from fnop.core.values.errors import nearest, number_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock, VirtualClock
@@ -94,11 +93,6 @@ def _is_option(arg: str) -> bool:
     return arg.startswith("-") and arg != "-"
 
 
-def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(status)
-
-
 @click.group(context_settings={"auto_envvar_prefix": _PREFIX})
 @click.version_option(fnop.__version__, prog_name="fnop")
 @click.pass_context
@@ -140,15 +134,9 @@ main.add_command(freeze)
 main.add_command(new)
 main.add_command(olm)
 main.add_command(rbac)
+main.add_command(replay)
 main.add_command(resume)
 main.add_command(uninstall)
-
-_guard = click.option(
-    "--guard/--no-guard",
-    default=True,
-    help="Keep handlers that are not impure from acting on the world, in a simulation "
-    "and a replay; on a cluster only warn.",
-)
 
 
 @main.command(cls=SpreadingCommand)
@@ -216,7 +204,7 @@ _guard = click.option(
 @click.option(
     "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
 )
-@_guard
+@guarded
 @click.option(
     "--redact",
     multiple=True,
@@ -286,7 +274,7 @@ def run(
     )
     settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
-    program = _program(paths, module, settings)
+    program = program_of(paths, module, settings)
     if redact and record is None:
         raise click.UsageError("--redact needs --record")
     recorder = None if record is None else _recorder(record, program, redact)
@@ -366,14 +354,14 @@ def _settings(
     try:
         return Settings(operator, namespaces, selector)
     except ValueError as problem:
-        _fail(str(problem), EXIT_USAGE)
+        fail(str(problem), EXIT_USAGE)
 
 
 def _signing(settings: Settings, path: str | None) -> Settings:
     try:
         return signing(settings, path)
     except ValueError as problem:
-        _fail(str(problem), EXIT_USAGE)
+        fail(str(problem), EXIT_USAGE)
 
 
 def _among_others(
@@ -406,31 +394,6 @@ def _among_others(
     return settings.replace(peering=member, election=candidate)
 
 
-def _program(
-    paths: Sequence[str],
-    modules: Sequence[str],
-    settings: Settings,
-    command: str = "fnop run",
-) -> Program:
-    """The handlers that importing the files has declared."""
-    if not paths and not modules:
-        raise click.UsageError(
-            f"name the operator's file, such as: {command} operator.py"
-        )
-    try:
-        load(paths, modules)
-    except LoadProblem as problem:
-        _fail(str(problem))
-    handlers = default_registry.handlers
-    if not handlers:
-        names = ", ".join([*paths, *modules])
-        remedy = "decorate a function with @fnop.on.create('pods') or the like"
-        if "kopf" in sys.modules:
-            remedy = "it imports kopf: import fnop in its place (docs/porting.md)"
-        _fail(f"{names} declares no handlers; {remedy}", EXIT_USAGE)
-    return Program(handlers, settings)
-
-
 def _recorder(path: str, program: Program, fields: Sequence[str]) -> Any:
     from fnop.interpreters.recorder import Recorder, header_of
     from fnop.interpreters.redaction import Redaction
@@ -438,11 +401,11 @@ def _recorder(path: str, program: Program, fields: Sequence[str]) -> Any:
     try:
         redaction = Redaction(secrets.token_bytes(16), program, fields)
     except ValueError as problem:
-        _fail(f"--redact: {problem}", EXIT_USAGE)
+        fail(f"--redact: {problem}", EXIT_USAGE)
     try:
         file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 (open for the run)
     except OSError as problem:
-        _fail(f"cannot write the recording: {problem}", EXIT_USAGE)
+        fail(f"cannot write the recording: {problem}", EXIT_USAGE)
     header = header_of(program, fnop.__version__)
     return Recorder(file, header, redaction)
 
@@ -494,15 +457,15 @@ def _simulate(
     try:
         objects = read_manifests(manifests, _warn)
         if not objects:
-            _fail(f"there is no object in {', '.join(manifests)}")
+            fail(f"there is no object in {', '.join(manifests)}")
         apply_manifests(sim, objects)
     except (ManifestProblem, ApplyProblem) as problem:
-        _fail(str(problem))
+        fail(str(problem))
     try:
         settled = sim.settle(seconds=options["for"])
     except KeyboardInterrupt as interrupt:
         after = f" after {sim.clock.elapsed:g} s of virtual time"
-        return _interrupted(interrupt, after)
+        return interrupted(interrupt, after)
     finally:
         watchdog.close()
         if repeats is not None:
@@ -518,14 +481,6 @@ def _warn(sentence: str) -> None:
     echo(f"fnop: {sentence}", err=True)
 
 
-def _interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
-    """Tell where Ctrl-C has met the author's code: it may be what does not end."""
-    place = authors_place(interrupt)
-    at = f", at {place}" if place else ""
-    echo(f"fnop: interrupted{after}{at}", err=True)
-    return EXIT_ERROR
-
-
 def _show_line(console: Console, say: Say, at: float) -> None:
     console.say(say, at=at)
 
@@ -536,7 +491,7 @@ def _models(options: dict[str, Any]) -> Models:
     try:
         return models_of(load(options["calls"]), real=options["real_calls"])
     except LoadProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
 
 
 def _verdict(sim: Any, settled: bool) -> int:
@@ -576,7 +531,7 @@ def _serve(
         runner = _loop_runner()
         status: int = runner(_serve_cluster(program, console, recorder, options))
     except ConfigurationProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
     return status
 
 
@@ -620,111 +575,3 @@ async def _serve_cluster(
         echo(f"fnop: {problem}", err=True)
         return EXIT_ERROR
     return 0
-
-
-# ------------------------------------------------------------------- replay
-
-
-@main.command()
-@click.argument("recording", type=click.Path(exists=True, dir_okay=False))
-@files
-@shared("module")
-@click.option(
-    "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
-)
-@_guard
-def replay(
-    recording: str,
-    paths: Sequence[str],
-    module: Sequence[str],
-    trusted: bool,
-    guard: bool,
-) -> None:
-    """Decide a recorded run again, with the handlers of some files.
-
-    \b
-      fnop replay run.fnop operator.py
-
-    Says "identical", or shows the first decision that is another one now, or that
-    cannot be compared since a secret in it is a token in the recording.  What a
-    handler that is not impure does to the world is refused and told.
-
-    Exit status: 0 when identical, 1 when not, or when the recording is damaged.
-    """
-    from fnop.interpreters.replay import (
-        UNLIMITED,
-        RecordingLimits,
-        RecordingProblem,
-        other_handlers,
-        read_header,
-        read_records,
-        recorded_settings,
-        replay_file,
-    )
-
-    limits = UNLIMITED if trusted else RecordingLimits()
-    with Path(recording).open("rb") as file:
-        try:
-            header = read_header(read_records(file, limits))
-            settings = recorded_settings(header).replace(guard=guard)
-            command = f"fnop replay {recording}"
-            program = _program(paths, module, settings, command)
-            found = replay_file(file, program, limits)
-        except RecordingProblem as problem:
-            _fail(str(problem))
-        except KeyboardInterrupt as interrupt:
-            sys.exit(_interrupted(interrupt))
-    for act in found.acts:
-        echo(f"fnop: refused: {act.refusal}", err=True)
-    if found.difference is not None:
-        _show_difference(found.difference, header["fnop"])
-        others = other_handlers(header, program)
-        if others:
-            echo(f"fnop: {others}", err=True)
-        sys.exit(EXIT_ERROR)
-    if found.truncated:
-        _fail(
-            f"identical for {number_of(found.steps, 'step')}, where the recording is "
-            "cut off: its end was never written"
-        )
-    echo(f"identical: {number_of(found.steps, 'step')}")
-
-
-# Why a difference may come from nothing but tokens in place of secrets.
-_DOUBTS = {
-    "derived": "it depends on a secret, and the recording holds a token in its place",
-    "given": "its handler was given a secret, and the recording holds a token instead",
-}
-
-
-def _show_difference(difference: Any, version: str) -> None:
-    was, now = difference.recorded, difference.now
-    who = f", of handler {difference.handler}" if difference.handler else ""
-    what = f"step {difference.step + 1}: {_titled(now or was)}{who}"
-    doubt = _DOUBTS.get(difference.doubt)
-    echo(f"cannot be compared at {what}: {doubt}" if doubt else f"different at {what}")
-    for item in _changes(was, now):
-        if item.field:
-            echo(f"at {'/'.join(item.field)}")
-        echo(f"recorded (fnop {version}): {_shown(item.old)}")
-        echo(f"now (fnop {fnop.__version__}): {_shown(item.new)}")
-
-
-def _titled(command: dict[str, Any]) -> str:
-    """The name of a command's effect, and the object that it is about."""
-    effect: str = (command.get("effect") or {}).get("is", command["do"])
-    about = command.get("subject")
-    return f"{effect} about {about}" if about else effect
-
-
-def _changes(was: Any, now: Any) -> Diff:
-    """The fields that differ; of two commands of different kinds, all of both."""
-    if was and now and _titled(was) == _titled(now):
-        return diff(was, now)
-    return (DiffItem("change", (), was, now),)
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return "nothing"
-    return json.dumps(value, indent=2, sort_keys=True, ensure_ascii=False)

@@ -27,6 +27,7 @@ __all__ = [
     "child",
     "condition",
     "desired",
+    "label_of",
 ]
 
 OnImmutable: TypeAlias = Literal["fail", "replace"]
@@ -69,9 +70,18 @@ class Child:
     @property
     def label(self) -> str:
         """`kind/name`, with the namespace where the manifest names one."""
-        meta = self.manifest["metadata"]
-        place = f"{meta['namespace']}/" if meta.get("namespace") else ""
-        return f"{self.manifest['kind'].lower()}/{place}{meta['name']}"
+        return label_of(self.manifest)
+
+
+def label_of(manifest: Mapping[str, Any]) -> str:
+    """A child as messages name it.
+
+    >>> label_of({"kind": "Pod", "metadata": {"namespace": "n", "name": "p"}})
+    'pod/n/p'
+    """
+    meta = manifest["metadata"]
+    place = f"{meta['namespace']}/" if meta.get("namespace") else ""
+    return f"{manifest['kind'].lower()}/{place}{meta['name']}"
 
 
 @dataclass(frozen=True, slots=True)

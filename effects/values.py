@@ -25,6 +25,7 @@ __all__ = [
     "canonical",
     "check_seconds",
     "digest",
+    "digest_in_order",
     "freeze_json",
     "read_only",
     "same_json",
@@ -337,6 +338,15 @@ def digest(value: Any) -> str:
     if _has_whole_float(raw):  # it may stand in a text, too: no matter
         raw = canonical(_integral(value))
     return hashlib.blake2b(raw, digest_size=10).hexdigest()
+
+
+def digest_in_order(value: Any) -> str:
+    """A short digest of a JSON value, in which the order of keys counts.
+
+    >>> digest_in_order({"a": 1, "b": 2}) == digest_in_order({"b": 2, "a": 1})
+    False
+    """
+    return hashlib.blake2b(orjson.dumps(value), digest_size=10).hexdigest()
 
 
 _WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")

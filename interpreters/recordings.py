@@ -20,6 +20,7 @@ __all__ = [
     "UNLIMITED",
     "RecordingLimits",
     "RecordingProblem",
+    "Unsupported",
     "read_header",
     "read_records",
 ]
@@ -27,6 +28,10 @@ __all__ = [
 
 class RecordingProblem(Exception):
     """A recording that cannot be read, in one sentence."""
+
+
+class Unsupported(RecordingProblem):
+    """A recording that another release of fnop reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +225,7 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
     if "format" not in header:
         raise _no_recording()
     if header["format"] != FORMAT_VERSION:
-        raise RecordingProblem(
+        raise Unsupported(
             f"the recording has format {header['format']!r:.20}, and this fnop reads "
             f"{FORMAT_VERSION}; replay it with the release that made it "
             f"({header.get('fnop')!r:.40}), or record the run again"

@@ -10,7 +10,7 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
 from fnop.core.handlers.program import Program
@@ -19,6 +19,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.inputs import Input, Started
+from fnop.core.seam.traces import Trace
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
@@ -29,6 +30,7 @@ from fnop.interpreters.recordings import (
     UNLIMITED,
     RecordingLimits,
     RecordingProblem,
+    Unsupported,
     read_header,
     read_records,
 )
@@ -40,6 +42,7 @@ __all__ = [
     "RecordingLimits",
     "RecordingProblem",
     "Replayed",
+    "Unsupported",
     "other_handlers",
     "read_header",
     "read_records",
@@ -59,6 +62,8 @@ class Difference:
     `recorded` and `now` are commands as JSON; None where there is none.  `doubt` is why
     the difference may come from the redaction alone: "derived" where what is decided is
     made of a secret, "given" where the handler was given one; None where it cannot.
+    `attempt` is the handler and the object (`namespace/name`) of the attempt that
+    decides otherwise, where it is the attempt that does.
     """
 
     step: int
@@ -66,6 +71,7 @@ class Difference:
     recorded: dict[str, Any] | None
     now: dict[str, Any] | None
     doubt: str | None = None
+    attempt: tuple[str, str] | None = None
 
     @property
     def handler(self) -> str | None:
@@ -73,7 +79,7 @@ class Difference:
         for command in (self.now, self.recorded):
             if command is not None and command.get("handler"):
                 return str(command["handler"])
-        return None
+        return None if self.attempt is None else self.attempt[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,8 @@ class _Run:
         # From the first record with a token on.
         self._twins: _Twins | None = None
         self.acts: list[Act] = []
+        # The handlers and objects of the attempts, by number.
+        self._attempts: dict[int, tuple[str, str]] = {}
 
     def step(self, record: dict[str, Any], steps: int) -> Difference | None:
         try:
@@ -227,6 +235,8 @@ class _Run:
                 found = self._twins.step(now, record, steps)
             self.acts += self._machine.acts()
             self._given.commands(recorded)
+            self._began(recorded)
+            found = found and self._attributed(found)
         except RecordingProblem:
             raise
         except Exception as problem:  # whatever a hostile record makes of the core
@@ -236,6 +246,19 @@ class _Run:
                 "not written by fnop"
             ) from problem
         return found
+
+    def _began(self, recorded: list[dict[str, Any]]) -> None:
+        for each in recorded:
+            if each["do"] == "Began":
+                where = each.get("object") or ("", "", "")
+                place = f"{where[1]}/" if where[1] else ""
+                self._attempts[each["attempt"]] = each["handler"], place + where[2]
+
+    def _attributed(self, difference: Difference) -> Difference:
+        """The difference with the attempt that a trace is of."""
+        number = (difference.now or difference.recorded or {}).get("attempt")
+        found = None if number is None else self._attempts.get(number)
+        return replace(difference, attempt=found)
 
     @property
     def known(self) -> Mapping[str, str]:
@@ -264,7 +287,7 @@ def _read(record: dict[str, Any]) -> tuple[Now, Input, list[dict[str, Any]]]:
         isinstance(each, dict) and isinstance(each.get("do"), str) for each in commands
     ):
         raise ValueError("it has no list of commands")
-    return Now(wall, mono), input_from_wire(record["input"]), commands
+    return Now(wall, mono), input_from_wire(record["input"]), _in_order(commands)
 
 
 def _is_number(value: Any) -> bool:
@@ -272,7 +295,15 @@ def _is_number(value: Any) -> bool:
 
 
 def _decided(machine: Machine, now: Now, input: Input) -> list[dict[str, Any]]:
-    return [command_to_wire(command) for command in machine.feed(now, input)]
+    return _in_order([command_to_wire(each) for each in machine.feed(now, input)])
+
+
+def _in_order(commands: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The commands of a step, and after them the traces, of which they are made."""
+    return sorted(commands, key=lambda each: each["do"] in _TRACES)
+
+
+_TRACES = frozenset(each.__name__ for each in Trace.__subclasses__())
 
 
 def _compared(
@@ -332,7 +363,7 @@ class _Twins:
         return self._likeness.known
 
     def step(self, now: Now, record: dict[str, Any], steps: int) -> Difference | None:
-        input, recorded = record["input"], record["commands"]
+        input, recorded = record["input"], _in_order(record["commands"])
         self._likeness.see(input)
         told = input_from_wire(self._told.input(input))
         decided = _decided(self._machine, now, told)

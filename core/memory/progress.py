@@ -116,6 +116,17 @@ class Failure:
     def __str__(self) -> str:
         return f"{self.type}: {self.message}" if self.message else self.type
 
+    def to_wire(self) -> dict[str, Any]:
+        """Its JSON form: what the author has decided with it.
+
+        >>> Failure("TemporaryError", "not yet", temporary=5).to_wire()
+        {'type': 'TemporaryError', 'message': 'not yet', 'delay': 5}
+        """
+        found: dict[str, Any] = {"type": self.type, "message": self.message}
+        if self.temporary is not None:
+            return {**found, "delay": self.temporary}
+        return {**found, "permanent": True} if self.permanent else found
+
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

@@ -99,7 +99,6 @@ def indexed(context: Context, body: Body) -> None:
     for handler in kind.indexers:
         found = _found(context, body, handler)
         if found is not None:
-            trace_indexed(context, handler, body, found)
             _put(context, handler, found)
 
 
@@ -110,6 +109,7 @@ def unindexed(context: Context) -> None:
 
 
 def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
+    trace_indexed(context, handler, found)
     index: Index = context.indices[handler.id]
     context.index(handler.id, index.with_object(context.key, found))
 

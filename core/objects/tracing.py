@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Advance, Ending
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.observation import Seen
-from fnop.core.memory.progress import Failure
+from fnop.core.memory.observation import value_at
 from fnop.core.seam import traces
 from fnop.core.seam.traces import Version
 from fnop.core.state.context import Context
@@ -21,6 +21,7 @@ from fnop.core.state.record import Invocation
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import pointer
 from fnop.effects import Applied, Outcome, Patch
+from fnop.effects.values import digest_in_order
 
 __all__ = [
     "trace_advanced",
@@ -46,7 +47,7 @@ def trace_begun(context: Context, invocation: Invocation) -> None:
         situation.reason,
         situation.retry,
         situation.started,
-        _seen(situation.before),
+        _seen(situation),
         situation.memo or None,
         tuple(_version(key, children[key]) for key in sorted(children)),
     )
@@ -57,10 +58,13 @@ def _version(key: Key, body: Body) -> Version:
     return Version(key.resource, key.namespace, key.name, body.uid, body.version)
 
 
-def _seen(before: Seen | None) -> traces.Seen | None:
+def _seen(situation: Situation) -> traces.Seen | None:
+    before = situation.before
     if before is None:
         return None
-    return traces.Seen(dict(before.digests), before.values is not None)
+    old = value_at(before, situation.handler.field)
+    known = None if before.values is None else digest_in_order(old)
+    return traces.Seen(dict(before.digests), known)
 
 
 def trace_advanced(context: Context, invocation: Invocation, found: Advance) -> None:
@@ -83,20 +87,13 @@ def _ended(attempt: int, end: Ending) -> traces.Ended:
         attempt,
         end.plan,
         _patches(end.patches),
-        None if end.failure is None else _failure(end.failure),
+        None if end.failure is None else end.failure.to_wire(),
         tuple(each.id for each in end.children),
     )
 
 
 def _patches(patches: Sequence[Patch | Transform]) -> tuple[Patch | None, ...]:
     return tuple(None if isinstance(each, Transform) else each for each in patches)
-
-
-def _failure(failure: Failure) -> dict[str, Any]:
-    found = {"type": failure.type, "message": failure.message}
-    if failure.temporary is not None:
-        return {**found, "delay": failure.temporary}
-    return {**found, "permanent": True} if failure.permanent else found
 
 
 def trace_given(context: Context, invocation: Invocation, outcome: Outcome) -> None:
@@ -147,11 +144,9 @@ def _leaves(value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
             yield pointer((*path, name))
 
 
-def trace_indexed(
-    context: Context, handler: Handler, body: Body, found: Mapping[Any, Any]
-) -> None:
+def trace_indexed(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
     """The values of an object in an index."""
     if context.settings.traces:
-        values = tuple(found.items())
-        where = _version(context.key, body)
+        key, values = context.key, tuple(found.items())
+        where = key.resource, key.namespace, key.name
         context.emit(traces.Indexed(handler.id, where, values))

@@ -47,11 +47,12 @@ class Version(NamedTuple):
 class Seen(NamedTuple):
     """The state that a handler compares with: digests by scope.
 
-    `is_kept` tells whether this process knows the values, too.
+    `old` is a digest of the value itself, in the order of its keys, which a function
+    can observe; None where it is not known any more.
     """
 
     digests: Mapping[str, str]
-    is_kept: bool
+    old: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,10 +138,11 @@ class Wrote(Trace):
 class Indexed(Trace):
     """An index has these values of an object: pairs of a key and a value.
 
-    In a recording they are `unknown` where they are of an author's own types.
+    `object` is its kind (plural.version.group), its namespace, and its name.  In a
+    recording the values are `unknown` where they are of an author's own types.
     """
 
     index: str
-    object: Version
+    object: tuple[str, str, str]
     values: tuple[tuple[Any, Any], ...] = ()
     unknown: bool = False

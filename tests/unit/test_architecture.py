@@ -133,6 +133,7 @@ WINGS = {
         "objects",
         "operator",
         "explaining",
+        "history",
     ),
     "interpreters/cluster": (
         "values",

@@ -100,14 +100,14 @@ def test_many_small_blocks_are_counted_together() -> None:
 def test_a_bomb_in_the_command(tmp_path: Path) -> None:
     (tmp_path / "bomb.fnop").write_bytes(bomb(60))
     done = fnop("replay", "bomb.fnop", HANDLERS, folder=tmp_path)
-    assert (done.status, done.out) == (1, "")
+    assert (done.status, done.out) == (3, "")
     assert done.complaint.startswith("fnop: the recording becomes more than 200 times")
 
 
 def test_an_own_recording_may_be_of_any_size(tmp_path: Path) -> None:
     (tmp_path / "large.fnop").write_bytes(bomb(60))
     done = fnop("replay", "--trusted", "large.fnop", HANDLERS, folder=tmp_path)
-    assert done.status == 1
+    assert done.status == 3
     assert "record 1 of the recording cannot be understood" in done.complaint
 
 
@@ -220,12 +220,12 @@ def test_what_is_no_recording_or_a_damaged_one_is_named(
 
 
 def test_such_a_file_on_the_command_line(tmp_path: Path) -> None:
-    for position, (content, _) in enumerate(OTHERS.values()):
-        path = tmp_path / f"{position}.fnop"
-        path.write_bytes(content)
-    for position in (0, 2, 7):
-        done = fnop("replay", f"{position}.fnop", HANDLERS, folder=tmp_path)
-        assert (done.status, done.out) == (1, "")
+    for case in ("an empty block", "a zip file", "of a newer release"):
+        content, _ = OTHERS[case]
+        (tmp_path / "file.fnop").write_bytes(content)
+        done = fnop("replay", "file.fnop", HANDLERS, folder=tmp_path)
+        status = 5 if "release" in case else 3
+        assert (done.status, done.out) == (status, "")
         assert done.err.startswith("fnop: ")
         assert done.err.count("\n") == 1
 

@@ -1,0 +1,163 @@
+"""`fnop replay`: a recorded run, decided again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+import fnop
+from fnop.adapters.options import files, shared
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
+from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
+from fnop.core.handlers.program import Program
+from fnop.core.values.errors import number_of
+
+__all__ = ["replay"]
+
+EXIT_DAMAGED, EXIT_CUT_OFF, EXIT_UNSUPPORTED = 3, 4, 5
+
+# What `--fail-on` may name: the decisions that may not be other ones.
+DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
+
+
+@click.command()
+@click.argument("recording", type=click.Path(exists=True, dir_okay=False))
+@files
+@shared("module")
+@click.option(
+    "--shadow",
+    is_flag=True,
+    help="Ask the handlers of these files in the place of those that were recorded, "
+    "each attempt by itself, and tell which decisions change.",
+)
+@click.option(
+    "--fail-on",
+    "fail_on",
+    metavar="WHAT,...",
+    help="With --shadow: exit with 1 where a change is one of these: "
+    f"{', '.join(DECISIONS)}.",
+)
+@click.option(
+    "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
+)
+@guarded
+def replay(
+    recording: str,
+    paths: Sequence[str],
+    module: Sequence[str],
+    shadow: bool,
+    fail_on: str | None,
+    trusted: bool,
+    guard: bool,
+) -> None:
+    """Decide a recorded run again, with the handlers of some files.
+
+    \b
+      fnop replay run.fnop operator.py
+      fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
+
+    Says "identical", or shows the first decision that is another one now, or that
+    cannot be compared since a secret in it is a token in the recording.  With --shadow
+    each recorded attempt is asked again by itself, with what its handler was shown: so
+    all decisions are told that a new version would change.  What a handler that is not
+    impure does to the world is refused and told.
+
+    Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
+    not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
+    4 when it is identical and cut off, 5 when another release has to read it.
+    """
+    from fnop.interpreters.replay import (
+        UNLIMITED,
+        RecordingLimits,
+        RecordingProblem,
+        Unsupported,
+        read_header,
+        read_records,
+        recorded_settings,
+    )
+
+    wanted = _wanted(fail_on, shadow=shadow)
+    limits = UNLIMITED if trusted else RecordingLimits()
+    with Path(recording).open("rb") as file:
+        try:
+            records = read_records(file, limits)
+            header = read_header(records)
+            settings = recorded_settings(header).replace(guard=guard)
+            program = program_of(paths, module, settings, f"fnop replay {recording}")
+            if shadow:
+                status = _shadow(records, header, program, wanted)
+            else:
+                status = _verify(file, header, program, limits)
+        except Unsupported as problem:
+            fail(str(problem), EXIT_UNSUPPORTED)
+        except RecordingProblem as problem:
+            fail(str(problem), EXIT_DAMAGED)
+        except KeyboardInterrupt as interrupt:
+            sys.exit(interrupted(interrupt))
+    sys.exit(status)
+
+
+def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
+    if fail_on is None:
+        return frozenset()
+    if not shadow:
+        raise click.UsageError("--fail-on needs --shadow")
+    found = frozenset(each.strip() for each in fail_on.split(","))
+    unknown = sorted(found - {*DECISIONS})
+    if unknown:
+        names = ", ".join(DECISIONS)
+        raise click.UsageError(f"--fail-on knows {names}, and not {unknown[0]!r}")
+    return found
+
+
+def _verify(
+    file: BinaryIO, header: dict[str, Any], program: Program, limits: Any
+) -> int:
+    """Compare all decisions, up to the first that differs."""
+    from fnop.interpreters.replay import other_handlers, replay_file
+
+    found = replay_file(file, program, limits)
+    for act in found.acts:
+        echo(f"fnop: refused: {act.refusal}", err=True)
+    if found.difference is not None:
+        lines = difference_lines(found.difference, header["fnop"], fnop.__version__)
+        for line in lines:
+            echo(line)
+        others = other_handlers(header, program)
+        if others:
+            echo(f"fnop: {others}", err=True)
+        return EXIT_ERROR
+    if found.truncated:
+        fail(
+            f"identical for {number_of(found.steps, 'step')}, where the recording is "
+            "cut off: its end was never written",
+            EXIT_CUT_OFF,
+        )
+    echo(f"identical: {number_of(found.steps, 'step')}")
+    return 0
+
+
+def _shadow(
+    records: Iterator[dict[str, Any] | None],
+    header: dict[str, Any],
+    program: Program,
+    wanted: frozenset[str],
+) -> int:
+    """Ask each attempt again, and tell which decisions change."""
+    from fnop.interpreters.shadow import shadow
+
+    found = shadow(records, header, program)
+    for act in found.acts:
+        echo(f"fnop: refused: {act.refusal}", err=True)
+    for line in shadow_lines(found):
+        echo(line)
+    sorts = sorts_of(found)
+    hits = sorts if "any" in wanted else sorts & wanted
+    if hits:
+        fail(f"decisions change that --fail-on names: {', '.join(sorted(hits))}")
+    return 0

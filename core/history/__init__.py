@@ -1,0 +1,1 @@
+"""What a recording holds: attempts with their views, asked again or told."""

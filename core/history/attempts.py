@@ -1,0 +1,248 @@
+"""The attempts in a recording: what each was shown, asked for, was given, and decided.
+
+They are folded out of the records, in JSON: nothing is decided here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from immutables import Map
+
+from fnop.core.api import discovery as discovering
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.history.versions import Versions
+from fnop.core.objects.indexing import Index
+from fnop.core.seam.traces import Seen, Version
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now
+from fnop.effects.values import read_only
+from fnop.effects.wire import from_wire
+
+__all__ = ["Attempt", "Attempts", "Exchange", "Unknown"]
+
+Json = Mapping[str, Any]
+
+
+class Exchange(NamedTuple):
+    """An effect that an attempt has awaited, and the answer; None if none has come."""
+
+    step: int
+    asked: Json
+    outcome: Any = None
+    wall: float = 0.0
+    stopped: str = ""
+
+
+class Unknown(NamedTuple):
+    """Why a part of an attempt's view is not in the recording."""
+
+    why: str
+
+
+@dataclass
+class Attempt:
+    """One attempt, as it was recorded.
+
+    `step` is the number of the step in which it began, from 0. `desires` is the trace
+    of what a reconcile handler desires, `end` that of its plan or its failure; None
+    where the recording has none, as after a crash. `unknown` is what of its view the
+    recording lacks, `unindexed` are the indices that it lacks.
+    """
+
+    number: int
+    handler: str
+    step: int
+    now: Now
+    object: Version | None = None
+    body: Body | None = None
+    reason: str | None = None
+    retry: int = 0
+    started: float = 0.0
+    before: Seen | None = None
+    memo: Json = field(default_factory=dict)
+    children: dict[Key, Body] = field(default_factory=dict)
+    indices: Mapping[str, Any] = field(default_factory=dict)
+    unindexed: frozenset[str] = frozenset()
+    exchanges: list[Exchange] = field(default_factory=list)
+    desires: Json | None = None
+    end: Json | None = None
+    unknown: Unknown | None = None
+
+    @property
+    def where(self) -> str:
+        """The object as people name it: `default/web`."""
+        if self.object is None:
+            return ""
+        place = f"{self.object.namespace}/" if self.object.namespace else ""
+        return f"{place}{self.object.name}"
+
+
+class Attempts:
+    """The fold: records in, finished attempts out."""
+
+    def __init__(self) -> None:
+        self.versions = Versions()
+        self.open: dict[int, Attempt] = {}
+        self.steps = 0
+        self._indices: Map[str, Any] = Map()
+        self._unindexed: set[str] = set()
+        self._discovery = discovering.begun({})
+        self._pages: dict[str, discovering.Document] = {}
+        self._fetched: dict[int, str] = {}
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The kinds that the API server has served, as far as it is recorded."""
+        return self._discovery.catalogue
+
+    def add(self, record: Json) -> list[Attempt]:
+        """Take one record in; the attempts that have ended with it, or were cut off.
+
+        Raises `ValueError`, `KeyError` or `TypeError` for what is no record.
+        """
+        input, step = record["input"], self.steps
+        self.steps += 1
+        now, found = Now(record["wall"], record["mono"]), []
+        if input["in"] == "Started" and step:
+            found += self.cut_off()
+        self.versions.learn(input)
+        self._discovered(input)
+        for command in record["commands"]:
+            ended = self._traced(command, input, step, now)
+            if ended is not None:
+                found.append(ended)
+        return found
+
+    def cut_off(self) -> list[Attempt]:
+        """The attempts of a process that has ended, with its indices."""
+        found = [*self.open.values()]
+        self.open.clear()
+        self._indices, self._unindexed = Map(), set()
+        self._fetched.clear()
+        return found
+
+    def _traced(
+        self, command: Json, input: Json, step: int, now: Now
+    ) -> Attempt | None:
+        """Note a trace; the attempt that it ends."""
+        match command["do"]:
+            case "Fetch":
+                self._fetched[command["id"]] = command["path"]
+            case "Began":
+                self._begin(command, step, now)
+            case "Asked":
+                if (attempt := self.open.get(command["attempt"])) is not None:
+                    attempt.exchanges.append(Exchange(step, command["effect"]))
+            case "Given":
+                self._give(command, input, now)
+            case "Desires":
+                if (attempt := self.open.get(command["attempt"])) is not None:
+                    attempt.desires = command
+            case "Ended":
+                attempt = self.open.pop(command["attempt"], None)
+                if attempt is not None:
+                    attempt.end = command
+                return attempt
+            case "Indexed":
+                self._index(command)
+            case _:
+                pass
+        return None
+
+    def _begin(self, trace: Json, step: int, now: Now) -> None:
+        where = trace.get("object")
+        version = None if where is None else Version(*where)
+        seen = trace.get("before")
+        found = Attempt(
+            trace["attempt"],
+            trace["handler"],
+            step,
+            now,
+            version,
+            None if version is None else self.versions.find(version),
+            trace.get("reason"),
+            trace.get("retry", 0),
+            trace.get("started", 0.0),
+            None if seen is None else Seen(*seen),
+            read_only(trace.get("memo") or {}),
+            indices=self._indices,
+            unindexed=frozenset(self._unindexed),
+        )
+        if version is not None and found.body is None:
+            found.unknown = _unshown(version)
+        for each in trace.get("children", ()):
+            child = Version(*each)
+            body = self.versions.find(child)
+            if body is None:
+                found.unknown = _unshown(child)
+            else:
+                found.children[Key(child.resource, child.namespace, child.name)] = body
+        self.open[found.number] = found
+
+    def _give(self, trace: Json, input: Json, now: Now) -> None:
+        attempt = self.open.get(trace["attempt"])
+        if attempt is None or not attempt.exchanges:
+            return
+        outcome: Any = input.get("outcome")
+        if "outcome" in trace:
+            outcome = trace["outcome"]
+        elif "version" in trace:
+            outcome = self._as_now(attempt, trace["version"])
+        answer = None if outcome is None else from_wire(outcome)
+        last = attempt.exchanges[-1]
+        stopped = trace.get("stopped") or ""
+        attempt.exchanges[-1] = last._replace(
+            outcome=answer, wall=now.wall, stopped=stopped
+        )
+
+    def _as_now(self, attempt: Attempt, version: str) -> Json | None:
+        if attempt.object is None:
+            return None
+        shown = attempt.object._replace(version=version)
+        body = self.versions.find(shown)
+        if body is None:
+            attempt.unknown = _unshown(shown)
+            return None
+        return {"is": "Applied", "object": body.data}
+
+    def _index(self, trace: Json) -> None:
+        name, key = trace["index"], Key(*trace["object"])
+        if trace.get("unknown"):
+            self._unindexed.add(name)
+            return
+        values = {
+            _hashable(each): read_only(value) for each, value in trace.get("values", ())
+        }
+        index = self._indices.get(name, Index()).with_object(key, values)
+        self._indices = self._indices.set(name, index)
+
+    # ------------------------------------------------------------- discovery
+
+    def _discovered(self, input: Json) -> None:
+        if input["in"] != "Answered":
+            return
+        path = self._fetched.pop(input["id"], None)
+        if path is None:
+            return
+        number, page = input["id"], self._pages.get(path, discovering.Document(path))
+        asked = replace(self._discovery, pending=Map({number: page}))
+        outcome = from_wire(input["outcome"])
+        self._discovery, more = discovering.answered(asked, number, outcome)
+        self._pages.update({each.path: each for each in more})
+
+
+def _unshown(version: Version) -> Unknown:
+    place = f"{version.namespace}/" if version.namespace else ""
+    return Unknown(
+        f"{version.resource} {place}{version.name} in version {version.version} is not "
+        "in the recording"
+    )
+
+
+def _hashable(key: Any) -> Any:
+    """A key of an index: JSON has lists for tuples."""
+    return tuple(map(_hashable, key)) if isinstance(key, list) else key

@@ -1,0 +1,271 @@
+"""Asking a recorded attempt again: what would this handler have decided in its place?
+
+The handler gets the recorded view, and the recorded answers as long as it asks for the
+same.  So each attempt is judged by itself: what would have come of another decision is
+no matter here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.children.owned import Owned
+from fnop.core.handlers.arguments import Keeping, Situation
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.invocation import (
+    Advance,
+    Ending,
+    JournalEntry,
+    LiveCache,
+    advance,
+)
+from fnop.core.handlers.roles import Family
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.writers import Transform
+from fnop.core.history.attempts import Attempt
+from fnop.core.history.versions import Versions
+from fnop.core.memory.observation import Observation, Seen, see, value_at
+from fnop.core.memory.progress import Failure
+from fnop.core.values.diff import Diff, diff
+from fnop.core.values.evolve import replace
+from fnop.core.values.table import Table
+from fnop.effects.desired import label_of
+from fnop.effects.values import canonical, digest_in_order
+from fnop.effects.wire import desired_to_wire, digest_of, encode, to_wire
+
+__all__ = ["Changed", "Same", "Surroundings", "Untold", "Verdict", "asked_again"]
+
+
+class Surroundings(NamedTuple):
+    """What surrounds an attempt: the kinds, the settings, and versions of objects.
+
+    `empty` are the handlers' indices, without values.
+    """
+
+    catalogue: Catalogue
+    settings: Settings
+    versions: Versions
+    empty: Mapping[str, Any]
+
+
+class Same(NamedTuple):
+    """The decision is the recorded one; `settings` are those that it has made."""
+
+    settings: Settings | None = None
+    parts: tuple[Handler, ...] = ()
+
+
+class Changed(NamedTuple):
+    """The first decision that differs: of the effect `number`, from 0, or of the end.
+
+    `recorded` and `now` are JSON, and `fields` their difference.  `sort` tells whether
+    the handler raises now, asks for something else, or ends otherwise; `parts` are the
+    sub-handlers that it has declared.
+    """
+
+    sort: Literal["raises", "asks", "ends"]
+    number: int
+    recorded: Any
+    now: Any
+    fields: Diff
+    failure: Failure | None = None
+    parts: tuple[Handler, ...] = ()
+
+
+class Untold(NamedTuple):
+    """The attempt cannot be asked again, and why."""
+
+    why: str
+
+
+Verdict = Same | Changed | Untold
+
+
+def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Verdict:
+    """Drive a handler through a recorded attempt, up to the first difference."""
+    if handler.function:
+        return Untold("it is impure: it would act again")
+    if attempt.unknown is not None:
+        return Untold(attempt.unknown.why)
+    if handler.rule.family is Family.LEVEL and attempt.reason is not None:
+        return Untold("fnop ends it without the author's function")
+    if attempt.body is None and handler.rule.family is not Family.ACTIVITY:
+        return Untold("its object is not in the recording")
+    lacks = [each for each in attempt.unindexed if handler.signature.takes(each)]
+    if lacks:
+        return Untold(f"the index {lacks[0]} has values that are no JSON")
+    situation = _situation(attempt, handler, around)
+    if situation is None:
+        return Untold("the state that it compares with is not in the recording")
+    return _driven(attempt, situation)
+
+
+def _driven(attempt: Attempt, situation: Situation) -> Verdict:
+    live, key = LiveCache(), ("shadow",)
+    journal: tuple[JournalEntry, ...] = ()
+    try:
+        for number, exchange in enumerate(attempt.exchanges):
+            found = advance(situation, journal, live, key)
+            asks = found.asks
+            if asks is None or encode(asks) != canonical(exchange.asked):
+                return _otherwise(number, dict(exchange.asked), found)
+            if exchange.outcome is None:
+                return Same(parts=found.children)  # its answer was not recorded
+            entry = JournalEntry(
+                digest_of(asks), exchange.outcome, exchange.wall, exchange.stopped
+            )
+            journal = (*journal, entry)
+        recorded = _recorded_end(attempt, situation.handler)
+        if recorded is None:
+            return Same()  # it was cut off
+        found = advance(situation, journal, live, key)
+    finally:
+        live.clear()
+    now = None if found.end is None else _end_of(found.end)
+    if now is not None and canonical(now) == canonical(recorded):
+        return Same(found.end.settings if found.end else None, found.children)
+    return _otherwise(len(attempt.exchanges), recorded, found)
+
+
+def _otherwise(number: int, recorded: Any, found: Advance) -> Changed:
+    end = found.end
+    if end is None:
+        assert found.asks is not None
+        now: Any = to_wire(found.asks)
+        fields = diff(recorded, now)
+        return Changed("asks", number, recorded, now, fields, None, found.children)
+    now, failure = _end_of(end), end.failure
+    raises = failure is not None and "failure" not in recorded
+    sort: Literal["raises", "ends"] = "raises" if raises else "ends"
+    fields = diff(_by_name(recorded), _by_name(now))
+    return Changed(sort, number, recorded, now, fields, failure, found.children)
+
+
+def _by_name(end: dict[str, Any]) -> dict[str, Any]:
+    """An end with what is desired by the names of the children, to be compared."""
+    desired = end.get("desired")
+    if not isinstance(desired, dict) or not desired.get("children"):
+        return end
+    children = {label_of(each["manifest"]): each for each in desired["children"]}
+    return {**end, "desired": {**desired, "children": children}}
+
+
+def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
+    """The author's decision at the end, without what is nothing."""
+    end = attempt.end if attempt.desires is None else attempt.desires
+    if end is None:
+        return None
+    names = ("plan", "patches", "failure", "desired", "parts")
+    found = {name: end[name] for name in names if end.get(name)}
+    return _by_author(found, handler)
+
+
+def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
+    """The end without what fnop adds for a reconcile handler: conditions."""
+    if handler.rule.family is not Family.LEVEL:
+        return end
+    patches = [each for each in end.pop("patches", ()) if each is not None]
+    return {**end, "patches": patches} if patches else end
+
+
+def _end_of(end: Ending) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if end.plan:
+        found["plan"] = [to_wire(each) for each in end.plan]
+    if end.patches:
+        found["patches"] = [
+            None if isinstance(each, Transform) else to_wire(each)
+            for each in end.patches
+        ]
+    if end.failure is not None:
+        found["failure"] = end.failure.to_wire()
+    if end.desired is not None:
+        found["desired"] = desired_to_wire(end.desired)
+    if end.children:
+        found["parts"] = [each.id for each in end.children]
+    return {name: value for name, value in found.items() if value}
+
+
+# ------------------------------------------------------------------ the situation
+
+
+def _situation(
+    attempt: Attempt, handler: Handler, around: Surroundings
+) -> Situation | None:
+    catalogue, settings, versions, empty = around
+    handler = _resolved(handler, catalogue)
+    where = attempt.object
+    resource = next(
+        (e for e in catalogue.resources if where and e.key == where.resource), None
+    )
+    before = _before(attempt, handler, settings, versions)
+    is_kept = attempt.before is not None and attempt.before.old is not None
+    if before is None and is_kept and handler.observes_old:
+        return None
+    keeping = None
+    if handler.rule.family is Family.LEVEL:
+        known = {each.key for each in handler.owned.values()}
+        bodies = {k: e for k, e in attempt.children.items() if k.resource in known}
+        keeping = Keeping(Owned(handler.owned, bodies, bodies.get), None)
+    return Situation(
+        handler,
+        settings,
+        attempt.now,
+        resource,
+        attempt.body,
+        attempt.reason,
+        before or _digests(attempt),
+        attempt.retry,
+        attempt.started,
+        attempt.memo,  # type: ignore[arg-type]
+        {**empty, **attempt.indices},
+        keeping,
+    )
+
+
+def _resolved(handler: Handler, catalogue: Catalogue) -> Handler:
+    """The handler with the served kinds of `owns=` and `owner=`."""
+    if handler.owns:
+        found = {word: catalogue.find(selector) for word, selector in handler.owns}
+        owned = {word: kinds[0] for word, kinds in found.items() if kinds}
+        handler = replace(handler, owned=Table(owned))
+    if handler.owner is not None:
+        kinds = catalogue.find(handler.owner)
+        owners = frozenset((each.group, each.kind) for each in kinds)
+        handler = replace(handler, owners=owners)
+    return handler
+
+
+def _digests(attempt: Attempt) -> Seen | None:
+    return None if attempt.before is None else Seen(attempt.before.digests)
+
+
+def _before(
+    attempt: Attempt, handler: Handler, settings: Settings, versions: Versions
+) -> Seen | None:
+    """The earlier state with its values: of the version that has its digest."""
+    seen = attempt.before
+    if seen is None or attempt.object is None or seen.old is None:
+        return None
+    observation = Observation(
+        (handler.field,),
+        (handler.field,),
+        settings.ignored,
+        settings.places.paths,
+        settings.hidden,
+    )
+    for each in versions.of(attempt.object.uid):
+        found = see(each, observation)
+        # A state that was read from the object has its keys sorted.
+        for known in (found, _sorted(found)):
+            if digest_in_order(value_at(known, handler.field)) == seen.old:
+                return Seen(seen.digests, known.values)
+    return None
+
+
+def _sorted(seen: Seen) -> Seen:
+    return Seen(seen.digests, orjson.loads(canonical(seen.values)))

@@ -1,0 +1,59 @@
+"""The versions of objects that a recording has shown so far."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fnop.core.seam.traces import Version
+from fnop.core.values.body import Body
+
+__all__ = ["Versions", "objects_in"]
+
+# An attempt may be about a version that is not the last one, but not about any.
+KEPT_MAX = 64
+
+
+class Versions:
+    """The last versions of each object, by its uid."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, OrderedDict[str, Body]] = {}
+
+    def learn(self, input: Mapping[str, Any]) -> None:
+        """Take note of the objects that an input shows, in its JSON form."""
+        for each in objects_in(input):
+            body = Body(each)
+            known = self._known.setdefault(body.uid, OrderedDict())
+            known[body.version] = body
+            known.move_to_end(body.version)
+            if len(known) > KEPT_MAX:
+                known.popitem(last=False)
+
+    def find(self, version: Version) -> Body | None:
+        """This version of the object; None if the recording has not shown it."""
+        known = self._known.get(version.uid)
+        return None if known is None else known.get(version.version)
+
+    def of(self, uid: str) -> Iterator[Body]:
+        """All known versions of an object, the newest first."""
+        known = self._known.get(uid)
+        yield from () if known is None else reversed(known.values())
+
+
+def objects_in(input: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The objects that an input shows: watched, listed, or answered.
+
+    >>> pod = {"metadata": {"name": "p", "uid": "u"}}
+    >>> [each["metadata"]["name"] for each in objects_in({"body": pod})]
+    ['p']
+    """
+    outcome = input.get("outcome")
+    outcome = outcome if isinstance(outcome, dict) else {}
+    value = outcome.get("value")
+    items = value.get("items") if isinstance(value, dict) else value
+    listed = items if isinstance(items, list) else []
+    for each in (input.get("body"), outcome.get("object"), value, *listed):
+        if isinstance(each, dict) and isinstance(each.get("metadata"), dict):
+            yield each

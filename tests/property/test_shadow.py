@@ -1,0 +1,125 @@
+"""Every recorded attempt, asked again: of the same handlers, and of others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings, strategies as st
+
+import fnop
+from fnop.core.handlers.registry import Registry
+from fnop.core.history.attempts import Attempt, Attempts
+from tests.property.test_convergence import KIND, Operator, Way, scripts, ways
+from tests.recordings import TRACED, Recording
+from tests.simulations import Scenario, example
+
+Script = list[tuple[str, int, int]]
+
+
+def played(registry: Registry, script: Script) -> Recording:
+    """A recorded run: edits, pauses and crashes, and then all is left to settle."""
+    recording = Recording(registry)
+    run = Scenario(
+        registry,
+        [example(n=0, m=0)],
+        settings=TRACED,
+        observers=(recording.recorder,),
+    )
+    for move, number, other in script:
+        match move:
+            case "edit":
+                run.edit(KIND, spec={"n": number, "m": other})
+            case "wait":
+                run.settle(seconds=number)
+            case "step":
+                for _ in range(number):
+                    run.advance()
+            case _:
+                run.crash()
+    assert run.settle()
+    return recording
+
+
+@settings(max_examples=60)
+@given(ways, ways, ways, scripts)
+def test_the_same_handlers_decide_the_same(
+    update: Way, field: Way, create: Way, script: Script
+) -> None:
+    recording = played(Operator(update, field, create).registry, script)
+    found = recording.shadow(Operator(update, field, create).registry)
+    assert found.attempts
+    assert not found.changed
+    assert not found.untold
+    assert not found.missing
+
+
+def keeping(port: int, *, from_size: int = 0) -> Registry:
+    """Handlers of three styles; where the size is at least so, with this port."""
+    registry = Registry()
+
+    @fnop.index("configmaps", registry=registry)
+    def by_size(name: str, labels: Any, **_: Any) -> Any:
+        return {labels.get("n", ""): name}
+
+    @fnop.reconcile(KIND, owns="configmaps", registry=registry, id="kept")
+    async def kept(
+        name: str,
+        spec: Any,
+        children: Any,
+        now: Any,
+        by_size: Any = fnop.INDEX,
+        **_: Any,
+    ) -> fnop.Desired:
+        size = spec["n"]
+        number = port if size >= from_size else 80
+        if not children["configmaps"]:
+            drawn = await fnop.random(4)
+            await fnop.sleep(5 + drawn[0] % 2 + now.second % 2)
+        seen = f"{len(by_size)} {sorted(children['configmaps'])}"
+        return fnop.desired(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"{name}-{size % 2}", "labels": {"n": str(size)}},
+                "data": {"port": f"{number} {seen}" if size else ""},
+            },
+            status={"port": number},
+        )
+
+    @fnop.on.update(KIND, registry=registry)
+    def changed(old: Any, new: Any, diff: Any, **_: Any) -> Any:
+        return fnop.event("Changed", f"{old} {new} {len(diff)}")
+
+    return registry
+
+
+@settings(max_examples=60)
+@given(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 4), st.booleans())
+def test_exactly_the_decisions_change_that_another_version_makes_otherwise(
+    sizes: list[int], from_size: int, crashes: bool
+) -> None:
+    script: Script = [("wait", 20, 0)]
+    for size in sizes:
+        script += [("edit", size, 0), ("wait", 20, 0)]
+        script += [("crash", 0, 0)] if crashes else []
+    recording = played(keeping(80), script)
+    same = recording.shadow(keeping(80))
+    assert (same.changed, same.untold) == ([], {})
+    found = recording.shadow(keeping(81, from_size=from_size))
+    concerned = {
+        each.number
+        for each in attempts_of(recording)
+        if each.handler == "kept" and each.desires and size_of(each) >= from_size
+    }
+    assert {each.attempt.number for each in found.changed} == concerned
+
+
+def attempts_of(recording: Recording) -> list[Attempt]:
+    fold, (_, records) = Attempts(), recording.records()
+    found = [each for record in records if record for each in fold.add(record)]
+    return [*found, *fold.cut_off()]
+
+
+def size_of(attempt: Attempt) -> int:
+    assert attempt.body is not None
+    return int(attempt.body.stanza("spec")["n"])
