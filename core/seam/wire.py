@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields, replace
-from typing import Any, cast, get_args
+from functools import cache
+from typing import Any, get_args
 
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.seam.commands import Command, Fetch, Say, Subject
@@ -61,19 +63,21 @@ _UNTOLD = frozenset(
 )
 
 
+# How values that are no JSON are written, by their types.
+_WRITTEN: dict[type, Callable[[Any], Any]] = {
+    Body: lambda value: value.data,
+    Resource: lambda value: value.key,
+    Subject: lambda value: value.label,
+    Selectors: lambda value: [value.labels, value.fields],
+    Desired: desired_to_wire,
+    **dict.fromkeys(_VALUES, to_wire),
+}
+
+
 def _to_json(value: Any) -> Any:
-    if isinstance(value, Body):
-        return value.data
-    if isinstance(value, Resource):
-        return value.key
-    if isinstance(value, Subject):
-        return value.label
-    if isinstance(value, Selectors):
-        return [value.labels, value.fields]
-    if isinstance(value, _VALUES):
-        return to_wire(cast(Any, value))
-    if isinstance(value, Desired):
-        return desired_to_wire(value)
+    write = _WRITTEN.get(type(value))
+    if write is not None:
+        return write(value)
     if isinstance(value, tuple):
         return [_to_json(item) for item in value]
     return value
@@ -85,9 +89,9 @@ def input_to_wire(value: Input) -> dict[str, Any]:
     >>> input_to_wire(Bookmark(1, "7"))
     {'in': 'Bookmark', 'stream': 1, 'version': '7'}
     """
-    return {"in": type(value).__name__} | {
-        each.name: _to_json(getattr(value, each.name)) for each in fields(value)
-    }
+    cls: Any = type(value)
+    given = {name: _to_json(getattr(value, name)) for name in _told(cls)}
+    return {"in": cls.__name__, **given}
 
 
 def input_from_wire(wire: dict[str, Any]) -> Input:
@@ -124,15 +128,27 @@ def command_to_wire(value: Command) -> dict[str, Any]:
     >>> command_to_wire(Fetch(1, "/apis", "application/yaml", 10.0))
     {'do': 'Fetch', 'id': 1, 'path': '/apis'}
     """
-    found: dict[str, Any] = {"do": type(value).__name__}
     if isinstance(value, Indexed) and not _is_json(value.values):
         value = replace(value, values=(), unknown=True)
-    for each in fields(value):
-        if (type(value), each.name) in _UNTOLD:
+    cls: Any = type(value)
+    found: dict[str, Any] = {"do": cls.__name__}
+    for name in _told(cls):
+        item = getattr(value, name)
+        if item is None or item is False or item == ():
             continue
-        item = getattr(value, each.name)
-        if item is None or item is False:
-            continue
-        if item not in ((), Selectors()):
-            found[each.name] = _to_json(item)
+        if type(item) in _PLAIN:
+            found[name] = item
+        elif item != _ALL:
+            found[name] = _to_json(item)
     return found
+
+
+_PLAIN = frozenset((str, int, float, bool))
+_ALL = Selectors()
+
+
+@cache
+def _told(cls: Any) -> tuple[str, ...]:
+    """The names of the fields that are recorded."""
+    names = (each.name for each in fields(cls))
+    return tuple(name for name in names if (cls, name) not in _UNTOLD)
