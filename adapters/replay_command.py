@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -43,6 +43,25 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
     f"{', '.join(DECISIONS)}.",
 )
 @click.option(
+    "--object",
+    "about",
+    metavar="[KIND/][NAMESPACE/]NAME",
+    help="The object that --why asks about.",
+)
+@click.option(
+    "--why",
+    metavar="FIELD",
+    help="Tell why a field of the object has its value, such as status.phase or "
+    "metadata.labels[app.kubernetes.io/name]: who has written it, in which decision, "
+    "and what that had seen.",
+)
+@click.option(
+    "--at",
+    type=click.IntRange(min=0),
+    metavar="STEP",
+    help="With --why: as of this step, and not of the recording's end.",
+)
+@click.option(
     "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
 )
 @guarded
@@ -52,14 +71,18 @@ def replay(
     module: Sequence[str],
     shadow: bool,
     fail_on: str | None,
+    about: str | None,
+    why: str | None,
+    at: int | None,
     trusted: bool,
     guard: bool,
 ) -> None:
-    """Decide a recorded run again, with the handlers of some files.
+    """Decide a recorded run again, with the handlers of some files; or ask it why.
 
     \b
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
+      fnop replay run.fnop --object default/orders --why status.phase
 
     Says "identical", or shows the first decision that is another one now, or that
     cannot be compared since a secret in it is a token in the recording.  With --shadow
@@ -82,11 +105,17 @@ def replay(
     )
 
     wanted = _wanted(fail_on, shadow=shadow)
+    if (about is None) != (why is None):
+        raise click.UsageError("--why and --object belong together")
+    if at is not None and why is None:
+        raise click.UsageError("--at needs --why")
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
         try:
             records = read_records(file, limits)
             header = read_header(records)
+            if why is not None and about is not None:
+                sys.exit(_explain(file, limits, about, why, at))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
             if shadow:
@@ -161,3 +190,68 @@ def _shadow(
     if hits:
         fail(f"decisions change that --fail-on names: {', '.join(sorted(hits))}")
     return 0
+
+
+def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) -> int:
+    """Tell why a field has its value; the recording is read twice."""
+    from fnop.adapters.why_report import why_lines
+    from fnop.core.children.fields import names_in
+    from fnop.core.history.contents import Contents, NoSuchObject
+    from fnop.core.history.provenance import Provenance
+
+    contents = Contents()
+    _folded(file, limits, contents.add, at)
+    try:
+        named = contents.named(about)
+    except NoSuchObject as problem:
+        fail(str(problem))
+    provenance = Provenance(*named)
+    header, truncated = _folded(file, limits, provenance.add, at)
+    found = provenance.why(tuple(names_in(why)))
+    if found is None:
+        fail(f"{named} has no field {why} {_until(at)}")
+    places = header.get("places")
+    known = places if isinstance(places, dict) else {}
+    for line in why_lines(named, why, found, known):
+        echo(line)
+    if truncated:
+        echo("fnop: the recording is cut off: its end was never written", err=True)
+    if header.get("traces") is not True:
+        echo(
+            "fnop: an earlier release made this recording: it does not hold what "
+            "handlers were shown and decided",
+            err=True,
+        )
+    return 0
+
+
+def _until(at: int | None) -> str:
+    return "at the end of the recording" if at is None else f"at step {at}"
+
+
+def _folded(
+    file: BinaryIO,
+    limits: Any,
+    add: Callable[[dict[str, Any]], None],
+    at: int | None,
+) -> tuple[dict[str, Any], bool]:
+    """Read a recording into a fold, up to a step; its header, and if it is cut off."""
+    from fnop.interpreters.recordings import RecordingProblem, read_header, read_records
+
+    file.seek(0)
+    records = read_records(file, limits)
+    header = read_header(records)
+    for number, record in enumerate(records):
+        if record is None:
+            return header, True
+        if at is not None and number > at:
+            break
+        try:
+            add(record)
+        except Exception as problem:  # whatever a hostile record makes of the fold
+            raise RecordingProblem(
+                f"record {number + 1} of the recording cannot be understood: "
+                f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
+                "not written by fnop"
+            ) from problem
+    return header, False

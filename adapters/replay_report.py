@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fnop.core.handlers.handler import Handler
 from fnop.core.values.diff import Diff, DiffItem, diff
 from fnop.core.values.errors import number_of
 
@@ -133,7 +130,7 @@ def _group_lines(group: Sequence[Judged]) -> Iterator[str]:
     first = group[0]
     handler, changed = first.handler, first.changed
     times = f"{len(group)} x " if len(group) > 1 else ""
-    yield f"{times}{handler.label} ({_line_of(handler)}) {_verb(first)}"
+    yield f"{times}{handler.label} ({handler.place or '?'}) {_verb(first)}"
     is_alike = ("is" in changed.recorded) == ("is" in changed.now)
     fields = changed.fields if is_alike else ()
     for item in fields[:_FIELDS_SHOWN]:
@@ -174,15 +171,6 @@ def _named(decision: dict[str, Any]) -> str:
     name = meta.get("name") or target.get("name") or decision.get("function") or ""
     about = "/".join(str(each) for each in (kind, name) if each)
     return f"{decision['is']} {about}".strip()
-
-
-def _line_of(handler: Handler) -> str:
-    """Where the author has written it: `operator.py:12`."""
-    function = inspect.unwrap(handler.declared)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return "?"
-    return f"{Path(code.co_filename).name}:{code.co_firstlineno}"
 
 
 def _dotted(field: Sequence[str]) -> str:

@@ -39,6 +39,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "fnop": version,
         "format": FORMAT_VERSION,
         "handlers": [handler.id for handler in program.handlers],
+        "places": {each.id: each.place for each in program.handlers if each.place},
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
         "selector": settings.selector,

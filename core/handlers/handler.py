@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import inspect
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -72,6 +73,14 @@ class Handler:
     def label(self) -> str:
         """The handler as log lines name it: its role and its id."""
         return f"{self.role.value} handler {self.id}"
+
+    @property
+    def place(self) -> str:
+        """Where the author has written it, such as `operator.py:12`; or ""."""
+        code = getattr(inspect.unwrap(self.declared), "__code__", None)
+        if code is None:
+            return ""
+        return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
 
     @property
     def declared(self) -> Callable[..., Any]:

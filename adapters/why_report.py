@@ -1,0 +1,94 @@
+"""Why a field has its value, as lines for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+
+from fnop.core.history.attempts import Attempt
+from fnop.core.history.contents import Named
+from fnop.core.history.provenance import Shown, Sight, Why
+from fnop.core.values.errors import number_of
+
+__all__ = ["why_lines"]
+
+_VALUE_LENGTH = 200
+_SIGHTS_SHOWN = 10
+
+
+def why_lines(
+    named: Named, field: str, why: Why, places: Mapping[str, str]
+) -> Iterator[str]:
+    """The chain from the value to the input that it goes back to.
+
+    `places` are where the handlers were written, by their ids.
+    """
+    yield f"{named}: {field} = {_text(why.value)}"
+    before = "it was not there before"
+    if why.before is not None and why.former is not None:
+        before = f"{_text(why.former)} until version {why.before.body.version}"
+    yield f"  since version {why.shown.body.version}, {_shown(why.shown)}; {before}"
+    yield f"  {_written(why, places)}"
+    if why.attempt is not None:
+        yield f"  {_decided(why.attempt)}"
+        for sight in why.sights[:_SIGHTS_SHOWN]:
+            yield f"    it was shown {_seen(sight)}"
+        more = len(why.sights) - _SIGHTS_SHOWN
+        if more > 0:
+            yield f"    and {number_of(more, 'object')} more"
+
+
+def _written(why: Why, places: Mapping[str, str]) -> str:
+    managers = ", ".join(why.managers) or "nobody that managed fields name"
+    write = why.write
+    if write is None:
+        return f"written by somebody else; managers of the field: {managers}"
+    request = f"{write.effect['is']} sent at #{write.step}, {_clock(write.wall)}"
+    lost = "" if write.version else ", whose reply was lost"
+    if why.author:
+        place = f" ({places[why.author]})" if places.get(why.author) else ""
+        return f"written by the {request}{lost}, for handler {why.author}{place}"
+    if why.is_own:
+        return f"written by the {request}{lost}, by fnop itself"
+    by = f"managers of the field: {managers}"
+    return f"set by the API server with the {request}; {by}"
+
+
+def _decided(attempt: Attempt) -> str:
+    retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
+    reason = f", for {attempt.reason}" if attempt.reason else ""
+    began = f"begun at #{attempt.step}, {_clock(attempt.now.wall)}"
+    return f"decided by the call of {attempt.handler} {began}{reason}{retry}"
+
+
+def _seen(sight: Sight) -> str:
+    version = sight.version
+    place = f"{version.namespace}/" if version.namespace else ""
+    what = f"{version.resource.partition('.')[0]} {place}{version.name}"
+    if sight.step is None:
+        return f"{what} in version {version.version}, from before the recording"
+    age = f"{sight.seconds:.3g} s after #{sight.step} had shown it"
+    stale = ""
+    if sight.revisions:
+        newer = number_of(sight.revisions, "newer version")
+        stale = f"; {newer} had been shown by then"
+    return f"{what} in version {version.version}, {age}{stale}"
+
+
+def _shown(shown: Shown) -> str:
+    return f"first shown at #{shown.step} ({shown.by}), {_clock(shown.wall)}"
+
+
+def _clock(wall: float) -> str:
+    """The time of day.
+
+    >>> _clock(0.25)
+    '00:00:00.250'
+    """
+    return datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S.%f")[:-3]
+
+
+def _text(value: object) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _VALUE_LENGTH else f"{text[: _VALUE_LENGTH - 3]}..."

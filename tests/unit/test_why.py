@@ -1,0 +1,145 @@
+"""Why a field has its value: in recordings of the examples, and in those of faults."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fnop.core.history.contents import Contents, Named, NoSuchObject
+from fnop.core.history.provenance import Provenance, Why, covers
+from fnop.core.values.diff import Path as FieldPath
+from fnop.interpreters.recordings import read_header, read_records
+from tests.commands import fnop
+from tests.simulations import ROOT
+from tests.unit.test_replay import EXAMPLES, record
+
+Records = list[dict[str, Any]]
+OURS = "fnop.dev/default"
+# The API server manages these, and nobody is named for them.
+SERVERS = frozenset(("uid", "resourceVersion", "generation", "creationTimestamp"))
+
+
+def read(recording: Path) -> Records:
+    with recording.open("rb") as file:
+        records = read_records(file)
+        read_header(records)
+        return [each for each in records if each is not None]
+
+
+def leaves(value: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
+    if isinstance(value, dict) and value:
+        for name, item in value.items():
+            yield from leaves(item, (*path, name))
+    else:
+        yield path
+
+
+def followed(records: Records, named: Named) -> Provenance:
+    found = Provenance(*named)
+    for each in records:
+        found.add(each)
+    return found
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_every_field_of_every_object_has_its_writer(name: str, tmp_path: Path) -> None:
+    """The managed fields, which the API server keeps, say the same."""
+    records = read(record(name, tmp_path))
+    contents = Contents()
+    for each in records:
+        contents.add(each)
+    assert contents.objects
+    ours = 0
+    for named in contents.objects:
+        provenance = followed(records, named)
+        for path in leaves(provenance.shown[-1].body.data):
+            if path[:2] == ("metadata", "managedFields") or len(path) < 2:
+                continue
+            why = provenance.why(path)
+            if why is None:
+                continue  # null
+            ours += _is_right(named, path, why)
+    assert ours, "the operator has written something"
+
+
+def _is_right(named: Named, path: FieldPath, why: Why) -> bool:
+    about = f"{named} {path}: {why}"
+    is_ours = why.write is not None and bool(why.author or why.is_own)
+    if path[0] == "metadata" and path[1] in SERVERS:
+        assert not is_ours, about
+    elif why.managers == (OURS,):
+        # Defaults of an object that we create count as ours for the server.
+        assert is_ours or (why.write and not covers(why.write.effect, path)), about
+    elif why.managers and OURS not in why.managers:
+        assert not is_ours, about
+    if why.author:
+        assert why.attempt is not None, about
+        assert why.attempt.handler == why.author
+        assert why.sights, about
+        assert all(each.step is not None for each in why.sights), about
+        assert why.write is not None
+        assert why.attempt.step <= why.write.step <= why.shown.step
+    return is_ours
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record("19-database", tmp_path_factory.mktemp("why"))
+
+
+def test_the_chain_is_told(database: Path, tmp_path: Path) -> None:
+    asked = ("--object", "default/example-1", "--why", "status.endpoint")
+    done = fnop("replay", database, *asked, folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    value, since, written, decided, shown = done.out.splitlines()
+    assert value == (
+        "databases.fnop.dev default/example-1: status.endpoint = "
+        '"example-1.default.svc:5432"'
+    )
+    assert since.startswith("  since version 113, first shown at #")
+    assert since.endswith("it was not there before")
+    assert "for handler database (example.py:" in written
+    assert decided.startswith("  decided by the call of database begun at #")
+    assert "it was shown databases default/example-1 in version 108" in shown
+
+
+def test_what_others_have_written_names_their_managers(
+    database: Path, tmp_path: Path
+) -> None:
+    asked = ("--object", "databases/example-1", "--why", "spec.disk")
+    done = fnop("replay", database, *asked, folder=tmp_path)
+    assert done.status == 0
+    assert "written by somebody else; managers of the field: " in done.out
+
+
+@pytest.mark.parametrize(
+    ("about", "why", "sentence"),
+    [
+        ("nobody", "spec.a", "shows no object 'nobody'; it has databases.fnop.dev"),
+        ("example-1", "spec.no", "has no field spec.no at the end of the recording"),
+    ],
+)
+def test_what_is_not_there(
+    database: Path, tmp_path: Path, about: str, why: str, sentence: str
+) -> None:
+    done = fnop("replay", database, "--object", about, "--why", why, folder=tmp_path)
+    assert done.status == 1
+    assert sentence in done.complaint
+
+
+def test_a_name_of_several_kinds_is_asked_back() -> None:
+    contents = Contents()
+    recording = ROOT / "tests" / "replays" / "simulated-19-database.fnop"
+    for each in read(recording):
+        contents.add(each)
+    found = {each.resource.plural for each in contents.objects}
+    assert {"databases", "services", "statefulsets"} <= found
+    assert str(contents.named("svc/example-1")) == "services default/example-1"
+    assert contents.named("service/default/example-1") == contents.named(
+        "services/example-1"
+    )
+    with pytest.raises(NoSuchObject, match=r"may be .*; write KIND/NAMESPACE/NAME"):
+        contents.named("example-1")
