@@ -21,7 +21,7 @@ __all__ = ["replay"]
 
 EXIT_DAMAGED, EXIT_CUT_OFF, EXIT_UNSUPPORTED = 3, 4, 5
 
-# What `--fail-on` may name: the decisions that may not be other ones.
+# The words of `--fail-on`: decisions that may not be other ones.
 DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 
 

@@ -1,4 +1,4 @@
-"""What a replay has found, as lines for people."""
+"""The findings of a replay, as lines for people."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _shown(value: Any) -> str:
 
 
 def shadow_lines(found: Shadow) -> list[str]:
-    """How many decisions change, and which: in groups of one handler and one kind."""
+    """The number of decisions that change, and groups of them that are alike."""
     lines = [*_summary(found)]
     groups: dict[tuple[str, str, tuple[str, ...]], list[Judged]] = {}
     for each in found.changed:
@@ -185,7 +185,7 @@ def _brief(value: Any) -> str:
 
 
 def sorts_of(found: Shadow) -> frozenset[str]:
-    """What `--fail-on` may name, of the changes: what is new in a decision.
+    """The words of `--fail-on` that the changes are: for what is new in a decision.
 
     "raise" is a failure where there was none; the others are effects that are asked for
     now, or desired no more: a child that is not desired any more is a "delete".

@@ -68,7 +68,7 @@ def _seen(situation: Situation) -> traces.Seen | None:
 
 
 def trace_advanced(context: Context, invocation: Invocation, found: Advance) -> None:
-    """What the author's code does next: it asks for an effect, desires, or ends."""
+    """The next move of the author's code: it asks for an effect, desires, or ends."""
     if not context.settings.traces:
         return
     attempt = invocation.serial
@@ -119,7 +119,7 @@ def _version_in(context: Context, outcome: Outcome) -> str | None:
 
 
 def trace_write(context: Context, number: int, writing: Writing) -> None:
-    """Whose changes are in a write of the object."""
+    """The handlers whose changes are in a write of the object."""
     if not context.settings.traces:
         return
     fields: dict[str, tuple[str, ...]] = {}

@@ -125,7 +125,7 @@ class Ended(Trace):
 
 @dataclass(frozen=True, slots=True)
 class Wrote(Trace):
-    """Whose changes are in the request `id`: handlers with fields, as JSON pointers.
+    """The handlers whose changes are in the request `id`: fields, as JSON pointers.
 
     Those that only a function knows are not among them.
     """

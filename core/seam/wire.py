@@ -63,7 +63,7 @@ _UNTOLD = frozenset(
 )
 
 
-# How values that are no JSON are written, by their types.
+# The ways to write values that are no JSON, by their types.
 _WRITTEN: dict[type, Callable[[Any], Any]] = {
     Body: lambda value: value.data,
     Resource: lambda value: value.key,

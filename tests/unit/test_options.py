@@ -23,6 +23,7 @@ EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
         {"olm", "rbac"},
     ),
     "--record": ("one writes what the other reads", {"run", "explain"}),
+    "--object": ("a file, of a kind to be tried; an object that exists", {"replay"}),
     "--seed": ("of schedules; of a cluster's uids", {"check", "cluster"}),
     "-m": ("a message, as for git", {"freeze"}),
 }
