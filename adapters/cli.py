@@ -11,14 +11,16 @@ import gc
 import os
 import re
 import secrets
+import signal
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 from click.core import ParameterSource
@@ -49,6 +51,8 @@ from fnop.interpreters.clock import SystemClock, VirtualClock
 
 if TYPE_CHECKING:
     from fnop.adapters.models import Models
+    from fnop.adapters.recording_files import RingFiles
+    from fnop.interpreters.recorder import Recorder
 
 __all__ = ["main"]
 
@@ -202,7 +206,19 @@ main.add_command(uninstall)
 @shared("name")
 @shared("state_key_file", ". No state is believed without a signature")
 @click.option(
-    "--record", type=click.Path(dir_okay=False), help="Write a recording of the run."
+    "--record",
+    type=click.Path(),
+    metavar="PATH",
+    help="Write a recording of the run: to this file, or with --record-mode=ring to "
+    "files in this folder.",
+)
+@click.option(
+    "--record-mode",
+    type=click.Choice(["full", "ring"], case_sensitive=False),
+    default="full",
+    show_default=True,
+    help="full: all of the run. ring: the last 64 MiB, or hour, written when a handler "
+    "fails for good, when the operator ends with an error, and at SIGUSR1.",
 )
 @guarded
 @click.option(
@@ -277,7 +293,9 @@ def run(
     program = program_of(paths, module, settings)
     if redact and record is None:
         raise click.UsageError("--redact needs --record")
-    recorder = None if record is None else _recorder(record, program, redact)
+    recorder = None
+    if record is not None:
+        recorder = _recorder(record, options["record_mode"], program, redact)
     try:
         if simulate:
             status = _simulate(program, simulate, console, clock, recorder, options)
@@ -394,8 +412,10 @@ def _among_others(
     return settings.replace(peering=member, election=candidate)
 
 
-def _recorder(path: str, program: Program, fields: Sequence[str]) -> Any:
-    from fnop.interpreters.recorder import Recorder, header_of
+def _recorder(
+    path: str, mode: str, program: Program, fields: Sequence[str]
+) -> Recorder | RingFiles:
+    from fnop.adapters.recording_files import RingFiles, recorder_to
     from fnop.interpreters.redaction import Redaction
 
     try:
@@ -403,11 +423,11 @@ def _recorder(path: str, program: Program, fields: Sequence[str]) -> Any:
     except ValueError as problem:
         fail(f"--redact: {problem}", EXIT_USAGE)
     try:
-        file: BinaryIO = Path(path).open("wb")  # noqa: SIM115 (open for the run)
+        if mode == "ring":
+            return RingFiles(Path(path), program, fields, _warn)
+        return recorder_to(Path(path), program, redaction)
     except OSError as problem:
         fail(f"cannot write the recording: {problem}", EXIT_USAGE)
-    header = header_of(program, fnop.__version__)
-    return Recorder(file, header, redaction)
 
 
 # ------------------------------------------------------------ simulated run
@@ -535,6 +555,21 @@ def _serve(
     return status
 
 
+@contextmanager
+def _dumped_by_signal(recorder: Any) -> Iterator[None]:
+    """Let SIGUSR1 write down what a ring remembers."""
+    dump = getattr(recorder, "dump", None)
+    if dump is None:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGUSR1, dump, "asked")
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGUSR1)
+
+
 def _calm_collector() -> None:
     """Let the garbage collector look less often, and never at what stays anyway.
 
@@ -569,7 +604,7 @@ async def _serve_cluster(
             observers=() if recorder is None else (recorder,),
             say=console.say,
         ) as running:
-            with stopped_by_signals(running):
+            with stopped_by_signals(running), _dumped_by_signal(recorder):
                 await running.ended()
     except OperatorFailed as problem:
         echo(f"fnop: {problem}", err=True)

@@ -19,7 +19,7 @@ from fnop.core.values.errors import number_of
 
 __all__ = ["replay"]
 
-EXIT_DAMAGED, EXIT_CUT_OFF, EXIT_UNSUPPORTED = 3, 4, 5
+EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 
 # The words of `--fail-on`: decisions that may not be other ones.
 DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
@@ -92,7 +92,8 @@ def replay(
 
     Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
     not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
-    4 when it is identical and cut off, 5 when another release has to read it.
+    4 when it is cut off or has only the last of a run, 5 when another release has to
+    read it.
     """
     from fnop.interpreters.replay import (
         UNLIMITED,
@@ -150,6 +151,13 @@ def _verify(
     """Compare all decisions, up to the first that differs."""
     from fnop.interpreters.replay import other_handlers, replay_file
 
+    dropped = header.get("dropped", 0)
+    if dropped:
+        fail(
+            f"the recording has only the last of a run, without its first {dropped} "
+            "steps, and cannot be decided again; ask it with --shadow or --why",
+            EXIT_INCOMPLETE,
+        )
     found = replay_file(file, program, limits)
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
@@ -165,7 +173,7 @@ def _verify(
         fail(
             f"identical for {number_of(found.steps, 'step')}, where the recording is "
             "cut off: its end was never written",
-            EXIT_CUT_OFF,
+            EXIT_INCOMPLETE,
         )
     echo(f"identical: {number_of(found.steps, 'step')}")
     return 0

@@ -17,7 +17,7 @@ Script = list[tuple[str, int, int]]
 
 
 def played(registry: Registry, script: Script) -> Recording:
-    """A recorded run: edits, pauses and crashes, and then all is left to settle."""
+    """The recording of a run."""
     recording = Recording(registry)
     run = Scenario(
         registry,
@@ -25,6 +25,12 @@ def played(registry: Registry, script: Script) -> Recording:
         settings=TRACED,
         observers=(recording.recorder,),
     )
+    moved(run, script)
+    return recording
+
+
+def moved(run: Scenario, script: Script) -> None:
+    """Edits, pauses and crashes, and then all is left to settle."""
     for move, number, other in script:
         match move:
             case "edit":
@@ -37,7 +43,6 @@ def played(registry: Registry, script: Script) -> Recording:
             case _:
                 run.crash()
     assert run.settle()
-    return recording
 
 
 @settings(max_examples=60)

@@ -1,0 +1,124 @@
+"""The files that recordings are written to; only their owner may read them."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+import threading
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import BinaryIO
+
+import fnop
+from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input
+from fnop.core.values.errors import number_of
+from fnop.core.values.now import Now
+from fnop.interpreters.recorder import Recorder, header_of
+from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.ring import Ring, failure_in
+
+__all__ = ["RingFiles", "opened", "recorder_to"]
+
+# A handler that fails again and again is worth one file a minute, and not thousands.
+_PAUSE_SECONDS = 60.0
+_FILES_MAX = 20
+
+
+def opened(path: Path) -> BinaryIO:
+    """An empty file that its owner alone may read."""
+    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    if stat.S_ISREG(os.fstat(number).st_mode):  # and no pipe
+        os.fchmod(number, 0o600)
+    return os.fdopen(number, "wb")
+
+
+def recorder_to(path: Path, program: Program, redaction: Redaction) -> Recorder:
+    """The recorder of a whole run. Raises `OSError`."""
+    return Recorder(opened(path), header_of(program, fnop.__version__), redaction)
+
+
+class RingFiles:
+    """The last of a run, written to a folder when something has failed, or when asked.
+
+    It is written beside the run, in a thread of its own.  `tell` is given a sentence
+    for each file.  Raises `OSError` where the folder cannot be made.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        program: Program,
+        fields: Sequence[str],
+        tell: Callable[[str], None],
+        ring: Ring | None = None,
+    ) -> None:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self._folder, self._program, self._fields = folder, program, fields
+        self._tell = tell
+        self.ring = Ring() if ring is None else ring
+        self._threads: list[threading.Thread] = []
+        self._failures = 0
+        self._failed_at = float("-inf")
+        self._now = Now(0.0, 0.0)
+        # A recorder may have one: this one writes nothing of the run itself.
+        self.problem: Exception | None = None
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """Remember one step; write the last of them where it shows a failure."""
+        self._now = now
+        self.ring.observe(now, input, commands)
+        why = failure_in(commands)
+        if not why:
+            return
+        is_pausing = now.mono - self._failed_at < _PAUSE_SECONDS
+        if why == "ended" or not (is_pausing or self._failures >= _FILES_MAX):
+            self._failures, self._failed_at = self._failures + 1, now.mono
+            self.dump(why)
+
+    def dump(self, why: str) -> None:
+        """Write what is remembered now; `why` becomes a part of the file's name."""
+        steps, dropped = self.ring.steps(), self.ring.dropped
+        moment = datetime.fromtimestamp(self._now.wall, UTC).strftime("%Y%m%dT%H%M%SZ")
+        name = f"{self._program.settings.operator}-{moment}-{why}"
+        thread = threading.Thread(
+            target=self._write,
+            args=(self._free(name), [*steps], dropped),
+            name="fnop-recording",
+        )
+        self._threads.append(thread)
+        thread.start()
+
+    def _free(self, name: str) -> Path:
+        number, path = 1, self._folder / f"{name}.fnop"
+        while path.exists():
+            number += 1
+            path = self._folder / f"{name}-{number}.fnop"
+        path.touch(mode=0o600)  # taken, also before the thread begins
+        return path
+
+    def _write(self, path: Path, steps: Sequence[tuple], dropped: int) -> None:  # type: ignore[type-arg]
+        try:
+            redaction = Redaction(secrets.token_bytes(16), self._program, self._fields)
+            header = header_of(self._program, fnop.__version__)
+            header["dropped"] = dropped
+            recorder = Recorder(opened(path), header, redaction)
+            for now, input, commands in steps:
+                recorder.observe(now, input, commands)
+            recorder.close()
+        except OSError as problem:
+            self._tell(f"the recording cannot be written: {problem}")
+            return
+        if recorder.problem is not None:
+            self._tell(f"the recording {path} is not complete: {recorder.problem}")
+            return
+        count = number_of(len(steps), "step")
+        self._tell(f"the last {count} of the run are recorded in {path}")
+
+    def close(self) -> None:
+        """Wait until all files are written."""
+        for thread in self._threads:
+            thread.join()

@@ -1,0 +1,156 @@
+"""The last steps of a run, kept in memory, and written down when something fails.
+
+Inputs and commands are values that nobody changes, so a step is kept by reference: it
+is neither copied, nor written, nor searched for secrets, before somebody wants it.  Of
+the steps that are dropped there remains what later ones refer to: the last version of
+each object, the kinds that are served, and the indices.  So a dump reads as a recording
+that begins with a listing.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.core.seam.commands import Command, Exit, Fetch, Say
+from fnop.core.seam.inputs import (
+    Answered,
+    Bookmark,
+    Input,
+    ListItem,
+    Started,
+    WatchEvent,
+)
+from fnop.core.seam.traces import Indexed
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
+from fnop.effects import Applied
+
+__all__ = ["AGE_SECONDS", "SIZE_BYTES", "Ring", "Step", "failure_in"]
+
+SIZE_BYTES = 64 * 1024 * 1024
+AGE_SECONDS = 3600.0
+# A parsed object takes about so many times the memory of its text.
+_PARSED = 6
+# A step without an object, and a command, in bytes.
+_STEP, _COMMAND = 300, 400
+
+
+class Step(NamedTuple):
+    """One step: its time, its input, and the commands that followed."""
+
+    now: Now
+    input: Input
+    commands: tuple[Command, ...]
+
+
+class Ring:
+    """Observes a run, and remembers the last of it.
+
+    It keeps at most `size` bytes, by an estimate, and steps of the last `age` seconds.
+    """
+
+    def __init__(self, *, size: int = SIZE_BYTES, age: float = AGE_SECONDS) -> None:
+        self._limit, self._age = size, age
+        self._steps: deque[tuple[Step, int]] = deque()
+        self._size = 0
+        self.dropped = 0
+        # What remains of dropped steps.
+        self._bodies: dict[str, Body] = {}
+        self._fetches: dict[int, Step] = {}
+        self._served: dict[str, tuple[Step, Step]] = {}
+        self._indexed: dict[tuple[str, tuple[str, str, str]], Indexed] = {}
+        self._last = Now(0.0, 0.0)
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """Remember one step; forget those that are too old, or too many."""
+        step = Step(now, input, commands)
+        size = _size_of(input) + _COMMAND * len(commands)
+        self._steps.append((step, size))
+        self._size += size
+        steps = self._steps
+        while self._size > self._limit or now.mono - steps[0][0].now.mono > self._age:
+            if len(steps) == 1:
+                break
+            self._drop()
+
+    def _drop(self) -> None:
+        step, size = self._steps.popleft()
+        self._size -= size
+        self.dropped += 1
+        self._last = step.now
+        match step.input:
+            case Started():
+                self._indexed.clear()
+            case ListItem(body=body):
+                self._bodies[body.uid] = body
+            case WatchEvent(type="DELETED", body=body):
+                self._bodies.pop(body.uid, None)
+            case WatchEvent(body=body):
+                self._bodies[body.uid] = body
+            case Answered(id=number, outcome=Applied(object=dict() as found)):
+                self._remember(number, step, found)
+            case _:
+                pass
+        for command in step.commands:
+            if isinstance(command, Fetch):
+                self._fetches[command.id] = Step(step.now, Bookmark(0, ""), (command,))
+            elif isinstance(command, Indexed):
+                self._indexed[command.index, command.object] = command
+
+    def _remember(self, number: int, step: Step, found: dict[str, Any]) -> None:
+        asked = self._fetches.pop(number, None)
+        if asked is not None:
+            path = asked.commands[0].path  # type: ignore[union-attr]
+            self._served[path] = asked, step._replace(commands=())
+        elif isinstance(found.get("metadata"), dict):
+            body = Body(found)
+            if body.uid in self._bodies:
+                self._bodies[body.uid] = body
+
+    def steps(self) -> Iterator[Step]:
+        """All that is remembered, as steps of a run; the ring may go on meanwhile."""
+        now, kept = self._last, tuple(step for step, _ in self._steps)
+        bodies = tuple(self._bodies.values())
+        served = tuple(chain.from_iterable(self._served.values()))
+        indexed = tuple(self._indexed.values())
+        fetches = tuple(self._fetches.values())
+        if not self.dropped:
+            return iter(kept)
+        listed = (Step(now, ListItem(0, body), ()) for body in bodies)
+        index = Step(now, Bookmark(0, ""), indexed)
+        return iter((*served, *fetches, *listed, index, *kept))
+
+
+def _size_of(input: Input) -> int:
+    match input:
+        case ListItem(body=body) | WatchEvent(body=body):
+            return _STEP + len(body.raw)
+        case Answered(outcome=Applied(object=dict() as found)):
+            return _STEP + _PARSED * len(orjson.dumps(found))
+        case _:
+            return _STEP
+
+
+def failure_in(commands: Iterable[Command]) -> str:
+    """A word for the failure that commands show, or "".
+
+    "failed" is a handler that has failed for good, "ended" an operator that ends with
+    an error.
+    """
+    return next(filter(None, map(_failure, commands)), "")
+
+
+def _failure(command: Command) -> str:
+    match command:
+        case Say(ended=ended) if ended is not None:
+            is_final = ended.result in ("error", "timeout") and not ended.retried
+            return "failed" if is_final else ""
+        case Exit(status=status) if status:
+            return "ended"
+        case _:
+            return ""

@@ -1,0 +1,48 @@
+"""A ring: what remains of a run reads as a recording, however small the ring is."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings, strategies as st
+
+from fnop.core.handlers.registry import Registry
+from fnop.interpreters.ring import Ring
+from tests.property.test_convergence import KIND, scripts
+from tests.property.test_shadow import Script, keeping, moved
+from tests.recordings import TRACED, Recording
+from tests.simulations import Scenario, example
+
+
+def dumped(registry: Registry, ring: Ring) -> Recording:
+    """What the ring remembers, written as a recording."""
+    found = Recording(registry)
+    for now, input, commands in ring.steps():
+        found.recorder.observe(now, input, commands)
+    return found
+
+
+@settings(max_examples=60)
+@given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
+def test_each_attempt_that_began_in_it_can_be_asked_again(
+    script: Script, size: int, age: int
+) -> None:
+    ring, whole = Ring(size=size, age=age), Recording(keeping(80))
+    run = Scenario(
+        keeping(80),
+        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
+        settings=TRACED,
+        observers=(ring, whole.recorder),
+    )
+    moved(run, script)
+    all_of_it = whole.shadow(keeping(80))
+    last = dumped(keeping(80), ring)
+    found = last.shadow(keeping(80))
+    assert (found.changed, found.untold, found.missing) == ([], {}, {})
+    assert found.attempts <= all_of_it.attempts
+    if not ring.dropped:
+        assert found.attempts == all_of_it.attempts
+    # What another version would decide is found in it, too.
+    other = last.shadow(keeping(81))
+    assert {each.attempt.number for each in other.changed} <= {
+        each.attempt.number for each in whole.shadow(keeping(81)).changed
+    }
+    assert run.get(KIND) is not None

@@ -1,0 +1,114 @@
+"""`--record-mode=ring`: the last of a run, in files, where something fails."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from fnop.adapters.recording_files import RingFiles, opened
+from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import AttemptEnded, Exit, Say
+from fnop.core.seam.inputs import AlarmRang, Started
+from fnop.core.values.now import Now
+from fnop.interpreters.ring import Ring
+from tests.commands import Done, fnop
+from tests.simulations import ROOT
+
+FAILING = ROOT / "examples" / "03-exceptions"
+FINE = ROOT / "examples" / "01-minimal"
+
+
+def run(example: Path, folder: Path) -> Done:
+    return fnop(
+        *("run", example / "example.py", "--simulate", example / "object.yaml"),
+        *("--record", "runs", "--record-mode", "ring"),
+        folder=folder,
+    )
+
+
+def test_a_handler_that_fails_for_good_leaves_a_recording(tmp_path: Path) -> None:
+    done = run(FAILING, tmp_path)
+    assert done.status == 1
+    (file,) = (tmp_path / "runs").glob("default-*-failed.fnop")
+    assert f"steps of the run are recorded in runs/{file.name}" in done.err
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    shadow = fnop("replay", file, FAILING / "example.py", "--shadow", folder=tmp_path)
+    assert (shadow.status, shadow.err) == (0, "")
+    assert shadow.out.startswith("0 of ")
+
+
+def test_a_run_that_goes_well_leaves_none(tmp_path: Path) -> None:
+    done = run(FINE, tmp_path)
+    assert done.status == 0
+    assert [*(tmp_path / "runs").iterdir()] == []
+
+
+def test_a_full_recording_is_for_its_owner_alone(tmp_path: Path) -> None:
+    file = tmp_path / "run.fnop"
+    file.write_text("somebody else's")
+    file.chmod(0o666)
+    done = fnop(
+        *("run", FINE / "example.py", "--simulate", FINE / "object.yaml"),
+        *("--record", file),
+        folder=tmp_path,
+    )
+    assert done.status == 0
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_what_is_no_file_is_written_to_as_it_is() -> None:
+    with opened(Path("/dev/null")) as file:
+        file.write(b"x")
+    assert Path("/dev/null").is_char_device()
+
+
+@pytest.fixture
+def told() -> list[str]:
+    return []
+
+
+def files(folder: Path, told: list[str], ring: Ring | None = None) -> RingFiles:
+    return RingFiles(folder, Program(()), (), told.append, ring)
+
+
+FAILED = Say("error", "it failed", ended=AttemptEnded("error"))
+RETRIED = Say("error", "it failed", ended=AttemptEnded("error", retried=True))
+
+
+def test_failures_in_a_row_are_one_file_a_minute(
+    tmp_path: Path, told: list[str]
+) -> None:
+    ring = files(tmp_path, told)
+    for seconds in (0, 1, 59, 61, 100, 130):
+        ring.observe(Now(seconds, seconds), AlarmRang(), (FAILED,))
+        ring.observe(Now(seconds, seconds), AlarmRang(), (RETRIED,))
+    ring.close()
+    assert len([*tmp_path.iterdir()]) == len(told) == 3
+
+
+def test_an_operator_that_ends_with_an_error_leaves_its_end(
+    tmp_path: Path, told: list[str]
+) -> None:
+    ring = files(tmp_path, told)
+    ring.observe(Now(0, 0), Started("seed"), ())
+    ring.observe(Now(0, 0), AlarmRang(), (FAILED,))
+    ring.observe(Now(1, 1), AlarmRang(), (Exit(1, "refused"),))
+    ring.close()
+    names = sorted(each.name.rpartition("-")[2] for each in tmp_path.iterdir())
+    assert names == ["ended.fnop", "failed.fnop"]
+
+
+def test_the_last_of_a_run_cannot_be_decided_again(
+    tmp_path: Path, told: list[str]
+) -> None:
+    ring = files(tmp_path, told, Ring(age=10))
+    for seconds in range(30):
+        ring.observe(Now(seconds, seconds), AlarmRang(), ())
+    ring.dump("asked")
+    ring.close()
+    (file,) = tmp_path.iterdir()
+    done = fnop("replay", file, FINE / "example.py", folder=tmp_path)
+    assert done.status == 4
+    assert "has only the last of a run, without its first 19 steps" in done.complaint
