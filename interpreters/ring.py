@@ -59,7 +59,7 @@ class Ring:
         self._steps: deque[tuple[Step, int]] = deque()
         self._size = 0
         self.dropped = 0
-        # What remains of dropped steps.
+        # The rest of dropped steps.
         self._bodies: dict[str, Body] = {}
         self._fetches: dict[int, Step] = {}
         self._served: dict[str, tuple[Step, Step]] = {}
