@@ -23,6 +23,8 @@ from bench.trial import Failed, Trial
 from tests.cluster import envtest
 
 CONTENDERS = ("floor", "fnop", "kopf")
+# The same operator with a recording: not of the usual rounds.
+RECORDED = ("fnop-ring", "fnop-full")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def options(args: Sequence[str]) -> Options:
     parser.add_argument("--kubeconfig", help="a test server that already runs")
     given = parser.parse_args(args)
     given.only = given.only.split(",")
-    if unknown := set(given.only) - set(CONTENDERS):
+    if unknown := set(given.only) - {*CONTENDERS, *RECORDED}:
         parser.error(f"no such contender: {', '.join(sorted(unknown))}")
     if given.objects < 2 or given.rounds < 1:
         parser.error("it takes at least 2 objects and 1 round")

@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,13 +19,25 @@ def command(contender: str, namespace: str, kubeconfig: str) -> list[str]:
     python = sys.executable
     scope = ["-n", namespace, "--standalone", "--quiet"]
     match contender:
-        case "fnop":
+        case "fnop" | "fnop-ring" | "fnop-full":
             script = ["run", "bench/fnop_operator.py", "--kubeconfig", kubeconfig]
-            return [python, "-m", "fnop", *script, *scope]
+            return [python, "-m", "fnop", *script, *scope, *_recording(contender)]
         case "kopf":
             return [python, "-m", "kopf", "run", "bench/kopf_operator.py", *scope]
         case _:
             return [python, "-m", "bench.floor", namespace]
+
+
+def _recording(contender: str) -> list[str]:
+    """The options of a recorded run, into the harness's own temporary folder."""
+    folder = Path(tempfile.gettempdir())
+    match contender:
+        case "fnop-ring":
+            return ["--record", str(folder / "bench-ring"), "--record-mode", "ring"]
+        case "fnop-full":
+            return ["--record", str(folder / "bench-full.fnop")]
+        case _:
+            return []
 
 
 def environment(kubeconfig: str, delete_handler: bool) -> dict[str, str]:
