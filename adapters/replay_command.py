@@ -15,6 +15,7 @@ from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
+from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
 __all__ = ["replay"]
@@ -46,7 +47,7 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
     "--object",
     "about",
     metavar="[KIND/][NAMESPACE/]NAME",
-    help="The object that --why asks about.",
+    help="The object that --why asks about; or the one whose story is told.",
 )
 @click.option(
     "--why",
@@ -77,18 +78,22 @@ def replay(
     trusted: bool,
     guard: bool,
 ) -> None:
-    """Decide a recorded run again, with the handlers of some files; or ask it why.
+    """Tell a recorded run, decide it again with the handlers of some files, or ask why.
 
     \b
+      fnop replay run.fnop
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop --object default/orders --why status.phase
 
-    Says "identical", or shows the first decision that is another one now, or that
-    cannot be compared since a secret in it is a token in the recording.  With --shadow
-    each recorded attempt is asked again by itself, with what its handler was shown: so
-    all decisions are told that a new version would change.  What a handler that is not
-    impure does to the world is refused and told.
+    Without files the story is told: each call of a handler, its cause, what it asked
+    for and was answered, and its end.
+
+    With files it says "identical", or shows the first decision that is another one now,
+    or that cannot be compared since a secret in it is a token in the recording.  With
+    --shadow each recorded attempt is asked again by itself, with what its handler was
+    shown: so all decisions are told that a new version would change.  What a handler
+    that is not impure does to the world is refused and told.
 
     Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
     not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
@@ -106,8 +111,10 @@ def replay(
     )
 
     wanted = _wanted(fail_on, shadow=shadow)
-    if (about is None) != (why is None):
-        raise click.UsageError("--why and --object belong together")
+    if why is not None and about is None:
+        raise click.UsageError("--why needs --object, as in --object default/orders")
+    if about is not None and (paths or module):
+        raise click.UsageError("--object asks the recording: leave the files out")
     if at is not None and why is None:
         raise click.UsageError("--at needs --why")
     limits = UNLIMITED if trusted else RecordingLimits()
@@ -117,6 +124,8 @@ def replay(
             header = read_header(records)
             if why is not None and about is not None:
                 sys.exit(_explain(file, limits, about, why, at))
+            if not (paths or module or shadow):
+                sys.exit(_tell(file, limits, about))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
             if shadow:
@@ -200,9 +209,45 @@ def _shadow(
     return 0
 
 
+def _tell(file: BinaryIO, limits: Any, about: str | None) -> int:
+    """Tell the story of a run, or of one object in it."""
+    from fnop.adapters.story_report import story_lines
+    from fnop.core.history.contents import Contents, NoSuchObject
+    from fnop.core.history.story import Story
+
+    where: str | None = None
+    if about is not None:
+        contents = Contents()
+        _folded(file, limits, contents.add, None)
+        try:
+            where = contents.named(about).where
+        except NoSuchObject as problem:
+            fail(str(problem))
+    story = Story()
+
+    def tell(lines: list[Line]) -> None:
+        for line in story_lines(lines, where):
+            echo(line)
+
+    header, truncated = _folded(file, limits, story.add, None, tell)
+    _tell_what_lacks(header, truncated=truncated)
+    return 0
+
+
+def _tell_what_lacks(header: dict[str, Any], *, truncated: bool) -> None:
+    if truncated:
+        echo("fnop: the recording is cut off: its end was never written", err=True)
+    if header.get("traces") is not True:
+        echo(
+            "fnop: an earlier release made this recording: it does not hold what "
+            "handlers were shown and decided",
+            err=True,
+        )
+
+
 def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) -> int:
     """Tell why a field has its value; the recording is read twice."""
-    from fnop.adapters.why_report import why_lines
+    from fnop.adapters.story_report import why_lines
     from fnop.core.children.fields import names_in
     from fnop.core.history.contents import Contents, NoSuchObject
     from fnop.core.history.provenance import Provenance
@@ -222,14 +267,7 @@ def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) 
     known = places if isinstance(places, dict) else {}
     for line in why_lines(named, why, found, known):
         echo(line)
-    if truncated:
-        echo("fnop: the recording is cut off: its end was never written", err=True)
-    if header.get("traces") is not True:
-        echo(
-            "fnop: an earlier release made this recording: it does not hold what "
-            "handlers were shown and decided",
-            err=True,
-        )
+    _tell_what_lacks(header, truncated=truncated)
     return 0
 
 
@@ -240,26 +278,31 @@ def _until(at: int | None) -> str:
 def _folded(
     file: BinaryIO,
     limits: Any,
-    add: Callable[[dict[str, Any]], None],
+    add: Callable[[dict[str, Any]], Any],
     at: int | None,
+    then: Callable[[Any], None] = lambda found: None,
 ) -> tuple[dict[str, Any], bool]:
-    """Read a recording into a fold, up to a step; its header, and if it is cut off."""
+    """Read a recording into a fold, up to a step; its header, and if it is cut off.
+
+    `then` is given what each record has added.
+    """
     from fnop.interpreters.recordings import RecordingProblem, read_header, read_records
 
     file.seek(0)
     records = read_records(file, limits)
     header = read_header(records)
-    for number, record in enumerate(records):
+    for number, record in enumerate(records, 1):
         if record is None:
             return header, True
         if at is not None and number > at:
             break
         try:
-            add(record)
+            found = add(record)
         except Exception as problem:  # whatever a hostile record makes of the fold
             raise RecordingProblem(
-                f"record {number + 1} of the recording cannot be understood: "
+                f"record {number} of the recording cannot be understood: "
                 f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
                 "not written by fnop"
             ) from problem
+        then(found)
     return header, False

@@ -47,7 +47,7 @@ class Unknown(NamedTuple):
 class Attempt:
     """One attempt, as it was recorded.
 
-    `step` is the number of the step in which it began, from 0. `desires` is the trace
+    `step` is the number of the step in which it began, from 1. `desires` is the trace
     of what a reconcile handler desires, `end` that of its plan or its failure; None
     where the recording has none, as after a crash. `unknown` is what of its view the
     recording lacks, `unindexed` are the indices that it lacks.
@@ -104,10 +104,10 @@ class Attempts:
 
         Raises `ValueError`, `KeyError` or `TypeError` for what is no record.
         """
-        input, step = record["input"], self.steps
-        self.steps += 1
+        input, step = record["input"], self.steps + 1
+        self.steps = step
         now, found = Now(record["wall"], record["mono"]), []
-        if input["in"] == "Started" and step:
+        if input["in"] == "Started" and step > 1:
             found += self.cut_off()
         self.versions.learn(input)
         self._discovered(input)

@@ -24,9 +24,13 @@ class Named(NamedTuple):
     namespace: str
     name: str
 
+    @property
+    def where(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
     def __str__(self) -> str:
-        place = f"{self.namespace}/" if self.namespace else ""
-        return f"{self.resource.label} {place}{self.name}"
+        return f"{self.resource.label} {self.where}"
 
 
 _SHOWN_MAX = 8

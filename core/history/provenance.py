@@ -111,7 +111,7 @@ class Provenance:
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
-        step, input, wall = self.attempts.steps, record["input"], record["wall"]
+        step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         self._ended += self.attempts.add(record)
         for each in objects_in(input):
             self._see(each, step, wall, _way(input))

@@ -1,20 +1,31 @@
-"""Why a field has its value, as lines for people."""
+"""The story of a run, and why a field has its value, as lines for people."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 
 from fnop.core.history.attempts import Attempt
 from fnop.core.history.contents import Named
 from fnop.core.history.provenance import Shown, Sight, Why
+from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
-__all__ = ["why_lines"]
+__all__ = ["story_lines", "why_lines"]
 
 _VALUE_LENGTH = 200
 _SIGHTS_SHOWN = 10
+
+
+def story_lines(lines: Iterable[Line], where: str | None) -> Iterator[str]:
+    """Time, step, object and text; of one object, where one is asked for."""
+    for each in lines:
+        if where is None or each.where == where:
+            about = f"[{each.where}] " if each.where and where is None else ""
+            indent = "    " * each.depth
+            step = f"#{each.step}"
+            yield f"{_clock(each.wall)} {step:>6} {indent}{about}{each.text}"
 
 
 def why_lines(
