@@ -37,6 +37,7 @@ from fnop.adapters.olm_command import olm
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
+from fnop.adapters.plan_command import plan
 from fnop.adapters.rbac_command import rbac
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.handlers.program import Program
@@ -139,6 +140,7 @@ main.add_command(explain)
 main.add_command(freeze)
 main.add_command(new)
 main.add_command(olm)
+main.add_command(plan)
 main.add_command(rbac)
 main.add_command(resume)
 main.add_command(uninstall)
