@@ -124,7 +124,8 @@ def _check_variables(command: click.Command) -> None:
             continue
         near = nearest(name, known)
         hint = f"; did you mean {near}?" if near else ""
-        raise click.UsageError(
+        wrong = getattr(command, "wrong_call", click.UsageError)
+        raise wrong(
             f"the variable {name} belongs to no option of fnop {command.name}{hint}"
         )
 

@@ -6,7 +6,8 @@ import asyncio
 import json
 import secrets
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -32,24 +33,32 @@ _ROUNDS_MAX = 100
 FAIL_ON = ("create", "change", "delete", "raise", "call")
 
 
-class PlanCommand(click.Command):
-    """A command whose status 2 means changes: a wrong call is an error as any other."""
+class WrongCall(click.UsageError):
+    """A wrong call of a command whose status 2 means changes: an error as any other."""
 
-    usage_status = EXIT_ERROR
+    exit_code = EXIT_ERROR
+
+
+class PlanCommand(click.Command):
+    """A command that ends with 1 for a wrong call."""
+
+    wrong_call = WrongCall
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
-        try:
+        with _as_error():
             return super().make_context(*args, **kwargs)
-        except click.UsageError as problem:
-            problem.exit_code = self.usage_status
-            raise
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        with _as_error():
             return super().invoke(ctx)
-        except click.UsageError as problem:
-            problem.exit_code = self.usage_status
-            raise
+
+
+@contextmanager
+def _as_error() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as problem:
+        raise WrongCall(problem.format_message(), problem.ctx) from problem
 
 
 def _words(
@@ -110,7 +119,7 @@ def _words(
 @click.option(
     "--bookkeeping",
     is_flag=True,
-    help="Show in full what the operator notes for itself: finalizer, state, condition.",
+    help="Show in full what fnop notes for itself: finalizer, state, condition, marks.",
 )
 @shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
 def plan(
@@ -146,15 +155,14 @@ def plan(
         raise click.UsageError(str(problem)) from problem
     program = _program(paths, module, settings)
     from fnop.adapters.kubernetes import ConfigurationProblem
+    from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.reading import ReadProblem
 
     try:
         found = asyncio.run(_connected(program, options))
-    except ConfigurationProblem as problem:
-        _fail(str(problem))
     except Unreachable as problem:
         _fail(f"the API server cannot be reached: {problem}")
-    except ReadProblem as problem:
+    except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
         _fail(str(problem))
     _print(found, options)
     sys.exit(_status(found, options))

@@ -80,8 +80,8 @@ def _one_change(change: Change, *, own: bool) -> Iterator[str]:
 def _done(change: Change) -> str:
     done = " and ".join(_DONE[each] for each in change.actions)
     by = f" by {_sources(change.sources)}" if change.sources else ""
-    about = change.subject
-    whom = "" if about in (None, change.place) else f", for {about.label}"  # type: ignore[union-attr]
+    about = change.subject or change.place
+    whom = "" if about == change.place else f", for {about.label}"
     waits = ""
     if change.actions[-1] == "delete" and change.after is not None:
         waits = "; it goes once its finalizers are off"

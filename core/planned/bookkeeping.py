@@ -1,7 +1,8 @@
 """What an operator notes for itself on an object, apart from its handlers' changes.
 
-It is the finalizer, the stored state and the condition (`fnop.core.memory`), and the
-finalizer of a Kopf operator that this one succeeds.
+It is the finalizer, the stored state and the condition (`fnop.core.memory`), the
+finalizer of a Kopf operator that this one succeeds, and on children the marks by which
+they are found again (`fnop.core.children.marks`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fnop.core.api.ownership import TOKEN_ANNOTATION
+from fnop.core.children.marks import APPLIED_ANNOTATION, SET_LABEL
+from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.settings import Settings
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import without_finalizer
@@ -17,6 +21,11 @@ from fnop.core.values.merge import applied
 __all__ = ["noted", "without_notes"]
 
 Json = dict[str, Any]
+
+_MARKS = {
+    "annotations": (APPLIED_ANNOTATION, OWNER_ANNOTATION, TOKEN_ANNOTATION),
+    "labels": (SET_LABEL,),
+}
 
 
 def without_notes(body: Json, settings: Settings) -> Json:
@@ -34,6 +43,10 @@ def without_notes(body: Json, settings: Settings) -> Json:
         body = applied({"metadata": {"finalizers": left}}, body)
     for patch in settings.places.removals(view):
         body = applied(patch, body)
+    for stanza, marks in _MARKS.items():
+        present = dict.fromkeys(set(marks) & set(view.mapping(stanza)))
+        if present:
+            body = applied({"metadata": {stanza: present}}, body)
     others = [each for each in _conditions(view) if not _is_own(each, settings)]
     if len(others) < len(_conditions(view)):
         body = applied({"status": {"conditions": others}}, body)
@@ -60,6 +73,7 @@ def noted(before: Json | None, after: Json | None, settings: Settings) -> Iterat
         "finalizer": (_finalizers(old, settings), _finalizers(new, settings)),
         "state": (settings.places.text(old), settings.places.text(new)),
         "condition": (_condition(old, settings), _condition(new, settings)),
+        "marks": (_marks(old), _marks(new)),
     }
     for name, (was, now) in parts.items():
         if was != now:
@@ -69,6 +83,15 @@ def noted(before: Json | None, after: Json | None, settings: Settings) -> Iterat
 
 def _finalizers(body: Body, settings: Settings) -> list[str]:
     return [each for each in body.finalizers if each in settings.finalizers]
+
+
+def _marks(body: Body) -> list[Any]:
+    return [
+        body.mapping(stanza)[name]
+        for stanza, names in _MARKS.items()
+        for name in names
+        if name in body.mapping(stanza)
+    ]
 
 
 def _condition(body: Body, settings: Settings) -> Any:

@@ -57,11 +57,11 @@ def _change(
         return None
     before, after = masked(before, after)
     is_new = before is None
-    shown = tuple(_shown(each, settings, new=is_new) for each in (before, after))
-    own = tuple(noted(before, after, settings)) if after is not None else ()
-    whole = tuple(_whole(each, new=is_new) for each in (before, after))
-    fields = changed_fields(*shown, _below(unknown, shown[1]))
-    every = changed_fields(*whole, _below(unknown, whole[1]))
+    old, new = (_shown(each, settings, new=is_new) for each in (before, after))
+    fields = changed_fields(old, new, _below(unknown, new))
+    old, new = (_whole(each, new=is_new) for each in (before, after))
+    every = changed_fields(old, new, _below(unknown, new))
+    own = tuple(noted(first.before, last.after, settings)) if after else ()
     if actions == ("change",) and not fields and not own:
         return None
     names = ", ".join(dict.fromkeys(each.handler for each in group if each.handler))
@@ -71,7 +71,7 @@ def _change(
         actions,
         sources_of(handlers, names),
         first.subject,
-        None if before is None else without_server_fields(before),
+        None if before is None else _plain(before),
         None if after is None else known_part(_plain(after), _of_plain(unknown)),
         _of_plain(unknown),
         () if after is None else fields,

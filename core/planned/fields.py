@@ -20,8 +20,8 @@ __all__ = [
 _SERVER_FIELDS = frozenset(
     ("managedFields", "resourceVersion", "generation", "selfLink")
 )
-# What it gives to a new object.
-_NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp"}
+# What it gives to a new object, and what names that.
+_NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp", "name", "namespace"}
 SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
 
 
@@ -84,8 +84,8 @@ def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChang
 
     >>> changed_fields({"a": {"b": 1}, "c": []}, {"a": {"b": 2}})
     (FieldChange(path='a.b', old=1, new=2, unknown=False),)
-    >>> [each.path for each in changed_fields({"a": [1, {"x": 1}]}, {"a": [1, {}]})]
-    ['a[1].x']
+    >>> [each.path for each in changed_fields({"a": [{"x": 1}]}, {"a": [{"x": 2}]})]
+    ['a[0].x']
     """
     return tuple(_changed(old, new, unknown, ""))
 
@@ -98,39 +98,42 @@ def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChang
         parts = unknown if isinstance(unknown, dict) else {}
         before = old or {}
         for key in sorted({*before, *new, *parts}):
-            inner = f"{path}.{_name(key)}" if path else _name(key)
             part = parts.get(key, False)
-            yield from _changed(before.get(key), new.get(key), part, inner)
+            yield from _changed(before.get(key), new.get(key), part, _below(path, key))
     elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
         marks = unknown if isinstance(unknown, list) else [False] * len(new)
         for place, each in enumerate(zip(old, new, marks, strict=True)):
             yield from _changed(*each, f"{path}[{place}]")
     elif not same_json(old, new):
-        yield FieldChange(path, old, new)
+        yield FieldChange(path, old, known_part(new, unknown))
 
 
 def _present(value: Any) -> Any:
     return None if value in ({}, []) else value
 
 
-def _name(key: str) -> str:
-    """A key as a part of a path: one with dots is put in brackets.
+def _below(path: str, key: str) -> str:
+    """The path of a key: one with dots is put in brackets.
 
-    >>> _name("spec"), _name("a.io/b")
-    ('spec', '["a.io/b"]')
+    >>> _below("metadata", "name"), _below("metadata.labels", "a.io/b"), _below("", "a")
+    ('metadata.name', 'metadata.labels["a.io/b"]', 'a')
     """
-    return f'["{key}"]' if "." in key else key
+    if "." in key:
+        return f'{path}["{key}"]'
+    return f"{path}.{key}" if path else key
 
 
 def without_server_fields(body: dict[str, Any], *, new: bool = False) -> dict[str, Any]:
     """The object without what the API server counts and notes by itself.
 
-    Of a `new` one also without its uid and its time.
+    Of a `new` one also without its address, its uid and its time.
     """
     left_out = _NEW_FIELDS if new else _SERVER_FIELDS
     metadata = body.get("metadata") or {}
     kept = {key: value for key, value in metadata.items() if key not in left_out}
-    return {**body, "metadata": kept}
+    head = ("apiVersion", "kind") if new else ()
+    found = {key: value for key, value in body.items() if key not in head}
+    return {**found, "metadata": kept}
 
 
 def masked(

@@ -16,7 +16,9 @@ from fnop.core.planned.changes import changes_of, notices_of
 from fnop.core.planned.facts import (
     Change,
     Failure,
+    Place,
     Plan,
+    Source,
     Stale,
     Unmade,
     sources_of,
@@ -26,10 +28,10 @@ from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of, version_of
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
-from fnop.interpreters.plan.source import Known, Need, Source
+from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
 from fnop.interpreters.protocol import Asked
 
-__all__ = ["Planner"]
+__all__ = ["PlanProblem", "Planner"]
 
 CRDS = Resource(
     "apiextensions.k8s.io",
@@ -38,16 +40,21 @@ CRDS = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+Again = tuple[tuple[Source, tuple[Place, ...]], ...]
 # The second run, which shows what cannot be foreseen: later, and at another version.
 _LATER_SECONDS, _SHIFT = 1.5, 7_919
+
+
+class PlanProblem(Exception):
+    """What was asked for cannot be planned; the text says why."""
 
 
 class Planner:
     """Plans what an operator would do to a cluster.
 
     `wall` is the present time (Unix seconds); `seed` makes random numbers. `pause`
-    waits so many seconds, `jitter` is a number from 0 to 1. Raises `ReadProblem`, and
-    `Unreachable` when the server stays away.
+    waits so many seconds, `jitter` is a number from 0 to 1. Raises `PlanProblem`,
+    `ReadProblem`, and `Unreachable` when the server stays away.
     """
 
     def __init__(
@@ -60,7 +67,7 @@ class Planner:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = lambda: 0.5,
     ) -> None:
-        self.source = Source(api, pause=pause, jitter=jitter)
+        self.source = RealCluster(api, pause=pause, jitter=jitter)
         self._given = program
         self._wall, self._seed = wall, seed
         skipped, kept = _split(program.handlers)
@@ -76,7 +83,7 @@ class Planner:
         self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
         await self._rehearse(self.first, rounds)
         later = self._wall + _LATER_SECONDS
-        seed = f"{self._seed}, again"
+        seed = f"{self._seed}-2"  # it becomes a part of the names of Events
         self.second = self._rehearsal(base, basis, seed, later, _SHIFT)
         await self._rehearse(self.second, rounds)
         found = self._found(self.first, self.second)
@@ -160,10 +167,15 @@ class Planner:
                 return each
         return None
 
-    def _again(self, rehearsal: Rehearsal) -> Any:
+    def _again(self, rehearsal: Rehearsal) -> Again:
+        if rehearsal.machine.settings.predecessor is None:
+            raise PlanProblem(
+                "the operator takes over from nobody: let a startup handler return "
+                'settings.replace(takes_over="kopf.zalando.org")'
+            )
         return called_again(
             rehearsal.attempts,
-            rehearsal.calls,
+            rehearsal.unmade,
             rehearsal.found,
             self._program.handlers,
             rehearsal.machine.settings,
@@ -173,7 +185,7 @@ class Planner:
         self,
         changes: tuple[Change, ...],
         stale: tuple[Stale, ...],
-        again: Any,
+        again: Again | None,
         rounds: int,
     ) -> Plan:
         run = self.first
@@ -192,7 +204,7 @@ class Planner:
         )
         return Plan(
             changes,
-            (*_unmade(self._skipped), *run.calls),
+            (*_unmade(self._skipped), *run.unmade),
             tuple(notices_of(run.writes, handlers)),
             (*run.failures_told, *refused),
             tuple(run.unread),
@@ -231,7 +243,8 @@ def _split(
 
     They are taken to succeed.
     """
-    skipped, kept = [], []
+    skipped: list[Handler] = []
+    kept: list[Handler] = []
     for each in handlers:
         is_outside = bool(each.function) and each.role in ACTIVITIES
         (skipped if is_outside else kept).append(each)
@@ -300,6 +313,6 @@ def _notes(run: Rehearsal) -> list[str]:
     notes += [each.sentence for each in run.unserved()]
     if run.unsettled:
         notes.append(f"the operator does not come to rest: {run.unsettled}")
-    if not run.ready:
+    if not run.has_begun:
         notes.append("the operator has not begun to serve: nothing else is foreseen")
     return notes

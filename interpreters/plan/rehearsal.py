@@ -1,7 +1,7 @@
 """An operator in a simulated cluster that was restored from a real one.
 
-What the operator asks for and nobody has read yet is held until somebody has.  Functions
-that run outside are held for ever: nobody calls them.
+What the operator asks for and nobody has read yet is held until somebody has.
+Functions that run outside are held for ever: nobody calls them.
 """
 
 from __future__ import annotations
@@ -37,8 +37,10 @@ from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Rehearsal"]
 
-# A round goes on for so long: retries that are due later are not of it.
-PATIENCE_SECONDS = 1.0
+# A round goes on for so long: retries that are due later are not of it ...
+PATIENCE_SECONDS = 0.1
+# ... but the operator may take so long to begin: a startup handler may fail at first.
+STARTUP_SECONDS = 60.0
 # The cluster's own controllers get so long to come to rest, between two rounds ...
 CONTROLLERS_SECONDS = 600.0
 # ... and so many turns.
@@ -118,7 +120,7 @@ class Rehearsal(SimulatedRun):
         )
         self.round = 0
         self.writes: list[Write] = []
-        self.calls: list[Unmade] = []
+        self.unmade: list[Unmade] = []
         self.unread: list[Unread] = []
         self.failures_told: list[Failure] = []
         self.warnings: dict[str, None] = {}
@@ -132,7 +134,7 @@ class Rehearsal(SimulatedRun):
         self._outside: set[int] = set()
         self._equal: Counter[tuple[Any, ...]] = Counter()
         self._until = 0.0
-        self._circle: Restlessness | None = None
+        self._begun_at: float | None = None
 
     # ---------------------------------------------------------------- rounds
 
@@ -143,7 +145,7 @@ class Rehearsal(SimulatedRun):
             self._let_controllers_settle()
             self._wake()
         self._until = self.clock.elapsed + PATIENCE_SECONDS
-        self._restless = self._circle = Restlessness(self, bounded=True)
+        self._restless = Restlessness(self, bounded=True)
 
     def rest(self) -> tuple[Need, ...]:
         """Let the operator go on alone, until it rests; what it needs to know first.
@@ -157,14 +159,26 @@ class Rehearsal(SimulatedRun):
     def _moves(self) -> bool:
         """Take one step; False when the operator has nothing left to do by now."""
         if self.deliverable() is None:
-            at = self._next(recurring=False)
-            if self._needs or at is None or at > self._until:
+            at, end = self._next(recurring=False), self._end_of_round
+            if self._needs or at is None or at > end:
                 return False
-            self.pass_time(self._until)
+            self.pass_time(end)
         place = self.deliverable()
         if place is not None:
             self.take(place)
         return True
+
+    @property
+    def _end_of_round(self) -> float:
+        """Until when it goes on: its time begins when the operator serves."""
+        if self._begun_at is None:
+            return self._until + STARTUP_SECONDS
+        return max(self._until, self._begun_at + PATIENCE_SECONDS)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the operator serves: it has asked for objects."""
+        return self._begun_at is not None
 
     def controllers_due(self) -> float | None:
         """None: they have their turn between two rounds."""
@@ -283,7 +297,7 @@ class Rehearsal(SimulatedRun):
         match command.effect:
             case Call() as call:
                 self._outside.add(command.id)
-                self.calls.append(
+                self.unmade.append(
                     Unmade(
                         self.round,
                         call.function,
@@ -296,6 +310,8 @@ class Rehearsal(SimulatedRun):
                 return None
             case Random():
                 return super()._performed(command)
+            case _:
+                pass
         need = self._need_of(command)
         if need is not None and not self._has_known(need):
             refusal = self._knows.refused.get(need)
@@ -337,6 +353,8 @@ class Rehearsal(SimulatedRun):
             self.cluster = simulated.restored(self.cluster, path, [body])
 
     def _list(self, command: ListPage) -> None:
+        if self._begun_at is None:
+            self._begun_at = self.clock.elapsed
         selectors = command.selectors
         need = Need(command.resource, command.namespace, "", selectors)
         if self._knows.has(need) or self._knows.has(need.collection):

@@ -24,7 +24,7 @@ from fnop.interpreters.answers import (
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Asked
 from fnop.interpreters.reading import PAGE_LIMIT, Reader, ReadProblem
 
-__all__ = ["GetOnly", "Known", "Need", "Source"]
+__all__ = ["Cluster", "GetOnly", "Known", "Need"]
 
 CONCURRENCY = 16
 # A listing that takes longer than the server remembers begins anew, so often.
@@ -100,7 +100,7 @@ class Known(NamedTuple):
     refusal: ApiResponse | None = None
 
 
-class Source:
+class Cluster:
     """A real cluster as a plan sees it.
 
     Methods raise `ReadProblem` where the server answers with no Kubernetes API, and

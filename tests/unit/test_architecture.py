@@ -133,6 +133,7 @@ WINGS = {
         "objects",
         "operator",
         "explaining",
+        "planned",
     ),
     "interpreters/cluster": (
         "values",
