@@ -1,4 +1,4 @@
-"""What is planned is what is done first, in any cluster; planning itself does nothing."""
+"""What is planned is what is done first, whatever the cluster; a plan does nothing."""
 
 from __future__ import annotations
 
