@@ -29,7 +29,7 @@ __all__ = ["plan", "planned"]
 
 EXIT_ERROR, EXIT_CHANGES, EXIT_FAIL_ON = 1, 2, 3
 _ROUNDS_MAX = 100
-# What --fail-on may name, and how it is told.
+# The words of --fail-on.
 FAIL_ON = ("create", "change", "delete", "raise", "call")
 
 

@@ -46,7 +46,7 @@ _LATER_SECONDS, _SHIFT = 1.5, 7_919
 
 
 class PlanProblem(Exception):
-    """What was asked for cannot be planned; the text says why."""
+    """A plan cannot be made as it was asked for; the text says why."""
 
 
 class Planner:
@@ -138,26 +138,14 @@ class Planner:
 
     async def _stale(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
         """The objects of the first round that are not as they were read."""
-        first = [each for each in changes if each.round == 1]
-        again = await asyncio.gather(*map(self._stale_one, first))
-        return tuple(each for each in again if each is not None)
-
-    async def _stale_one(self, change: Change) -> Stale | None:
-        place = change.place
-        resource = self._resource(change)
-        if resource is None or (change.before is None and not place.name):
-            return None
-        known = await self.source.again(Need(resource, place.namespace, place.name))
-        if known.refusal is not None:
-            return None
-        found = known.objects[0] if known.objects else None
-        if change.before is None:
-            return None if found is None else Stale(place, "somebody has created it")
-        if found is None:
-            return Stale(place, "somebody has deleted it")
-        if version_of(found) == change.version:
-            return None
-        return Stale(place, "somebody has changed it")
+        needs: dict[Need, Change] = {}
+        for each in changes:
+            resource, place = self._resource(each), each.place
+            if each.round == 1 and resource is not None and place.name:
+                needs[Need(resource, place.namespace, place.name)] = each
+        found = await self.source.again(needs)
+        reasons = ((needs[need], _moved(needs[need], found[need])) for need in found)
+        return tuple(Stale(each.place, why) for each, why in reasons if why)
 
     def _resource(self, change: Change) -> Resource | None:
         assert self.first is not None, "it was rehearsed"
@@ -215,6 +203,15 @@ class Planner:
             self.source.reads,
             tuple(run.writes),
         )
+
+
+def _moved(change: Change, present: dict[str, Any] | None) -> str:
+    """The fate of an object meanwhile, in words, or ""."""
+    if change.before is None:
+        return "" if present is None else "somebody has created it"
+    if present is None:
+        return "somebody has deleted it"
+    return "" if version_of(present) == change.version else "somebody has changed it"
 
 
 _ASSUMED = {

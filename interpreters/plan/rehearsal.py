@@ -1,6 +1,6 @@
 """An operator in a simulated cluster that was restored from a real one.
 
-What the operator asks for and nobody has read yet is held until somebody has.
+A request about something that nobody has read yet is held until somebody has.
 Functions that run outside are held for ever: nobody calls them.
 """
 
@@ -49,7 +49,7 @@ TURNS_MAX = 1_000
 WAIT_SECONDS_MAX = 24 * 3600.0
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-# What the controllers of these kinds look at, in the namespace of an object of them.
+# The kinds that controllers look at, in the namespace of an object of these.
 _PODS = (("", "pods"),)
 _SETS = (("apps", "replicasets"), *_PODS)
 _ENDPOINTS = (("", "endpoints"), ("discovery.k8s.io", "endpointslices"), *_PODS)
@@ -65,7 +65,7 @@ SUPPORT = {
 
 
 class Knowledge:
-    """What has been read of the cluster."""
+    """The parts of the cluster that have been read."""
 
     def __init__(self) -> None:
         self._whole: set[tuple[str, str, str | None]] = set()
@@ -124,7 +124,7 @@ class Rehearsal(SimulatedRun):
         self.unread: list[Unread] = []
         self.failures_told: list[Failure] = []
         self.warnings: dict[str, None] = {}
-        # What was read, by kind, namespace and name.
+        # The objects that were read, by kind, namespace and name.
         self.found: dict[tuple[str, str, str], dict[str, Any]] = {}
         # Handlers that were called, with the objects.
         self.attempts: dict[tuple[str, Place], None] = {}
@@ -207,7 +207,7 @@ class Rehearsal(SimulatedRun):
     # ------------------------------------------------------------- knowledge
 
     def support(self) -> tuple[Need, ...]:
-        """What the controllers need to know about the objects that were written."""
+        """The collections that controllers of written objects look at."""
         found: dict[Need, None] = {}
         kinds = {(r.group, r.plural): r for r in self._served()}
         for each in self.writes:
@@ -269,7 +269,7 @@ class Rehearsal(SimulatedRun):
         return lookup(self.cluster, stored, (namespace, name))
 
     def _need_of(self, command: Perform) -> Need | None:
-        """What has to be known before a request can be answered, if anything."""
+        """The need that a request has before it can be answered, if it has one."""
         resource = command.resource
         assert resource is not None, "only effects with an address become requests"
         if (resource.group, resource.plural) in EVENTS:

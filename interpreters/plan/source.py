@@ -1,7 +1,7 @@
 """The cluster that a plan is for: it can be read, and nothing else.
 
-What a rehearsal needs to know is a `Need`: a collection, or one object.  It is read
-once, however often it is asked for.
+A `Need` of a rehearsal is a collection, or one object.  It is read once, however often
+it is asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from fnop.core.api.resources import Resource, Selectors, path_of
 from fnop.interpreters.answers import (
     is_object,
     listed_page,
-    message_of,
     with_kind,
 )
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Asked
@@ -92,12 +91,21 @@ class Need(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What was read: the objects, or the answer by which reading was refused."""
+    """The answer to a need: the objects, or the refusal to show them."""
 
     need: Need
     objects: tuple[dict[str, Any], ...] = ()
     version: str = ""
     refusal: ApiResponse | None = None
+
+    def object(self, namespace: str | None, name: str) -> dict[str, Any] | None:
+        """One of the objects."""
+        for each in self.objects:
+            metadata = each["metadata"]
+            place = metadata.get("namespace", "")
+            if (place, metadata["name"]) == (namespace or "", name):
+                return each
+        return None
 
 
 class Cluster:
@@ -129,7 +137,7 @@ class Cluster:
         return await self._reader.catalogue()
 
     async def read(self, needs: Iterable[Need]) -> list[Known]:
-        """What is needed; many objects of one kind are read as a collection."""
+        """Read all that is needed; many objects of one kind as a collection."""
         needs = list(dict.fromkeys(needs))
         missing = [each for each in needs if self._answer(each) is None]
         await self._note(self._collections(missing))
@@ -139,7 +147,7 @@ class Cluster:
         return list({id(each): each for each in answers if each is not None}.values())
 
     def _answer(self, need: Need) -> Known | None:
-        """What was read that answers a need: itself, or its collection."""
+        """The answer to a need, if it was read: by itself, or with its collection."""
         known = self._known.get(need)
         whole = self._known.get(need.collection)
         if known is None and whole is not None and whole.refusal is None:
@@ -159,9 +167,23 @@ class Cluster:
         for known in await asyncio.gather(*map(self._read, needs)):
             self._known[known.need] = known
 
-    async def again(self, need: Need) -> Known:
-        """An object as it is by now."""
-        return await self._read(need)
+    async def again(self, needs: Iterable[Need]) -> dict[Need, dict[str, Any] | None]:
+        """The objects as they are by now, None where there is none any more.
+
+        Those that cannot be read are left out.
+        """
+        before, self._known = self._known, {}
+        wanted = list(needs)
+        try:
+            await self.read(wanted)
+            answers = {each: self._answer(each) for each in wanted}
+        finally:
+            self._known = before
+        return {
+            need: known.object(need.namespace, need.name)
+            for need, known in answers.items()
+            if known is not None and known.refusal is None
+        }
 
     async def _read(self, need: Need) -> Known:
         async with self._slots:
@@ -213,8 +235,3 @@ class Cluster:
             token = page.continue_token
             if token is None:
                 return Known(need, tuple(objects), page.version)
-
-
-def why_refused(known: Known) -> str:
-    """The server's words for a refusal."""
-    return "" if known.refusal is None else message_of(known.refusal)
