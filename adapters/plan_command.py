@@ -117,6 +117,12 @@ def _words(
     "has handled, and end with 3 if there are any.",
 )
 @click.option(
+    "--server-dry-run",
+    is_flag=True,
+    help="Also send the first round's requests with dryRun=All, and tell where the "
+    "server answers otherwise. That takes the right to write, and nothing is kept.",
+)
+@click.option(
     "--bookkeeping",
     is_flag=True,
     help="Show in full what fnop notes for itself: finalizer, state, condition, marks.",
@@ -191,14 +197,23 @@ async def _connected(program: Program, options: dict[str, Any]) -> Plan:
     api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
     try:
         return await planned(
-            program, api, rounds=options["rounds"], takeover=options["takeover"]
+            program,
+            api,
+            rounds=options["rounds"],
+            takeover=options["takeover"],
+            dry_run=options["server_dry_run"],
         )
     finally:
         await api.close()
 
 
 async def planned(
-    program: Program, api: Api, *, rounds: int = 1, takeover: bool = False
+    program: Program,
+    api: Api,
+    *,
+    rounds: int = 1,
+    takeover: bool = False,
+    dry_run: bool = False,
 ) -> Plan:
     """The plan of a program for a cluster, as it is now."""
     import random
@@ -212,7 +227,7 @@ async def planned(
         seed=secrets.token_hex(4),
         jitter=random.random,
     )
-    return await planner.plan(rounds, takeover=takeover)
+    return await planner.plan(rounds, takeover=takeover, dry_run=dry_run)
 
 
 def _print(found: Plan, options: dict[str, Any]) -> None:

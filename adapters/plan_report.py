@@ -28,6 +28,8 @@ def as_lines(plan: Plan, *, own: bool = False) -> Iterator[str]:
         yield from _round_lines(plan, number, own=own)
     for stale in plan.stale:
         yield f"  stale: {stale.place.label}: {stale.why} since it was read"
+    if plan.tried is not None:
+        yield from _tried_lines(plan)
     if plan.again is not None:
         yield from _again_lines(plan)
     for note in plan.notes:
@@ -173,8 +175,21 @@ def _again_lines(plan: Plan) -> Iterator[str]:
         yield f"  takeover: {_source(source)} would be called again for {names}{more}"
 
 
+def _tried_lines(plan: Plan) -> Iterator[str]:
+    for each in plan.tried or ():
+        if each.refusal:
+            yield f"  dry run: {each.place.label} is refused: {each.refusal}"
+            continue
+        yield f"  dry run: {each.place.label} would be stored otherwise:"
+        for field in each.fields:
+            yield f"        {_field_text(field)}"
+    if not plan.tried:
+        yield "  dry run: the server answers as the simulated one has"
+
+
 def _footer(plan: Plan) -> str:
-    sent = f"0 writes sent, {number_of(plan.reads, 'read')}."
+    dry = "" if plan.tried is None else f"{number_of(plan.tries, 'dry run')}, "
+    sent = f"0 writes sent, {dry}{number_of(plan.reads, 'read')}."
     if plan.is_empty and not plan.failures:
         return f"Nothing would change. {sent}"
     counts = ", ".join(
@@ -228,6 +243,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "impure_handler": each.is_handler,
                 **_by(each.sources),
                 "object": _object_json(each.subject),
+                "after_unknown": True,
                 "round": each.round,
             }
             for each in plan.calls
@@ -263,6 +279,19 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "reads": plan.reads,
         "writes": 0,
     }
+    if plan.tried is not None:
+        found["dry_runs"] = plan.tries
+        found["dry_run"] = [
+            {
+                **_place_json(each.place),
+                "refusal": each.refusal or None,
+                "fields": [
+                    {"field": field.path, "simulated": field.old, "server": field.new}
+                    for field in each.fields
+                ],
+            }
+            for each in plan.tried
+        ]
     if plan.again is not None:
         found["takeover"] = [
             {**_by([source]), "objects": [_place_json(each) for each in places]}

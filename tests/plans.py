@@ -17,7 +17,7 @@ from fnop.interpreters.cluster import Cluster, answer
 from fnop.interpreters.plan.planner import Planner
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 
-__all__ = ["Served", "labels", "planner_of", "sent_as_planned"]
+__all__ = ["Served", "labels", "planned", "planner_of", "sent_as_planned"]
 
 
 class Served:
@@ -73,9 +73,9 @@ def planner_of(
     return Planner(program, served, wall=wall, pause=pause)
 
 
-def planned(planner: Planner, rounds: int = 1, *, takeover: bool = False) -> Plan:
+def planned(planner: Planner, rounds: int = 1, **options: bool) -> Plan:
     """The plan, made to its end."""
-    return asyncio.run(planner.plan(rounds, takeover=takeover))
+    return asyncio.run(planner.plan(rounds, **options))
 
 
 def labels(plan: Plan, *, own: bool = False) -> dict[str, str]:

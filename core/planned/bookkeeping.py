@@ -1,4 +1,4 @@
-"""What an operator notes for itself on an object, apart from its handlers' changes.
+"""The notes of an operator for itself on an object, apart from handlers' changes.
 
 It is the finalizer, the stored state and the condition (`fnop.core.memory`), the
 finalizer of a Kopf operator that this one succeeds, and on children the marks by which
@@ -63,7 +63,7 @@ def _is_own(condition: Any, settings: Settings) -> bool:
 
 
 def noted(before: Json | None, after: Json | None, settings: Settings) -> Iterator[str]:
-    """What changes in the operator's notes, in a few words each.
+    """The changes of the operator's notes, in a few words each.
 
     >>> [*noted({}, {"metadata": {"finalizers": ["fnop.dev/a"]}}, Settings("a"))]
     ['finalizer added']

@@ -82,7 +82,7 @@ def _change(
 
 
 def _actions(group: list[Write]) -> tuple[str, ...]:
-    """What becomes of the object, in the order of the requests."""
+    """The fates of the object, in the order of the requests."""
     found: dict[str, None] = {}
     for each in group:
         if each.method == "DELETE":

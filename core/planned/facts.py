@@ -19,6 +19,7 @@ __all__ = [
     "Plan",
     "Source",
     "Stale",
+    "Tried",
     "Unmade",
     "Unread",
     "Write",
@@ -138,7 +139,7 @@ class Write:
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """What is the same for this request in another run from the same state."""
+        """The same value for this request in another run from the same state."""
         return (
             *(self.round, self.subject, self.handler, self.method),
             *(self.place.resource, self.sequence),
@@ -194,6 +195,18 @@ class Stale(NamedTuple):
     why: str
 
 
+class Tried(NamedTuple):
+    """A request that the API server, asked for a dry run, answers otherwise.
+
+    `refusal` are its words, or "": then `fields` are those that it would store
+    otherwise, each with the simulated value and the server's.
+    """
+
+    place: Place
+    refusal: str
+    fields: tuple[Any, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Change:
     """The change of one object in one round.
@@ -225,11 +238,12 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What an operator would do to a cluster, as far as that can be foreseen.
+    """The things that an operator would do to a cluster, as far as can be foreseen.
 
     `reads` counts the requests that were sent for it, all of them GET. `again` are the
     handlers that a Kopf operator has called already, and this one would call again,
-    with the objects; None unless that was asked for. `notes` are sentences.
+    with the objects; `tried` is what the server itself answers otherwise to `tries` dry
+    runs. Both are None unless they were asked for. `notes` are sentences.
     """
 
     changes: tuple[Change, ...] = ()
@@ -242,6 +256,8 @@ class Plan:
     notes: tuple[str, ...] = ()
     rounds: int = 1
     reads: int = 0
+    tried: tuple[Tried, ...] | None = None
+    tries: int = 0
     requests: tuple[Write, ...] = ()
 
     @property

@@ -16,11 +16,11 @@ __all__ = [
     "without_server_fields",
 ]
 
-# What the API server counts and notes by itself.
+# The fields that the API server counts and notes by itself.
 _SERVER_FIELDS = frozenset(
     ("managedFields", "resourceVersion", "generation", "selfLink")
 )
-# What it gives to a new object, and what names that.
+# Those that it gives to a new object, and those that name it.
 _NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp", "name", "namespace"}
 SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fnop.core.api.catalogue import Catalogue
@@ -27,6 +28,7 @@ from fnop.core.planned.takeover import called_again
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of, version_of
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.plan.dry_run import DryRunOnly, tried, untried
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
 from fnop.interpreters.protocol import Asked
@@ -67,6 +69,7 @@ class Planner:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = lambda: 0.5,
     ) -> None:
+        self._api = api
         self.source = RealCluster(api, pause=pause, jitter=jitter)
         self._given = program
         self._wall, self._seed = wall, seed
@@ -77,8 +80,13 @@ class Planner:
         self.first: Rehearsal | None = None
         self.second: Rehearsal | None = None
 
-    async def plan(self, rounds: int = 1, *, takeover: bool = False) -> Plan:
-        """Read the cluster, rehearse, and look again at what would be changed."""
+    async def plan(
+        self, rounds: int = 1, *, takeover: bool = False, dry_run: bool = False
+    ) -> Plan:
+        """Read the cluster, rehearse, and look again at what would be changed.
+
+        With `dry_run` the requests of the first round are sent as dry runs as well.
+        """
         base, basis = await self._restored()
         self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
         await self._rehearse(self.first, rounds)
@@ -89,7 +97,17 @@ class Planner:
         found = self._found(self.first, self.second)
         stale = await self._stale(found)
         again = self._again(self.first) if takeover else None
-        return self._told(found, stale, again, rounds)
+        plan = self._told(found, stale, again, rounds)
+        return await self._tried(plan) if dry_run else plan
+
+    async def _tried(self, plan: Plan) -> Plan:
+        assert self.second is not None, "it was rehearsed"
+        api = DryRunOnly(self._api)
+        twins = {each.identity: each for each in self.second.writes}
+        found = await tried(api, plan.requests, twins)
+        left = [each.label for each in untried(plan.requests)]
+        notes = [f"not tried, for its namespace is not there yet: {e}" for e in left]
+        return replace(plan, tried=found, tries=api.tries, notes=(*plan.notes, *notes))
 
     # --------------------------------------------------------------- reading
 
@@ -199,9 +217,9 @@ class Planner:
             stale,
             again,
             (*self.notes, *_notes(run)),
-            rounds,
-            self.source.reads,
-            tuple(run.writes),
+            rounds=rounds,
+            reads=self.source.reads,
+            requests=tuple(run.writes),
         )
 
 

@@ -18,8 +18,10 @@ from fnop.adapters.loading import handlers_of_file, resolve
 from fnop.adapters.rights import Account
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
+from fnop.core.planned.facts import Place, Plan, Write
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.plan.dry_run import DryRunOnly
 from fnop.interpreters.plan.planner import Planner
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 from fnop.interpreters.run import Runner
@@ -28,11 +30,12 @@ from tests.cluster.operating import User
 from tests.cluster.test_rights import an_account
 from tests.commands import fnop
 from tests.plans import labels, sent_as_planned
-from tests.simulations import ROOT, example
+from tests.simulations import ROOT, example, manifests_of
 
 KEEPER = ROOT / "tests/cluster/operators/keeper.py"
+OWN = ("19-database", "20-tenants")
 OBJECTS, DRIFTED = 300, (17, 42, 256)
-DEADLINE_SECONDS = 120.0
+DEADLINE_SECONDS = 60.0
 # What a plan may take for 300 objects.
 PLAN_SECONDS = 5.0
 WRITES = re.compile(
@@ -67,13 +70,19 @@ def program_for(namespace: str) -> Program:
 
 
 async def operated(
-    api: ApiServer, namespace: str, done: Callable[[], bool]
+    api: ApiServer,
+    namespace: str,
+    done: Callable[[], bool],
+    *,
+    program: Program | None = None,
+    requests: list[ApiRequest] | None = None,
 ) -> list[ApiRequest]:
     """Run the operator until all is done; its requests."""
     recording = Recording(await connect(kubeconfig=str(api.kubeconfig), context=None))
-    runner = Runner(
-        program_for(namespace), recording, seed="run", resolve=resolve, random=bytes
-    )
+    if requests is not None:
+        recording.requests = requests
+    program = program or program_for(namespace)
+    runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
     task = asyncio.create_task(runner.run())
     try:
         async with asyncio.timeout(DEADLINE_SECONDS):
@@ -108,11 +117,13 @@ def kept(apiserver: ApiServer) -> tuple[User, str]:
     return user, namespace
 
 
-async def planned(api: ApiServer, namespace: str) -> tuple[Planner, Any]:
+async def planned(
+    api: ApiServer, namespace: str, program: Program | None = None
+) -> tuple[Planner, Plan]:
     found = await connect(kubeconfig=str(api.kubeconfig), context=None)
     try:
         wall = SystemClock().now().wall
-        planner = Planner(program_for(namespace), found, wall=wall)
+        planner = Planner(program or program_for(namespace), found, wall=wall)
         return planner, await planner.plan()
     finally:
         await found.close()
@@ -205,6 +216,68 @@ def test_an_unwanted_plan_has_a_status_of_its_own(
             assert "--fail-on create: objects would be created: 1" in done.err
         if status == 0:
             assert "Plan: 1 to create, 2 to change, 0 to delete." in done.out
+
+
+def test_a_dry_run_is_answered_and_nothing_is_kept(
+    kept: tuple[User, str], apiserver: ApiServer, tmp_path: Path
+) -> None:
+    user, namespace = kept
+    before = user.objects("configmaps")
+    done = fnop(
+        *("plan", KEEPER, "-n", namespace, "--server-dry-run", "-o", "json"),
+        *("--kubeconfig", apiserver.kubeconfig),
+        folder=tmp_path,
+    )
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert (found["dry_runs"], found["dry_run"]) == (3, [])
+    place = Place("v1", "ConfigMap", "configmaps", namespace, "e1")
+    path, kind = user.path("configmaps", "e1"), "application/json"
+    uid = {"preconditions": {"uid": before[0]["metadata"]["uid"]}}
+
+    async def delete(body: Any) -> ApiResponse:
+        api = await connect(kubeconfig=str(apiserver.kubeconfig), context=None)
+        facts = (1, place, "", None, "DELETE", path, (), body, kind, None, None, 200)
+        try:
+            return await DryRunOnly(api).ask(Write(*facts))
+        finally:
+            await api.close()
+
+    assert asyncio.run(delete(None)).status == 200
+    assert asyncio.run(delete(uid)).status in (200, 409)
+    assert user.objects("configmaps") == before
+
+
+@pytest.mark.parametrize("name", ["01-minimal", "05-handlers", "12-embedded", *OWN])
+def test_the_first_round_of_an_example_is_done_in_full(
+    name: str, apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user = User(apiserver, namespace)
+    user.define(name)
+    for manifest in manifests_of(name)[1:]:
+        user.create(manifest)
+    handlers = handlers_of_file(ROOT / "examples" / name / "example.py")
+    # The children of tenants are in namespaces of their own.
+    served = None if name == "20-tenants" else (namespace,)
+    program = Program(handlers, Settings(namespaces=served))
+    planner, plan = asyncio.run(planned(apiserver, namespace, program))
+    assert not plan.is_empty
+    assert plan.failures == ()
+
+    def done(sent: list[ApiRequest]) -> bool:
+        return not [e for e in sent_as_planned(planner, sent) if "not sent" in e]
+
+    recorded: list[ApiRequest] = []
+    try:
+        asyncio.run(
+            operated(
+                *(apiserver, namespace, lambda: done(recorded)),
+                program=program,
+                requests=recorded,
+            )
+        )
+    except TimeoutError:
+        assert sent_as_planned(planner, recorded) == []
 
 
 def test_the_operator_does_what_was_planned_byte_for_byte(

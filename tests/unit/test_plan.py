@@ -13,6 +13,8 @@ import fnop
 from fnop.adapters.plan_report import as_json, as_lines
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
+from fnop.core.planned.facts import Place, Write
+from fnop.interpreters.plan.dry_run import DryRunOnly
 from fnop.interpreters.plan.planner import PlanProblem
 from fnop.interpreters.plan.source import GetOnly
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
@@ -424,3 +426,66 @@ def test_the_json_has_a_format_and_the_line_of_each_handler(keeper: Registry) ->
     assert change["round"] == 1
     assert found["writes"] == 0
     json.dumps(found)
+
+
+def test_a_dry_run_asks_the_server_and_keeps_nothing(keeper: Registry) -> None:
+    run = settled(keeper, *(example(name, size=1) for name in "abc"))
+    run.edit("configmaps", "a", data={"size": "7"})
+    run.delete("configmaps", "b")
+    run.delete("configmaps", "c")
+
+    def refuses(request: ApiRequest) -> bool:
+        return request.path.endswith("/configmaps/c") and request.method != "GET"
+
+    served, wall = source_of(run, refuses=refuses)
+    plan = planned(planner_of(keeper, served, wall), dry_run=True)
+    assert served.cluster is run.cluster
+    asked = [each for each in served.requests if each.method != "GET"]
+    assert len(asked) == plan.tries == 3
+    assert all(("dryRun", "All") in each.query for each in asked)
+    assert plan.tried is not None
+    assert [(each.place.name, each.refusal) for each in plan.tried] == [
+        ("c", "you may not")
+    ]
+    lines = [*as_lines(plan)]
+    assert "  dry run: configmaps/c in default is refused: you may not" in lines
+    assert lines[-1].endswith(f"0 writes sent, 3 dry runs, {plan.reads} reads.")
+    assert as_json(plan)["dry_run"][0]["refusal"] == "you may not"
+
+
+def test_a_dry_run_shows_what_the_server_stores_otherwise(keeper: Registry) -> None:
+    run = settled(keeper, example("a", size=1))
+    run.delete("configmaps", "a")
+    served, wall = source_of(run)
+
+    def labelling(send: Any) -> Any:
+        async def labelled(request: ApiRequest) -> Any:
+            response = await send(request)
+            if request.method != "GET":
+                response.body["metadata"].setdefault("labels", {})["by"] = "admission"
+            return response
+
+        return labelled
+
+    served.send = labelling(served.send)  # type: ignore[method-assign]
+    plan = planned(planner_of(keeper, served, wall), dry_run=True)
+    assert plan.tried is not None
+    (only,) = plan.tried
+    assert [*map(tuple, only.fields)] == [
+        ("metadata.labels.by", None, "admission", False)
+    ]
+
+
+def test_a_deletion_that_is_tried_deletes_nothing() -> None:
+    run = Scenario(Registry(), [note("one")])
+    served, _ = source_of(run)
+    place = Place("v1", "ConfigMap", "configmaps", "default", "one")
+    path = "/api/v1/namespaces/default/configmaps/one"
+    for body in (None, {"kind": "DeleteOptions", "apiVersion": "v1"}):
+        kind = "application/json"
+        write = Write(
+            *(1, place, "", None, "DELETE", path, (), body, kind, None, None, 200)
+        )
+        response = asyncio.run(DryRunOnly(served).ask(write))
+        assert response.status == 200
+    assert served.cluster is run.cluster
