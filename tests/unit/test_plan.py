@@ -489,3 +489,26 @@ def test_a_deletion_that_is_tried_deletes_nothing() -> None:
         response = asyncio.run(DryRunOnly(served).ask(write))
         assert response.status == 200
     assert served.cluster is run.cluster
+
+
+def bill(**_: Any) -> None:
+    raise AssertionError("it is called")
+
+
+def test_impure_handlers_and_daemons_are_not_run(registry: Registry) -> None:
+    fnop.on.create(KIND, id="bill", registry=registry, impure=True)(bill)
+    fnop.daemon(KIND, id="follow", registry=registry, impure=True)(bill)
+
+    @fnop.on.create(KIND, registry=registry)
+    def other(patch: fnop.Patch, **_: Any) -> None:
+        patch.status["other"] = True
+
+    run = Scenario(registry, [example("a")])
+    served, wall = source_of(run)
+    plan = planned(planner_of(registry, served, wall), 3)
+    found = as_json(plan)["calls"]
+    assert sorted(each["handler"] for each in found) == ["bill", "follow"]
+    assert all(each["impure_handler"] and each["after_unknown"] for each in found)
+    text = "\n".join(as_lines(plan))
+    assert "impure handler bill" in text
+    assert "known after call bill" in text
