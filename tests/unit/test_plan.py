@@ -19,7 +19,13 @@ from fnop.interpreters.plan.planner import PlanProblem
 from fnop.interpreters.plan.source import GetOnly
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.plans import Served, labels, planned, planner_of, sent_as_planned
-from tests.simulations import Scenario, example
+from tests.simulations import (
+    ROOT,
+    Scenario,
+    example,
+    example_handlers,
+    manifests_of,
+)
 
 KIND = "fnopexamples"
 
@@ -512,3 +518,28 @@ def test_impure_handlers_and_daemons_are_not_run(registry: Registry) -> None:
     text = "\n".join(as_lines(plan))
     assert "impure handler bill" in text
     assert "known after call bill" in text
+
+
+EXAMPLES_TOLD = sorted(
+    each.parent.name
+    for each in (ROOT / "examples").glob("[0-9]*/object.yaml")
+    if (each.parent / "example.py").exists()
+)
+
+
+@pytest.mark.parametrize("name", EXAMPLES_TOLD)
+def test_all_that_is_planned_of_an_example_is_done(name: str) -> None:
+    handlers = example_handlers(name)
+    run = Scenario(handlers, manifests_of(name))
+    served, wall = source_of(run)
+    planner = planner_of(handlers, served, wall)
+    plan = planned(planner, 3)
+    assert not plan.is_empty or plan.failures
+    assert served.cluster is run.cluster
+    assert {each.method for each in served.requests} == {"GET"}
+    run.settle(seconds=2)
+    # It goes on for longer, and makes the calls.
+    differing = sent_as_planned(planner, run.requests)
+    assert [each for each in differing if each.startswith("not sent")] == []
+    json.dumps(as_json(plan))
+    assert [*as_lines(plan, own=True)]
