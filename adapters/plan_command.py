@@ -30,7 +30,7 @@ __all__ = ["plan", "planned"]
 EXIT_ERROR, EXIT_CHANGES, EXIT_FAIL_ON = 1, 2, 3
 _ROUNDS_MAX = 100
 # The words of --fail-on.
-FAIL_ON = ("create", "change", "delete", "raise", "call")
+FAIL_ON = ("create", "change", "delete", "raise", "call", "unread")
 
 
 class WrongCall(click.UsageError):
@@ -108,7 +108,8 @@ def _words(
     callback=_words,
     metavar="WORDS",
     help="End with 3 if the plan has one of these: create, change, delete, raise (a "
-    "handler fails), call (a call is not made). Repeat it, or separate by commas.",
+    "handler fails), call (a call is not made), unread (something may not be read). "
+    "Repeat it, or separate by commas.",
 )
 @click.option(
     "--takeover",
@@ -262,6 +263,7 @@ def _reasons(found: Plan, words: Sequence[str]) -> list[str]:
         "delete": (found.count("delete"), "objects would be deleted"),
         "raise": (len(found.failures), "attempts of handlers would fail"),
         "call": (len(found.calls), "calls were not made"),
+        "unread": (len(found.unread), "kinds or objects may not be read"),
     }
     return [
         f"--fail-on {word}: {what}: {count}"

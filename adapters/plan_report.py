@@ -143,8 +143,8 @@ def _call_lines(plan: Plan, number: int) -> Iterator[str]:
             yield f"      what follows is known after call {_called(each)}"
     for unread in plan.unread:
         if unread.round == number:
-            by = f" by {_sources(unread.sources)}" if unread.sources else ""
-            yield f"  ? {unread.place.label} is asked for{by}, and cannot be read:"
+            who = _sources(unread.sources)
+            yield f"  ? {unread.place.label} is asked for by {who}, and cannot be read:"
             yield f"      {unread.why}"
 
 
@@ -201,6 +201,7 @@ def _footer(plan: Plan) -> str:
             "with fnop's own notes only",
         ),
         (len(plan.calls), "not known before a call"),
+        (len(plan.unread), "not readable"),
         (len(plan.failures), "failing"),
         (len(plan.stale), "stale"),
     ]

@@ -90,6 +90,9 @@ class Planner:
         base, basis = await self._restored()
         self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
         await self._rehearse(self.first, rounds)
+        if self.first.sees_nothing:
+            why = "; ".join(dict.fromkeys(each.why for each in self.first.unread))
+            raise PlanProblem(f"nothing that the operator serves can be read: {why}")
         later = self._wall + _LATER_SECONDS
         seed = f"{self._seed}-2"  # it becomes a part of the names of Events
         self.second = self._rehearsal(base, basis, seed, later, _SHIFT)

@@ -16,6 +16,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.planned.facts import (
     Failure,
     Place,
+    Source,
     Unmade,
     Unread,
     Write,
@@ -132,6 +133,7 @@ class Rehearsal(SimulatedRun):
         self._knows = Knowledge()
         self._needs: dict[Need, list[Command]] = {}
         self._outside: set[int] = set()
+        self._lists: set[Need] = set()
         self._equal: Counter[tuple[Any, ...]] = Counter()
         self._until = 0.0
         self._begun_at: float | None = None
@@ -325,15 +327,26 @@ class Rehearsal(SimulatedRun):
 
     def _cannot(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
         """Hold for ever what is asked of an object that nobody may read."""
-        found = Unread(
-            self.round,
-            _place(need.resource, need.namespace or "", need.name or "*"),
-            message_of(refusal),
-            self._sources(command.handler),
-            _about(command),
-        )
+        sources = self._sources(command.handler)
+        self._leaves_out(need, refusal, sources, _about(command))
+
+    def _leaves_out(
+        self,
+        need: Need,
+        refusal: ApiResponse,
+        sources: tuple[Source, ...],
+        about: Place | None,
+    ) -> None:
+        """Note something that nobody may read."""
+        place = _place(need.resource, need.namespace or "", need.name or "*")
+        found = Unread(self.round, place, message_of(refusal), sources, about)
         if found not in self.unread:
             self.unread.append(found)
+
+    @property
+    def sees_nothing(self) -> bool:
+        """Whether the operator may list none of its kinds."""
+        return bool(self._lists) and self._lists <= self._knows.refused.keys()
 
     def _have_namespace(self, command: Perform) -> None:
         """Take a namespace for granted that nobody may read: objects are asked for."""
@@ -357,6 +370,7 @@ class Rehearsal(SimulatedRun):
             self._begun_at = self.clock.elapsed
         selectors = command.selectors
         need = Need(command.resource, command.namespace, "", selectors)
+        self._lists.add(need)
         if self._knows.has(need) or self._knows.has(need.collection):
             super()._list(command)
             return
@@ -364,6 +378,7 @@ class Rehearsal(SimulatedRun):
         if refusal is None:
             self._needs.setdefault(need, []).append(command)
             return
+        self._leaves_out(need, refusal, (), None)
         self._kinds[command.stream] = command.resource.key
         for each in page_inputs(command, refusal):
             self._arrives(each, command.resource.key)
@@ -419,7 +434,7 @@ class Rehearsal(SimulatedRun):
                 Failure(self.round, say.error, retried, sources, about)
             )
 
-    def _sources(self, names: str | None) -> Any:
+    def _sources(self, names: str | None) -> tuple[Source, ...]:
         return sources_of(self.machine.program.handlers, names or "")
 
 

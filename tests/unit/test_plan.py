@@ -278,12 +278,27 @@ def test_what_may_not_be_read_is_said(registry: Registry) -> None:
 
     served, wall = source_of(run, refuses=refuses)
     plan = planned(planner_of(registry, served, wall))
-    assert [each.place.label for each in plan.unread] == ["configmaps/one in default"]
+    assert {each.place.label for each in plan.unread} == {
+        "configmaps/one in default",
+        "secrets/*",
+    }
+    assert not plan.is_empty
     lines = "\n".join(as_lines(plan))
     assert "customresourcedefinitions.apiextensions.k8s.io cannot be read" in lines
     assert "secrets" in lines
     assert "configmaps/one in default is asked for by create" in lines
     assert labels(plan) == {}
+
+
+def test_without_anything_to_read_there_is_no_plan(keeper: Registry) -> None:
+    run = settled(keeper, example("a", size=1))
+
+    def refuses(request: ApiRequest) -> bool:
+        return "configmaps" in request.path or KIND in request.path
+
+    served, wall = source_of(run, refuses=refuses)
+    with pytest.raises(PlanProblem, match=r"nothing that .* can be read: you may not"):
+        planned(planner_of(keeper, served, wall))
 
 
 def test_later_rounds_follow_the_simulated_controllers(registry: Registry) -> None:
