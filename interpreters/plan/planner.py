@@ -328,7 +328,6 @@ def _definition(versions: Sequence[Resource]) -> dict[str, Any]:
 def _notes(run: Rehearsal) -> list[str]:
     """Sentences about what the plan does not show."""
     notes = [*run.warnings]
-    notes += [each.sentence for each in run.unserved()]
     if run.unsettled:
         notes.append(f"the operator does not come to rest: {run.unsettled}")
     if not run.has_begun:
