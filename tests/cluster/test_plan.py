@@ -315,3 +315,46 @@ def text_of(request: ApiRequest) -> tuple[Any, ...]:
     """A request as it goes over the wire."""
     body = orjson.dumps(thaw_json(request.body))
     return request.method, request.path, request.query, request.content_type, body
+
+
+SUCCESSOR = """
+import fnop
+
+@fnop.on.startup()
+def takes_over(settings, **_):
+    return settings.replace(takes_over="kopf.zalando.org")
+
+@fnop.on.create("fnopexamples")
+def created(**_):
+    return {"made": True}
+
+@fnop.on.resume("fnopexamples")
+def resumed(**_):
+    pass
+"""
+
+
+def test_a_successor_of_kopf_is_told_what_it_would_call_again(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user, kopf = User(apiserver, namespace), "kopf.zalando.org"
+    user.define()
+    (tmp_path / "successor.py").write_text(SUCCESSOR)
+    last = {f"{kopf}/last-handled-configuration": json.dumps({"spec": {"size": 1}})}
+    # An attempt that has begun, and has not succeeded.
+    record = {"started": "2026-01-01T00:00:00", "purpose": "create", "retries": 1}
+    begun = {f"{kopf}/created": json.dumps(record)}
+    command = ("plan", "successor.py", "-n", namespace, "--takeover", "-o", "json")
+    config = ("--kubeconfig", apiserver.kubeconfig)
+    for name, notes, status in (("handled", last, 0), ("begun", begun, 3)):
+        thing = example(name, size=1)
+        thing["metadata"]["annotations"] = notes
+        thing["metadata"]["finalizers"] = [f"{kopf}/KopfFinalizerMarker"]
+        user.create(thing)
+        done = fnop(*command, *config, folder=tmp_path)
+        assert done.status == status, (done.out, done.err)
+    (again,) = json.loads(done.out)["takeover"]
+    assert (again["handler"], again["line"]) == ("created", "successor.py:8")
+    assert [each["name"] for each in again["objects"]] == ["begun"]
+    for name in ("handled", "begun"):
+        user.edit("fnopexamples", name, {"metadata": {"finalizers": None}})
