@@ -558,3 +558,33 @@ def test_all_that_is_planned_of_an_example_is_done(name: str) -> None:
     assert [each for each in differing if each.startswith("not sent")] == []
     json.dumps(as_json(plan))
     assert [*as_lines(plan, own=True)]
+
+
+def test_what_is_read_late_takes_nothing_back(registry: Registry) -> None:
+    """A listing shows what the rehearsal has changed since as it was before."""
+
+    @fnop.on.create(KIND, registry=registry)
+    async def create(name: str, patch: fnop.Patch, **_: Any) -> None:
+        if name == "first":
+            await fnop.apply(note("changed", a="new"))
+            await fnop.get("secrets", name="second")
+            found = await fnop.get("configmaps", name="changed")
+            patch.status["found"] = found["data"]
+        else:
+            await fnop.get("secrets", name="first")
+            await fnop.apply(note(name, a="b"))
+
+    others = [f"e{number}" for number in range(6)]
+    run = Scenario(registry, [note("changed", old="1")])
+    run.apply(*map(example, ("first", *others)))
+    served, wall = source_of(run)
+    planner = planner_of(registry, served, wall)
+    plan = planned(planner)
+    lists = [e for e in served.requests if e.path.endswith("/default/configmaps")]
+    assert lists
+    (first,) = (each for each in plan.changes if each.place.name == "first")
+    assert [each.new for each in first.fields if each.path == "status.found.a"] == [
+        "new"
+    ]
+    assert run.settle()
+    assert sent_as_planned(planner, run.requests) == []
