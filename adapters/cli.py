@@ -38,7 +38,15 @@ from fnop.adapters.olm_command import olm
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import fail, guarded, interrupted, program_of
+from fnop.adapters.plan_command import plan
+from fnop.adapters.programs import (
+    EXIT_ERROR,
+    EXIT_USAGE,
+    fail,
+    guarded,
+    interrupted,
+    program_of,
+)
 from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
 from fnop.adapters.uninstall_command import uninstall
@@ -56,7 +64,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-EXIT_ERROR, EXIT_USAGE, EXIT_UNSETTLED = 1, 2, 3
+EXIT_UNSETTLED = 3
 
 _PREFIX = "FNOP"
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -121,7 +129,8 @@ def _check_variables(command: click.Command) -> None:
             continue
         near = nearest(name, known)
         hint = f"; did you mean {near}?" if near else ""
-        raise click.UsageError(
+        wrong = getattr(command, "wrong_call", click.UsageError)
+        raise wrong(
             f"the variable {name} belongs to no option of fnop {command.name}{hint}"
         )
 
@@ -137,6 +146,7 @@ main.add_command(explain)
 main.add_command(freeze)
 main.add_command(new)
 main.add_command(olm)
+main.add_command(plan)
 main.add_command(rbac)
 main.add_command(replay)
 main.add_command(resume)

@@ -15,6 +15,7 @@ __all__ = [
     "Api",
     "ApiRequest",
     "ApiResponse",
+    "Asked",
     "MalformedBody",
     "StreamRefused",
     "StreamSilent",
@@ -132,6 +133,14 @@ class StreamSilent(Exception):
 
 class StreamUndecodable(Exception):
     """A line of the watch was not JSON, or not a watch event."""
+
+
+class Asked(Protocol):
+    """Something that answers requests: all that a reader needs of an API."""
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        """Answer one request.  Raises `Unreachable` when no answer came."""
+        ...
 
 
 class Api(Protocol):

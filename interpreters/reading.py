@@ -29,9 +29,9 @@ from fnop.interpreters.answers import (
 )
 from fnop.interpreters.protocol import (
     JSON,
-    Api,
     ApiRequest,
     ApiResponse,
+    Asked,
     Unreachable,
 )
 
@@ -64,7 +64,7 @@ class Reader:
 
     def __init__(
         self,
-        api: Api,
+        api: Asked,
         *,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = lambda: 0.5,

@@ -465,7 +465,7 @@ class SimulatedRun:
         `recurring` also for its own next look for kinds that are not there.
         """
         alarm, moments = self._alarm, self.strands.wakes
-        planned = simulated.due(self.cluster)
+        planned = self.controllers_due()
         if alarm is not None and alarm > self.clock.elapsed and not recurring:
             waits = not is_settled(self.state) or self.looks_again or moments
             alarm = alarm if waits else None
@@ -518,6 +518,10 @@ class SimulatedRun:
             reason = act.refusal
             self.failures += 1
             self.perform(Say("error", reason, None, act.handler, error=reason))
+
+    def controllers_due(self) -> float | None:
+        """The wall time at which the cluster's own controllers have something to do."""
+        return simulated.due(self.cluster)
 
     def control(self) -> bool:
         """Let the cluster's own controllers have a turn; whether anything changed."""

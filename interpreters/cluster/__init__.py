@@ -27,6 +27,11 @@ from fnop.interpreters.cluster.api.watch import (
 from fnop.interpreters.cluster.controllers.paces import Off, On, Pace, Slow, Stuck
 from fnop.interpreters.cluster.controllers.rounds import due, paced, tick
 from fnop.interpreters.cluster.output.negotiation import wants_yaml
+from fnop.interpreters.cluster.storage.restore import (
+    blank_cluster,
+    describing,
+    restored,
+)
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent
 
 __all__ = [
@@ -39,8 +44,10 @@ __all__ = [
     "Stuck",
     "answer",
     "backlog",
+    "blank_cluster",
     "bookmark",
     "content_type",
+    "describing",
     "due",
     "empty_cluster",
     "impersonated",
@@ -48,6 +55,7 @@ __all__ = [
     "is_watch",
     "paced",
     "presented",
+    "restored",
     "seen_by",
     "selects",
     "tick",

@@ -134,6 +134,7 @@ WINGS = {
         "operator",
         "explaining",
         "history",
+        "planned",
     ),
     "interpreters/cluster": (
         "values",

@@ -31,6 +31,7 @@ __all__ = [
     "lookup",
     "name_suffix",
     "put",
+    "reindexed",
     "remembered",
     "remove",
     "shelf",
@@ -185,7 +186,7 @@ def put(
             cluster.registry,
             {**shelves, resource: shelves.get(resource, EMPTY_SHELF).set(key, stored)},
             _recorded(cluster.history, event, size + was),
-            _reindexed(cluster.owned, resource, key, old, stored),
+            reindexed(cluster.owned, resource, key, old, stored),
             cluster.agenda,
             cluster.rbac,
             cluster.control,
@@ -212,7 +213,7 @@ def remove(
             version=version,
             shelves={**shelves, resource: shelves[resource].delete(key)},
             history=_recorded(cluster.history, event, 2 * was),
-            owned=_reindexed(cluster.owned, resource, key, old, None),
+            owned=reindexed(cluster.owned, resource, key, old, None),
             size=cluster.size - was,
             raw=without(cluster.raw, (resource, key)),
         ),
@@ -273,13 +274,14 @@ def _owners(obj: Object | None) -> frozenset[str]:
     return frozenset(r["uid"] for r in references) if references else frozenset()
 
 
-def _reindexed(
+def reindexed(
     owned: Map[str, Map[tuple[Resource, Key], None]],
     resource: Resource,
     key: Key,
     old: Object | None,
     new: Object | None,
 ) -> Map[str, Map[tuple[Resource, Key], None]]:
+    """The objects by the uids of their owners, after one of them was written."""
     if not owned and not (new and "ownerReferences" in new["metadata"]):
         return owned
     before, after = _owners(old), _owners(new)

@@ -1,0 +1,281 @@
+"""`fnop plan`: what an operator would do to a cluster now, without doing it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import secrets
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import click
+
+from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.operator_settings import signing
+from fnop.adapters.options import files, shared
+from fnop.adapters.plain import echo, one_line
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import default_registry
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.protocol import Api, Unreachable
+
+if TYPE_CHECKING:
+    from fnop.core.planned.facts import Plan
+
+__all__ = ["plan", "planned"]
+
+EXIT_ERROR, EXIT_CHANGES, EXIT_FAIL_ON = 1, 2, 3
+_ROUNDS_MAX = 100
+# The words of --fail-on.
+FAIL_ON = ("create", "change", "delete", "raise", "call", "unread")
+
+
+class WrongCall(click.UsageError):
+    """A wrong call of a command whose status 2 means changes: an error as any other."""
+
+    exit_code = EXIT_ERROR
+
+
+class PlanCommand(click.Command):
+    """A command that ends with 1 for a wrong call."""
+
+    wrong_call = WrongCall
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _as_error():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _as_error():
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _as_error() -> Iterator[None]:
+    try:
+        yield
+    except click.UsageError as problem:
+        raise WrongCall(problem.format_message(), problem.ctx) from problem
+
+
+def _words(
+    ctx: click.Context, param: click.Parameter, given: Sequence[str]
+) -> tuple[str, ...]:
+    """The words of an option that may be given several times, or with commas."""
+    found = tuple(word for each in given for word in each.split(",") if word)
+    for word in found:
+        if word not in FAIL_ON:
+            raise click.BadParameter(f"{word!r} is none of {', '.join(FAIL_ON)}")
+    return found
+
+
+@click.command(cls=PlanCommand)
+@files
+@shared("module")
+@shared("namespace", ", or those of a pattern; repeat it for several")
+@shared("all_namespaces", " (as without -n)")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
+)
+@shared("name")
+@shared("state_key_file")
+@shared("context")
+@shared("kubeconfig")
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, _ROUNDS_MAX),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Go on after the first round, which is certain: before each further one the "
+    "simulated controllers settle.",
+)
+@click.option(
+    "--detailed-exitcode",
+    is_flag=True,
+    help="End with 2 if something would change, as terraform does.",
+)
+@click.option(
+    "--fail-on",
+    multiple=True,
+    callback=_words,
+    metavar="WORDS",
+    help="End with 3 if the plan has one of these: create, change, delete, raise (a "
+    "handler fails), call (a call is not made), unread (something may not be read). "
+    "Repeat it, or separate by commas.",
+)
+@click.option(
+    "--takeover",
+    is_flag=True,
+    help="Tell which handlers would be called again on objects that a Kopf operator "
+    "has handled, and end with 3 if there are any.",
+)
+@click.option(
+    "--server-dry-run",
+    is_flag=True,
+    help="Also send the first round's requests with dryRun=All, and tell where the "
+    "server answers otherwise. That takes the right to write, and nothing is kept.",
+)
+@click.option(
+    "--bookkeeping",
+    is_flag=True,
+    help="Show in full what fnop notes for itself: finalizer, state, condition, marks.",
+)
+@shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
+def plan(
+    paths: Sequence[str],
+    module: Sequence[str],
+    namespace: Sequence[str],
+    all_namespaces: bool,
+    **options: Any,
+) -> None:
+    """Show what an operator would do to a cluster now, without doing it.
+
+    The cluster is read, and never written: the right to get and list is enough.  From
+    what was read the operator goes on in a simulated cluster.  Calls and impure
+    handlers are not run, but listed.
+
+    \b
+      fnop plan operator.py -n prod
+      fnop plan operator.py --rounds 3 -o json
+      fnop plan operator.py --detailed-exitcode --fail-on delete,raise
+
+    Exit status: 0 when there is a plan; 1 when there is none, also for a wrong call;
+    2 with --detailed-exitcode when something would change; 3 when --fail-on or
+    --takeover say so.
+    """
+    if namespace and all_namespaces:
+        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    try:
+        settings = Settings(
+            options["name"], tuple(namespace) or None, options["selector"]
+        )
+        settings = signing(settings, options["state_key_file"])
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from problem
+    program = _program(paths, module, settings)
+    from fnop.adapters.kubernetes import ConfigurationProblem
+    from fnop.interpreters.plan.planner import PlanProblem
+    from fnop.interpreters.reading import ReadProblem
+
+    try:
+        found = asyncio.run(_connected(program, options))
+    except Unreachable as problem:
+        _fail(f"the API server cannot be reached: {problem}")
+    except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
+        _fail(str(problem))
+    _print(found, options)
+    sys.exit(_status(found, options))
+
+
+def _program(
+    paths: Sequence[str], modules: Sequence[str], settings: Settings
+) -> Program:
+    if not paths and not modules:
+        raise click.UsageError(
+            "name the operator's file, such as: fnop plan operator.py"
+        )
+    try:
+        load(paths, modules)
+    except LoadProblem as problem:
+        _fail(str(problem))
+    handlers = default_registry.handlers
+    if not handlers:
+        _fail(f"{', '.join([*paths, *modules])} declares no handlers")
+    return Program(handlers, settings)
+
+
+async def _connected(program: Program, options: dict[str, Any]) -> Plan:
+    from fnop.adapters.kubernetes import connect
+
+    api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
+    try:
+        return await planned(
+            program,
+            api,
+            rounds=options["rounds"],
+            takeover=options["takeover"],
+            dry_run=options["server_dry_run"],
+        )
+    finally:
+        await api.close()
+
+
+async def planned(
+    program: Program,
+    api: Api,
+    *,
+    rounds: int = 1,
+    takeover: bool = False,
+    dry_run: bool = False,
+) -> Plan:
+    """The plan of a program for a cluster, as it is now."""
+    import random
+
+    from fnop.interpreters.plan.planner import Planner
+
+    planner = Planner(
+        program,
+        api,
+        wall=SystemClock().now().wall,
+        seed=secrets.token_hex(4),
+        jitter=random.random,
+    )
+    return await planner.plan(rounds, takeover=takeover, dry_run=dry_run)
+
+
+def _print(found: Plan, options: dict[str, Any]) -> None:
+    from fnop.adapters.plan_report import as_json, as_lines
+
+    if options["output"].lower() == "json":
+        # Escapes of JSON keep a terminal safe from what others have written.
+        echo(json.dumps(as_json(found)))
+        return
+    for line in as_lines(found, own=options["bookkeeping"]):
+        echo(one_line(line))
+
+
+def _status(found: Plan, options: dict[str, Any]) -> int:
+    reasons = [*_reasons(found, options["fail_on"])]
+    if found.again:
+        reasons.append(f"handlers would be called again: {len(found.again)}")
+    for reason in reasons:
+        _warn(reason)
+    if reasons:
+        return EXIT_FAIL_ON
+    if options["detailed_exitcode"] and not found.is_empty:
+        return EXIT_CHANGES
+    return 0
+
+
+def _reasons(found: Plan, words: Sequence[str]) -> list[str]:
+    """Why the plan is not wanted, a sentence for each word that it has."""
+    counts = {
+        "create": (found.count("create"), "objects would be created"),
+        "change": (found.count("change"), "objects would be changed"),
+        "delete": (found.count("delete"), "objects would be deleted"),
+        "raise": (len(found.failures), "attempts of handlers would fail"),
+        "call": (len(found.calls), "calls were not made"),
+        "unread": (len(found.unread), "kinds or objects may not be read"),
+    }
+    return [
+        f"--fail-on {word}: {what}: {count}"
+        for word, (count, what) in counts.items()
+        if word in words and count
+    ]
+
+
+def _warn(sentence: str) -> None:
+    echo(f"fnop: {sentence}", err=True)
+
+
+def _fail(sentence: str) -> NoReturn:
+    _warn(sentence)
+    sys.exit(EXIT_ERROR)

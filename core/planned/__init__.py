@@ -1,0 +1,1 @@
+"""What an operator would do: for `fnop plan`."""

@@ -1,0 +1,186 @@
+"""From the requests of a rehearsal to the changes of objects."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.settings import Settings
+from fnop.core.planned.bookkeeping import noted, without_notes
+from fnop.core.planned.facts import Change, Notice, Place, Write, sources_of
+from fnop.core.planned.fields import (
+    changed_fields,
+    known_part,
+    masked,
+    unknown_of,
+    without_server_fields,
+)
+from fnop.core.values.diff import resolve
+
+__all__ = ["changes_of", "is_planned", "notices_of"]
+
+Json = dict[str, Any]
+
+
+def changes_of(
+    writes: Iterable[Write],
+    others: Iterable[Write],
+    handlers: Sequence[Handler],
+    settings: Settings,
+) -> tuple[Change, ...]:
+    """The changes that requests make, by object and round.
+
+    `others` are the requests of a second run from the same state, with other times,
+    uids and random numbers: what differs in them cannot be foreseen.
+    """
+    twins = {each.identity: each for each in others}
+    groups: dict[tuple[int, Place], list[Write]] = {}
+    for each in writes:
+        if not each.is_event and each.status < 400:
+            groups.setdefault((each.round, each.place), []).append(each)
+    found = (_change(group, twins, handlers, settings) for group in groups.values())
+    return tuple(each for each in found if each is not None)
+
+
+def _change(
+    group: list[Write],
+    twins: Mapping[tuple[Any, ...], Write],
+    handlers: Sequence[Handler],
+    settings: Settings,
+) -> Change | None:
+    first, last = group[0], group[-1]
+    before, after = first.before, last.after
+    unknown = _unknown(after, twins.get(last.identity))
+    actions = _actions(group)
+    if not actions:
+        return None
+    before, after = masked(before, after)
+    is_new = before is None
+    old, new = (_shown(each, settings, new=is_new) for each in (before, after))
+    fields = changed_fields(old, new, _below(unknown, new))
+    old, new = (_whole(each, new=is_new) for each in (before, after))
+    every = changed_fields(old, new, _below(unknown, new))
+    own = tuple(noted(first.before, last.after, settings)) if after else ()
+    if actions == ("change",) and not fields and not own:
+        return None
+    names = ", ".join(dict.fromkeys(each.handler for each in group if each.handler))
+    return Change(
+        first.round,
+        first.place,
+        actions,
+        sources_of(handlers, names),
+        first.subject,
+        None if before is None else _plain(before),
+        None if after is None else known_part(_plain(after), _of_plain(unknown)),
+        _of_plain(unknown),
+        () if after is None else fields,
+        own,
+        tuple(each for each in every if each not in fields),
+        version=resolve(first.before, ("metadata", "resourceVersion")) or "",
+    )
+
+
+def _actions(group: list[Write]) -> tuple[str, ...]:
+    """The fates of the object, in the order of the requests."""
+    found: dict[str, None] = {}
+    for each in group:
+        if each.method == "DELETE":
+            found["delete"] = None
+        elif each.before is None and each.after is not None:
+            found["create"] = None
+        elif each.after is None and each.before is not None:
+            # The last finalizer of an object that was being deleted is gone.
+            found["delete"] = None
+        elif each.before != each.after:
+            found["change"] = None
+    if "change" in found and len(found) > 1:
+        del found["change"]  # what was created is patched at once, as by its status
+    return tuple(found)
+
+
+def _unknown(after: Json | None, twin: Write | None) -> Any:
+    if after is None:
+        return False
+    if twin is None or twin.after is None:
+        return True
+    return unknown_of(after, twin.after)
+
+
+def _plain(body: Json) -> Json:
+    metadata = body.get("metadata") or {}
+    kept = {key: each for key, each in metadata.items() if key != "managedFields"}
+    return {**body, "metadata": kept}
+
+
+def _of_plain(unknown: Any) -> Any:
+    if not isinstance(unknown, dict):
+        return unknown
+    metadata = unknown.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return unknown
+    kept = {key: each for key, each in metadata.items() if key != "managedFields"}
+    rest = {key: each for key, each in unknown.items() if key != "metadata"}
+    return {**rest, "metadata": kept} if kept else rest
+
+
+def _whole(body: Json | None, *, new: bool) -> Json | None:
+    return None if body is None else without_server_fields(body, new=new)
+
+
+def _shown(body: Json | None, settings: Settings, *, new: bool) -> Json | None:
+    if body is None:
+        return None
+    return without_server_fields(without_notes(body, settings), new=new)
+
+
+def _below(unknown: Any, shown: Any) -> Any:
+    """The unknown parts that are in what is shown: keys may have been taken off."""
+    if not isinstance(unknown, dict) or not isinstance(shown, dict):
+        return unknown if shown is not None else False
+    found = {
+        key: _below(part, shown[key]) for key, part in unknown.items() if key in shown
+    }
+    return {key: part for key, part in found.items() if part} or False
+
+
+def notices_of(
+    writes: Iterable[Write], handlers: Sequence[Handler]
+) -> Iterator[Notice]:
+    """The Kubernetes Events that requests report."""
+    for each in writes:
+        if each.is_event and each.after is not None:
+            found = each.after
+            yield Notice(
+                each.round,
+                found.get("type") or "Normal",
+                found.get("reason") or "",
+                found.get("message") or found.get("note") or "",
+                sources_of(handlers, each.handler),
+                each.subject,
+            )
+
+
+def is_planned(write: Write, twin: Write | None, sent: Mapping[str, Any]) -> bool:
+    """Whether a request that was sent is the one that was planned.
+
+    `sent` has its `method`, `path`, `query`, `content_type` and `body`. What the twin
+    of the planned one has otherwise is left open.
+
+    >>> place = Place("v1", "ConfigMap", "configmaps", "a", "b")
+    >>> write = Write(1, place, "h", None, "POST", "/x", (), {"a": 1}, "json",
+    ...               None, None, 201)
+    >>> sent = {"method": "POST", "path": "/x", "query": (), "content_type": "json"}
+    >>> is_planned(write, write, {**sent, "body": {"a": 1}})
+    True
+    >>> is_planned(write, write, {**sent, "body": {"a": 2}})
+    False
+    """
+    head = (write.method, write.path, write.query, write.content_type)
+    names = ("method", "path", "query", "content_type")
+    if head != tuple(sent[name] for name in names):
+        return False
+    open_parts = True if twin is None else unknown_of(write.body, twin.body)
+    return unknown_of(
+        known_part(write.body, open_parts), known_part(sent["body"], open_parts)
+    ) in (False,)

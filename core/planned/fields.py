@@ -1,0 +1,179 @@
+"""The differences between an object before and after, for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from fnop.effects.values import same_json
+
+__all__ = [
+    "FieldChange",
+    "changed_fields",
+    "known_part",
+    "masked",
+    "unknown_of",
+    "without_server_fields",
+]
+
+# The fields that the API server counts and notes by itself.
+_SERVER_FIELDS = frozenset(
+    ("managedFields", "resourceVersion", "generation", "selfLink")
+)
+# Those that it gives to a new object, and those that name it.
+_NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp", "name", "namespace"}
+SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
+
+
+class FieldChange(NamedTuple):
+    """A field that changes: its path with dots, and its values; None: it is not there.
+
+    A value that is `unknown` is known once it was written.
+    """
+
+    path: str
+    old: Any
+    new: Any
+    unknown: bool = False
+
+
+def unknown_of(value: Any, other: Any) -> Any:
+    """The parts of a value that another run from the same state made otherwise.
+
+    True where the values differ, else False or, of mappings and lists, the same shape
+    with True at what differs. Mappings have only the keys of such parts.
+
+    >>> unknown_of({"a": 1, "b": {"c": "x", "d": 2}}, {"a": 1, "b": {"c": "y", "d": 2}})
+    {'b': {'c': True}}
+    >>> unknown_of([1, "x"], [1, "y"]), unknown_of([1], [1, 2]), unknown_of(1, 1)
+    ([False, True], True, False)
+    """
+    if isinstance(value, dict) and isinstance(other, dict):
+        keys = dict.fromkeys((*value, *other))
+        parts = {each: unknown_of(value.get(each), other.get(each)) for each in keys}
+        return {key: part for key, part in parts.items() if part} or False
+    if isinstance(value, list) and isinstance(other, list) and len(value) == len(other):
+        found = [unknown_of(*each) for each in zip(value, other, strict=True)]
+        return found if any(found) else False
+    return not same_json(value, other)
+
+
+def known_part(value: Any, unknown: Any) -> Any:
+    """A value without its unknown parts; in a list None stands for them.
+
+    >>> known_part({"a": 1, "b": [1, "x"]}, {"b": [False, True]})
+    {'a': 1, 'b': [1, None]}
+    """
+    if unknown is True:
+        return None
+    if isinstance(unknown, dict) and isinstance(value, dict):
+        return {
+            key: known_part(each, unknown.get(key, False))
+            for key, each in value.items()
+            if unknown.get(key) is not True
+        }
+    if isinstance(unknown, list) and isinstance(value, list):
+        return [known_part(*each) for each in zip(value, unknown, strict=False)]
+    return value
+
+
+def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChange, ...]:
+    """The fields that differ, in the order of their paths.
+
+    Lists of equal lengths are compared item by item. What is empty counts as absent.
+
+    >>> changed_fields({"a": {"b": 1}, "c": []}, {"a": {"b": 2}})
+    (FieldChange(path='a.b', old=1, new=2, unknown=False),)
+    >>> [each.path for each in changed_fields({"a": [{"x": 1}]}, {"a": [{"x": 2}]})]
+    ['a[0].x']
+    """
+    return tuple(_changed(old, new, unknown, ""))
+
+
+def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChange]:
+    old, new = _present(old), _present(new)
+    if unknown is True:
+        yield FieldChange(path, old, None, unknown=True)
+    elif isinstance(new, dict) and isinstance(old, dict | None):
+        parts = unknown if isinstance(unknown, dict) else {}
+        before = old or {}
+        for key in sorted({*before, *new, *parts}):
+            part = parts.get(key, False)
+            yield from _changed(before.get(key), new.get(key), part, _below(path, key))
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        marks = unknown if isinstance(unknown, list) else [False] * len(new)
+        for place, each in enumerate(zip(old, new, marks, strict=True)):
+            yield from _changed(*each, f"{path}[{place}]")
+    elif not same_json(old, new):
+        yield FieldChange(path, old, known_part(new, unknown))
+
+
+def _present(value: Any) -> Any:
+    return None if value in ({}, []) else value
+
+
+def _below(path: str, key: str) -> str:
+    """The path of a key: one with dots is put in brackets.
+
+    >>> _below("metadata", "name"), _below("metadata.labels", "a.io/b"), _below("", "a")
+    ('metadata.name', 'metadata.labels["a.io/b"]', 'a')
+    """
+    if "." in key:
+        return f'{path}["{key}"]'
+    return f"{path}.{key}" if path else key
+
+
+def without_server_fields(body: dict[str, Any], *, new: bool = False) -> dict[str, Any]:
+    """The object without what the API server counts and notes by itself.
+
+    Of a `new` one also without its address, its uid and its time.
+    """
+    left_out = _NEW_FIELDS if new else _SERVER_FIELDS
+    metadata = body.get("metadata") or {}
+    kept = {key: value for key, value in metadata.items() if key not in left_out}
+    head = ("apiVersion", "kind") if new else ()
+    found = {key: value for key, value in body.items() if key not in head}
+    return {**found, "metadata": kept}
+
+
+def masked(
+    before: dict[str, Any] | None, after: dict[str, Any] | None
+) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
+    """The two states of an object without the values of a Secret: its keys are left.
+
+    Annotations are masked, too: kubectl, and operators, keep whole objects in them.
+
+    >>> old, new = {"kind": "Secret", "data": {"a": "eA=="}}, {"kind": "Secret"}
+    >>> masked(old, {**new, "data": {"a": "eQ==", "b": ""}})[1]["data"]
+    {'a': '(another secret)', 'b': '(secret)'}
+    >>> masked(None, {"kind": "ConfigMap", "data": {"a": "b"}})[1]["data"]
+    {'a': 'b'}
+    """
+    either = after or before
+    if either is None or either.get("kind") != "Secret":
+        return before, after
+    return _masked(before, None), _masked(after, before)
+
+
+def _masked(
+    body: dict[str, Any] | None, former: dict[str, Any] | None
+) -> dict[str, Any] | None:
+    if body is None:
+        return None
+    found, old = dict(body), former or {}
+    for key in ("data", "stringData"):
+        if isinstance(found.get(key), dict):
+            found[key] = _hidden(found[key], old.get(key))
+    metadata, was = found.get("metadata") or {}, old.get("metadata") or {}
+    if isinstance(metadata.get("annotations"), dict):
+        hidden = _hidden(metadata["annotations"], was.get("annotations"))
+        found["metadata"] = {**metadata, "annotations": hidden}
+    return found
+
+
+def _hidden(values: dict[str, Any], former: Any) -> dict[str, str]:
+    known = former if isinstance(former, dict) else {}
+    return {
+        key: CHANGED_SECRET if key in known and known[key] != value else SECRET
+        for key, value in values.items()
+    }

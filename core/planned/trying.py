@@ -1,0 +1,58 @@
+"""Comparison of a plan with what the API server itself answers to its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fnop.core.planned.facts import Tried, Write
+from fnop.core.planned.fields import (
+    changed_fields,
+    known_part,
+    masked,
+    unknown_of,
+    without_server_fields,
+)
+
+__all__ = ["compared", "tries_of"]
+
+Json = dict[str, Any]
+
+
+def tries_of(writes: Iterable[Write]) -> tuple[Write, ...]:
+    """The requests that the server can answer as the cluster is now.
+
+    They are those of the first round, and of each object the first one: a later one
+    needs what the first has done. Objects in a namespace that the plan creates are left
+    out, too.
+    """
+    found: dict[Any, Write] = {}
+    made: set[str] = set()
+    for each in writes:
+        if each.round > 1 or each.is_event:
+            continue
+        if each.place.kind == "Namespace" and each.before is None:
+            made.add(each.place.name)
+        if each.place.namespace not in made:
+            found.setdefault(each.place, each)
+    return tuple(found.values())
+
+
+def compared(write: Write, other: Json | None, answer: Any) -> Tried | None:
+    """The fields that the server would store otherwise than the simulated one has.
+
+    `other` is the object as a second run has it: what differs there is not compared.
+    None where nothing differs, and for deletions.
+    """
+    if write.method == "DELETE" or write.after is None or not isinstance(answer, dict):
+        return None
+    after, real = masked(write.after, answer)
+    assert after is not None, "it was given"
+    assert real is not None, "it was given"
+    unknown = True if other is None else unknown_of(write.after, other)
+    mine, theirs = (
+        without_server_fields(known_part(each, unknown) or {}, new=True)
+        for each in (after, real)
+    )
+    fields = changed_fields(mine, theirs)
+    return Tried(write.place, "", fields) if fields else None

@@ -1,0 +1,99 @@
+"""A cluster as it was found elsewhere: objects are put in as they are.
+
+What a real API server has decided about an object stays: its uid, versions, generation,
+managed fields, times and status.  Nothing is admitted, defaulted or validated again, no
+watch is told, and no controller is reminded: to all of them it has been so all along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable
+from dataclasses import replace
+
+from fnop.interpreters.cluster.kinds.conversion import to_storage
+from fnop.interpreters.cluster.kinds.crds import CRDS, registry_with
+from fnop.interpreters.cluster.kinds.kinds import (
+    Kind,
+    Registry,
+    builtin_registry,
+    kinds_of_crd,
+)
+from fnop.interpreters.cluster.storage.store import (
+    EMPTY_SHELF,
+    Cluster,
+    bare,
+    reindexed,
+    size_of,
+    without,
+)
+from fnop.interpreters.cluster.values.objects import Object
+
+__all__ = ["blank_cluster", "describing", "restored"]
+
+Path = tuple[str, str, str]
+
+
+def blank_cluster(
+    seed: str, version: int, serves: Container[Path] | None = None
+) -> Cluster:
+    """A cluster without any object, whose next change has the version after this one.
+
+    It serves those built-in kinds whose (group, version, plural) is in `serves`; all by
+    default.
+
+    >>> blank_cluster("0", 7, {("", "v1", "pods")})
+    <Cluster at version 7 with 0 objects>
+    """
+    registry = builtin_registry()
+    if serves is not None:
+        kinds = (kind for path, kind in registry.by_path.items() if path in serves)
+        registry = Registry({}, {}).with_kinds(tuple(kinds))
+    return bare(seed, version, registry)
+
+
+def describing(cluster: Cluster, definitions: Iterable[Object]) -> Cluster:
+    """The cluster serving more kinds, whose definitions are not objects in it.
+
+    They stand for kinds that are served without a CustomResourceDefinition, or with one
+    that nobody may read.
+    """
+    registry = cluster.registry
+    for each in definitions:
+        registry = registry.with_kinds(kinds_of_crd(each))
+    return replace(cluster, registry=registry)
+
+
+def restored(cluster: Cluster, path: Path, objects: Iterable[Object]) -> Cluster:
+    """The cluster with these objects, read at the (group, version, plural).
+
+    A definition that is established serves its kinds.  Raises `KeyError` for a kind
+    that the cluster does not serve.
+    """
+    for each in objects:
+        cluster = _restored(cluster, cluster.registry.by_path[path], each)
+    return cluster
+
+
+def _restored(cluster: Cluster, kind: Kind, found: Object) -> Cluster:
+    metadata = found["metadata"]
+    key = metadata.get("namespace", ""), metadata["name"]
+    new, resource = to_storage(kind, found), kind.resource
+    shelf = cluster.shelves.get(resource, EMPTY_SHELF)
+    old = shelf.get(key)
+    registry = cluster.registry
+    if resource == CRDS:
+        registry = registry_with(registry, new, old)
+    return replace(
+        cluster,
+        # Versions are opaque in the protocol; those of etcd are numbers.
+        version=max(cluster.version, _number(metadata.get("resourceVersion"))),
+        registry=registry,
+        shelves={**cluster.shelves, resource: shelf.set(key, new)},
+        owned=reindexed(cluster.owned, resource, key, old, new),
+        size=cluster.size + size_of(new) - (0 if old is None else size_of(old)),
+        raw=without(cluster.raw, (resource, key)),
+    )
+
+
+def _number(version: str | None) -> int:
+    return int(version) if version and version.isdecimal() else 0

@@ -1,0 +1,78 @@
+"""The requests of a plan, tried on the server itself: it answers, and keeps nothing.
+
+Unlike the rest of a plan this takes the right to write.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fnop.core.planned.facts import Place, Tried, Write
+from fnop.core.planned.trying import compared, tries_of
+from fnop.interpreters.answers import message_of
+from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked
+
+__all__ = ["DryRunOnly", "tried", "untried"]
+
+CONCURRENCY = 16
+ALL = "All"
+
+
+class DryRunOnly:
+    """An API that is only asked what it would do; `tries` counts the requests."""
+
+    def __init__(self, api: Asked) -> None:
+        self.__api = api
+        self.tries = 0
+
+    async def ask(self, write: Write) -> ApiResponse:
+        """The answer to a write that is not done.
+
+        A deletion with a body has its options there, and those of the query are not
+        read (kube-apiserver: DeleteResource): so `dryRun` is in both.
+        """
+        body = write.body
+        if write.method == "DELETE":
+            kind = {"apiVersion": "v1", "kind": "DeleteOptions"}
+            body = {**kind, **(body or {}), "dryRun": [ALL]}
+        query = (*(each for each in write.query if each[0] != "dryRun"), _DRY)
+        self.tries += 1
+        return await self.__api.send(
+            ApiRequest(write.method, write.path, query, body, write.content_type)
+        )
+
+
+_DRY = ("dryRun", ALL)
+
+
+async def tried(
+    api: DryRunOnly,
+    writes: Iterable[Write],
+    twins: Mapping[tuple[Any, ...], Write],
+) -> tuple[Tried, ...]:
+    """The answers of the server that differ from the simulated ones.
+
+    Raises `Unreachable`.
+    """
+    slots = asyncio.Semaphore(CONCURRENCY)
+
+    async def one(write: Write) -> Tried | None:
+        async with slots:
+            response = await api.ask(write)
+        if response.status >= 300:
+            refused = Tried(write.place, message_of(response), ())
+            return None if write.status == response.status else refused
+        twin = twins.get(write.identity)
+        return compared(write, None if twin is None else twin.after, response.body)
+
+    found = await asyncio.gather(*map(one, tries_of(writes)))
+    return tuple(each for each in found if each is not None)
+
+
+def untried(writes: Iterable[Write]) -> tuple[Place, ...]:
+    """The objects that could not be tried, since their namespaces are not there yet."""
+    every = [each for each in writes if each.round == 1 and not each.is_event]
+    done = {each.place for each in tries_of(every)}
+    return tuple(dict.fromkeys(e.place for e in every if e.place not in done))

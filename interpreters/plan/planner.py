@@ -1,0 +1,335 @@
+"""From an operator and a cluster that can be read to the plan."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import ACTIVITIES
+from fnop.core.handlers.settings import Settings
+from fnop.core.planned.changes import changes_of, notices_of
+from fnop.core.planned.facts import (
+    Change,
+    Failure,
+    Place,
+    Plan,
+    Source,
+    Stale,
+    Unmade,
+    sources_of,
+)
+from fnop.core.planned.takeover import called_again
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import message_of, version_of
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.plan.dry_run import DryRunOnly, tried, untried
+from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
+from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
+from fnop.interpreters.protocol import Asked
+
+__all__ = ["PlanProblem", "Planner"]
+
+CRDS = Resource(
+    "apiextensions.k8s.io",
+    "v1",
+    "customresourcedefinitions",
+    "CustomResourceDefinition",
+    namespaced=False,
+)
+Again = tuple[tuple[Source, tuple[Place, ...]], ...]
+# The second run, which shows what cannot be foreseen: later, and at another version.
+_LATER_SECONDS, _SHIFT = 1.5, 7_919
+
+
+class PlanProblem(Exception):
+    """A plan cannot be made as it was asked for; the text says why."""
+
+
+class Planner:
+    """Plans what an operator would do to a cluster.
+
+    `wall` is the present time (Unix seconds); `seed` makes random numbers. `pause`
+    waits so many seconds, `jitter` is a number from 0 to 1. Raises `PlanProblem`,
+    `ReadProblem`, and `Unreachable` when the server stays away.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        api: Asked,
+        *,
+        wall: float,
+        seed: str = "plan",
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = lambda: 0.5,
+    ) -> None:
+        self._api = api
+        self.source = RealCluster(api, pause=pause, jitter=jitter)
+        self._given = program
+        self._wall, self._seed = wall, seed
+        skipped, kept = _split(program.handlers)
+        self._skipped = skipped
+        self._program = Program(kept, _alone(program.settings))
+        self.notes: list[str] = []
+        self.first: Rehearsal | None = None
+        self.second: Rehearsal | None = None
+
+    async def plan(
+        self, rounds: int = 1, *, takeover: bool = False, dry_run: bool = False
+    ) -> Plan:
+        """Read the cluster, rehearse, and look again at what would be changed.
+
+        With `dry_run` the requests of the first round are sent as dry runs as well.
+        """
+        base, basis = await self._restored()
+        self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
+        await self._rehearse(self.first, rounds)
+        if self.first.sees_nothing:
+            why = "; ".join(dict.fromkeys(each.why for each in self.first.unread))
+            raise PlanProblem(f"nothing that the operator serves can be read: {why}")
+        later = self._wall + _LATER_SECONDS
+        seed = f"{self._seed}-2"  # it becomes a part of the names of Events
+        self.second = self._rehearsal(base, basis, seed, later, _SHIFT)
+        await self._rehearse(self.second, rounds)
+        found = self._found(self.first, self.second)
+        stale = await self._stale(found)
+        again = self._again(self.first) if takeover else None
+        plan = self._told(found, stale, again, rounds)
+        return await self._tried(plan) if dry_run else plan
+
+    async def _tried(self, plan: Plan) -> Plan:
+        assert self.second is not None, "it was rehearsed"
+        api = DryRunOnly(self._api)
+        twins = {each.identity: each for each in self.second.writes}
+        found = await tried(api, plan.requests, twins)
+        left = [each.label for each in untried(plan.requests)]
+        notes = [f"not tried, for its namespace is not there yet: {e}" for e in left]
+        return replace(plan, tried=found, tries=api.tries, notes=(*plan.notes, *notes))
+
+    # --------------------------------------------------------------- reading
+
+    async def _restored(self) -> tuple[Cluster, list[Known]]:
+        """The cluster before anything is asked for: its kinds and namespaces."""
+        catalogue, problem = await self.source.catalogue()
+        if problem is not None:
+            self.notes.append(f"not all kinds of the server are known: {problem}")
+        needs = [Need(each, None) for each in (CRDS, NAMESPACES)]
+        served = {(r.group, r.version, r.plural) for r in catalogue.resources}
+        cluster = simulated.blank_cluster(self._seed, 0, served)
+        found = await self.source.read(
+            each for each in needs if _path(each.resource) in served
+        )
+        for known in found:
+            if known.refusal is not None:
+                why = message_of(known.refusal)
+                label = known.need.resource.label
+                remedy = _ASSUMED[known.need.resource.plural]
+                self.notes.append(f"{label} cannot be read ({why}): {remedy}")
+        definitions = [e for each in found for e in each.objects if _is_crd(e)]
+        assumed = _definitions(catalogue, cluster, definitions)
+        return simulated.describing(cluster, assumed), found
+
+    def _rehearsal(
+        self, base: Cluster, basis: Sequence[Known], seed: str, wall: float, shift: int
+    ) -> Rehearsal:
+        made = Rehearsal(self._program, base, seed=seed, wall=wall, shift=shift)
+        made.learn(basis)
+        return made
+
+    async def _rehearse(self, rehearsal: Rehearsal, rounds: int) -> None:
+        for number in range(rounds):
+            if number:
+                rehearsal.learn(await self.source.read(rehearsal.support()))
+            rehearsal.begin_round()
+            while needs := rehearsal.rest():
+                rehearsal.learn(await self.source.read(needs))
+        rehearsal.machine.close()
+
+    # --------------------------------------------------------------- telling
+
+    def _found(self, one: Rehearsal, other: Rehearsal) -> tuple[Change, ...]:
+        handlers, settings = self._program.handlers, one.machine.settings
+        return changes_of(one.writes, other.writes, handlers, settings)
+
+    async def _stale(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
+        """The objects of the first round that are not as they were read."""
+        needs: dict[Need, Change] = {}
+        for each in changes:
+            resource, place = self._resource(each), each.place
+            if each.round == 1 and resource is not None and place.name:
+                needs[Need(resource, place.namespace, place.name)] = each
+        found = await self.source.again(needs)
+        reasons = ((needs[need], _moved(needs[need], found[need])) for need in found)
+        return tuple(Stale(each.place, why) for each, why in reasons if why)
+
+    def _resource(self, change: Change) -> Resource | None:
+        assert self.first is not None, "it was rehearsed"
+        place = change.place
+        for each in self.first.machine.state.survey.catalogue.resources:
+            if (each.api_version, each.kind) == (place.api_version, place.kind):
+                return each
+        return None
+
+    def _again(self, rehearsal: Rehearsal) -> Again:
+        if rehearsal.machine.settings.predecessor is None:
+            raise PlanProblem(
+                "the operator takes over from nobody: let a startup handler return "
+                'settings.replace(takes_over="kopf.zalando.org")'
+            )
+        return called_again(
+            rehearsal.attempts,
+            rehearsal.unmade,
+            rehearsal.found,
+            self._program.handlers,
+            rehearsal.machine.settings,
+        )
+
+    def _told(
+        self,
+        changes: tuple[Change, ...],
+        stale: tuple[Stale, ...],
+        again: Again | None,
+        rounds: int,
+    ) -> Plan:
+        run = self.first
+        assert run is not None, "it was rehearsed"
+        handlers = self._program.handlers
+        refused = (
+            Failure(
+                each.round,
+                f"{each.method} of {each.place.label} is refused: {each.message}",
+                False,
+                sources_of(handlers, each.handler),
+                each.subject,
+            )
+            for each in run.writes
+            if each.is_refused
+        )
+        return Plan(
+            changes,
+            (*_unmade(self._skipped), *run.unmade),
+            tuple(notices_of(run.writes, handlers)),
+            (*run.failures_told, *refused),
+            tuple(run.unread),
+            stale,
+            again,
+            (*self.notes, *_notes(run)),
+            rounds=rounds,
+            reads=self.source.reads,
+            requests=tuple(run.writes),
+        )
+
+
+def _moved(change: Change, present: dict[str, Any] | None) -> str:
+    """The fate of an object meanwhile, in words, or ""."""
+    if change.before is None:
+        return "" if present is None else "somebody has created it"
+    if present is None:
+        return "somebody has deleted it"
+    return "" if version_of(present) == change.version else "somebody has changed it"
+
+
+_ASSUMED = {
+    "customresourcedefinitions": "kinds are taken to have no schema",
+    "namespaces": "those of the operator's objects are taken to be there",
+}
+
+
+def _path(resource: Resource) -> tuple[str, str, str]:
+    return resource.group, resource.version, resource.plural
+
+
+def _is_crd(body: dict[str, Any]) -> bool:
+    return bool(body.get("kind") == CRDS.kind)
+
+
+def _alone(settings: Settings) -> Settings:
+    """The settings of an operator that looks for no others, and waits for none."""
+    return settings.replace(peering=None, election=None)
+
+
+def _split(
+    handlers: Iterable[Handler],
+) -> tuple[tuple[Handler, ...], tuple[Handler, ...]]:
+    """The impure handlers of the operator's life, which nothing may wait for; others.
+
+    They are taken to succeed.
+    """
+    skipped: list[Handler] = []
+    kept: list[Handler] = []
+    for each in handlers:
+        is_outside = bool(each.function) and each.role in ACTIVITIES
+        (skipped if is_outside else kept).append(each)
+    return tuple(skipped), tuple(kept)
+
+
+def _unmade(handlers: Iterable[Handler]) -> list[Unmade]:
+    return [
+        Unmade(1, each.function, True, each.id, sources_of([each], each.id), None)
+        for each in handlers
+        if each.role.value == "startup"
+    ]
+
+
+def _definitions(
+    catalogue: Catalogue, cluster: Cluster, definitions: Iterable[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Definitions of the kinds that are served, and not known by anything else.
+
+    They are those of aggregated APIs, of other versions of Kubernetes, and of
+    definitions that may not be read: any field is allowed.
+    """
+    known = {(kind.group, kind.plural) for kind in cluster.registry.by_path.values()}
+    known |= {(e["spec"]["group"], e["spec"]["names"]["plural"]) for e in definitions}
+    missing: dict[tuple[str, str], list[Resource]] = {}
+    for each in catalogue.resources:
+        path = (each.group, each.plural)
+        if path not in known and "list" in each.verbs:
+            missing.setdefault(path, []).append(each)
+    return [_definition(versions) for versions in missing.values()]
+
+
+def _definition(versions: Sequence[Resource]) -> dict[str, Any]:
+    first = next((each for each in versions if each.preferred), versions[0])
+    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    return {
+        "metadata": {"name": f"{first.plural}.{first.group}"},
+        "spec": {
+            "group": first.group,
+            "scope": "Namespaced" if first.namespaced else "Cluster",
+            "names": {
+                "plural": first.plural,
+                "singular": first.singular or first.kind.lower(),
+                "kind": first.kind,
+                "listKind": f"{first.kind}List",
+                "shortNames": list(first.shortcuts),
+                "categories": list(first.categories),
+            },
+            "versions": [
+                {
+                    "name": each.version,
+                    "served": True,
+                    "storage": each is first,
+                    "schema": {"openAPIV3Schema": schema},
+                    "subresources": {"status": {}} if each.has_status else {},
+                }
+                for each in versions
+            ],
+        },
+    }
+
+
+def _notes(run: Rehearsal) -> list[str]:
+    """Sentences about what the plan does not show."""
+    notes = [*run.warnings]
+    if run.unsettled:
+        notes.append(f"the operator does not come to rest: {run.unsettled}")
+    if not run.has_begun:
+        notes.append("the operator has not begun to serve: nothing else is foreseen")
+    return notes

@@ -1,0 +1,446 @@
+"""An operator in a simulated cluster that was restored from a real one.
+
+A request about something that nobody has read yet is held until somebody has.
+Functions that run outside are held for ever: nobody calls them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.program import Program
+from fnop.core.planned.facts import (
+    Failure,
+    Place,
+    Source,
+    Unmade,
+    Unread,
+    Write,
+    place_of,
+    sources_of,
+)
+from fnop.core.seam.commands import Command, Interrupt, ListPage, Perform, Refresh, Say
+from fnop.effects import Call, Create, List, Outcome, Random
+from fnop.effects.values import thaw_json
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import message_of, page_inputs
+from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.cluster.storage.store import lookup
+from fnop.interpreters.plan.source import Known, Need
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.settling import Restlessness
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["Rehearsal"]
+
+# A round goes on for so long: retries that are due later are not of it ...
+PATIENCE_SECONDS = 0.1
+# ... but the operator may take so long to begin: a startup handler may fail at first.
+STARTUP_SECONDS = 60.0
+# The cluster's own controllers get so long to come to rest, between two rounds ...
+CONTROLLERS_SECONDS = 600.0
+# ... and so many turns.
+TURNS_MAX = 1_000
+# An operator that only waits is woken in a later round, if it waits no longer.
+WAIT_SECONDS_MAX = 24 * 3600.0
+NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
+EVENTS = (("", "events"), ("events.k8s.io", "events"))
+# The kinds that controllers look at, in the namespace of an object of these.
+_PODS = (("", "pods"),)
+_SETS = (("apps", "replicasets"), *_PODS)
+_ENDPOINTS = (("", "endpoints"), ("discovery.k8s.io", "endpointslices"), *_PODS)
+SUPPORT = {
+    ("apps", "deployments"): _SETS,
+    ("apps", "replicasets"): _SETS,
+    ("apps", "statefulsets"): _PODS,
+    ("apps", "daemonsets"): (("", "nodes"), *_PODS),
+    ("batch", "jobs"): _PODS,
+    ("", "services"): _ENDPOINTS,
+    ("", "pods"): (("", "services"), *_ENDPOINTS, *_SETS),
+}
+
+
+class Knowledge:
+    """The parts of the cluster that have been read."""
+
+    def __init__(self) -> None:
+        self._whole: set[tuple[str, str, str | None]] = set()
+        self._named: set[tuple[str, str, str, str]] = set()
+        self._chosen: set[Need] = set()
+        self.refused: dict[Need, ApiResponse] = {}
+
+    def has(self, need: Need) -> bool:
+        """Whether it has been read, or a collection that it is in."""
+        group, plural = need.resource.group, need.resource.plural
+        places = {None, need.namespace}
+        if any((group, plural, place) in self._whole for place in places):
+            return True
+        if need.name:
+            return (group, plural, need.namespace or "", need.name) in self._named
+        return need in self._chosen
+
+    def add(self, need: Need) -> None:
+        """It has been read now."""
+        group, plural = need.resource.group, need.resource.plural
+        if need.name:
+            self._named.add((group, plural, need.namespace or "", need.name))
+        elif need.selectors.labels or need.selectors.fields:
+            self._chosen.add(need)
+        else:
+            self._whole.add((group, plural, need.namespace or None))
+
+
+class Rehearsal(SimulatedRun):
+    """One operator in the restored cluster, round by round.
+
+    `shift` is added to the cluster's version: a second run with another seed, another
+    time and another shift shows what cannot be foreseen.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cluster: Cluster,
+        *,
+        seed: str,
+        wall: float,
+        shift: int = 0,
+    ) -> None:
+        cluster = replace(cluster, version=cluster.version + shift)
+        super().__init__(
+            program,
+            cluster,
+            seed=seed,
+            clock=VirtualClock(wall),
+            on_say=lambda say, _: self._hears(say),
+        )
+        self.round = 0
+        self.writes: list[Write] = []
+        self.unmade: list[Unmade] = []
+        self.unread: list[Unread] = []
+        self.failures_told: list[Failure] = []
+        self.warnings: dict[str, None] = {}
+        # The objects that were read, by kind, namespace and name.
+        self.found: dict[tuple[str, str, str], dict[str, Any]] = {}
+        # Handlers that were called, with the objects.
+        self.attempts: dict[tuple[str, Place], None] = {}
+        self._shift = shift
+        self._knows = Knowledge()
+        self._needs: dict[Need, list[Command]] = {}
+        self._outside: set[int] = set()
+        self._lists: set[Need] = set()
+        self._equal: Counter[tuple[Any, ...]] = Counter()
+        self._until = 0.0
+        self._begun_at: float | None = None
+
+    # ---------------------------------------------------------------- rounds
+
+    def begin_round(self) -> None:
+        """Begin the next round; before all but the first one the controllers settle."""
+        self.round += 1
+        if self.round > 1:
+            self._let_controllers_settle()
+            self._wake()
+        self._until = self.clock.elapsed + PATIENCE_SECONDS
+        self._restless = Restlessness(self, bounded=True)
+
+    def rest(self) -> tuple[Need, ...]:
+        """Let the operator go on alone, until it rests; what it needs to know first.
+
+        `unsettled` tells why it does not come to rest.
+        """
+        while not self.unsettled and self._moves():
+            self.unsettled = self._restless.reason()
+        return tuple(self._needs)
+
+    def _moves(self) -> bool:
+        """Take one step; False when the operator has nothing left to do by now."""
+        if self.deliverable() is None:
+            at, end = self._next(recurring=False), self._end_of_round
+            if self._needs or at is None or at > end:
+                return False
+            self.pass_time(end)
+        place = self.deliverable()
+        if place is not None:
+            self.take(place)
+        return True
+
+    @property
+    def _end_of_round(self) -> float:
+        """Until when it goes on: its time begins when the operator serves."""
+        if self._begun_at is None:
+            return self._until + STARTUP_SECONDS
+        return max(self._until, self._begun_at + PATIENCE_SECONDS)
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether the operator serves: it has asked for objects."""
+        return self._begun_at is not None
+
+    def controllers_due(self) -> float | None:
+        """None: they have their turn between two rounds."""
+        return None
+
+    def _let_controllers_settle(self) -> None:
+        end = self.clock.elapsed + CONTROLLERS_SECONDS
+        for _ in range(TURNS_MAX):
+            if self.control():
+                continue
+            planned, now = simulated.due(self.cluster), self.clock.now()
+            if planned is None:
+                return
+            # The clock of the cluster is the wall's, which is not as exact: later.
+            at = now.mono + max(0.0, planned - now.wall) + 1e-6
+            if at > end:
+                return
+            self.clock.advance_to(at)
+
+    def _wake(self) -> None:
+        """Let the time pass until the operator is due, if nothing else has happened."""
+        at = None if self.has_input else self._next(recurring=False)
+        if at is not None and at <= self.clock.elapsed + WAIT_SECONDS_MAX:
+            self.clock.advance_to(at)
+
+    # ------------------------------------------------------------- knowledge
+
+    def support(self) -> tuple[Need, ...]:
+        """The collections that controllers of written objects look at."""
+        found: dict[Need, None] = {}
+        kinds = {(r.group, r.plural): r for r in self._served()}
+        for each in self.writes:
+            plural, _, group = each.place.resource.partition(".")
+            for other in SUPPORT.get((group, plural), ()):
+                resource = kinds.get(other)
+                if resource is not None:
+                    place = each.place.namespace if resource.namespaced else None
+                    found[Need(resource, place)] = None
+        return tuple(each for each in found if not self._knows.has(each))
+
+    def _served(self) -> Iterable[Resource]:
+        return self.machine.state.survey.catalogue.resources
+
+    def learn(self, found: Iterable[Known]) -> None:
+        """Restore what was read, and go on with what has waited for it."""
+        for known in found:
+            self._restore(known)
+        waiting, self._needs = self._needs, {}
+        for commands in waiting.values():
+            for command in commands:
+                self.perform(command)
+
+    def _restore(self, known: Known) -> None:
+        need = known.need
+        if known.refusal is not None:
+            self._knows.refused[need] = known.refusal
+            return
+        path = (need.resource.group, need.resource.version, need.resource.plural)
+        fresh = []
+        for each in known.objects:
+            metadata = each["metadata"]
+            place = metadata.get("namespace", "")
+            one = Need(need.resource, place, metadata["name"])
+            if not self._knows.has(one):  # else it may have been changed here since
+                fresh.append(each)
+                self._knows.add(one)
+                self.found[need.resource.label, place, one.name] = each
+        cluster = simulated.restored(self.cluster, path, fresh)
+        version = int(known.version) if known.version.isdecimal() else 0
+        version = max(cluster.version, version + self._shift)
+        self.cluster = replace(cluster, version=version)
+        self._knows.add(need)
+
+    def _has_known(self, need: Need) -> bool:
+        """Whether it is known, by reading or since it was made here."""
+        if self._knows.has(need):
+            return True
+        return (
+            bool(need.name)
+            and self._present(need.resource, need.namespace or "", need.name)
+            is not None
+        )
+
+    def _present(
+        self, resource: Resource, namespace: str, name: str
+    ) -> dict[str, Any] | None:
+        stored = (resource.group, resource.plural)
+        return lookup(self.cluster, stored, (namespace, name))
+
+    def _need_of(self, command: Perform) -> Need | None:
+        """The need that a request has before it can be answered, if it has one."""
+        resource = command.resource
+        assert resource is not None, "only effects with an address become requests"
+        if (resource.group, resource.plural) in EVENTS:
+            return None
+        place = (command.namespace or "") if resource.namespaced else ""
+        match command.effect:
+            case List():
+                # Of a selection the rest may be asked for as well: all is read.
+                return Need(resource, command.namespace)
+            case Create(manifest=manifest):
+                name = manifest.get("metadata", {}).get("name") or ""
+            case _:
+                name = command.name or ""
+        return Need(resource, place, name) if name else None
+
+    # -------------------------------------------------------------- commands
+
+    def perform(self, command: Command) -> None:
+        """Execute a command; there is nobody to tell that a call is to end."""
+        held = isinstance(command, Interrupt | Refresh) and command.id in self._outside
+        if not held:
+            super().perform(command)
+
+    def _performed(self, command: Perform) -> Outcome | None:
+        match command.effect:
+            case Call() as call:
+                self._outside.add(command.id)
+                self.unmade.append(
+                    Unmade(
+                        self.round,
+                        call.function,
+                        call.as_handler,
+                        command.handler or "",
+                        self._sources(command.handler),
+                        _about(command),
+                    )
+                )
+                return None
+            case Random():
+                return super()._performed(command)
+            case _:
+                pass
+        need = self._need_of(command)
+        if need is not None and not self._has_known(need):
+            refusal = self._knows.refused.get(need)
+            if refusal is None:
+                self._needs.setdefault(need, []).append(command)
+            else:
+                self._cannot(command, need, refusal)
+            return None
+        self._have_namespace(command)
+        return super()._performed(command)
+
+    def _cannot(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
+        """Hold for ever what is asked of an object that nobody may read."""
+        sources = self._sources(command.handler)
+        self._leaves_out(need, refusal, sources, _about(command))
+
+    def _leaves_out(
+        self,
+        need: Need,
+        refusal: ApiResponse,
+        sources: tuple[Source, ...],
+        about: Place | None,
+    ) -> None:
+        """Note something that nobody may read."""
+        place = _place(need.resource, need.namespace or "", need.name or "*")
+        found = Unread(self.round, place, message_of(refusal), sources, about)
+        if found not in self.unread:
+            self.unread.append(found)
+
+    @property
+    def sees_nothing(self) -> bool:
+        """Whether the operator may list none of its kinds."""
+        return bool(self._lists) and self._lists <= self._knows.refused.keys()
+
+    def _have_namespace(self, command: Perform) -> None:
+        """Take a namespace for granted that nobody may read: objects are asked for."""
+        resource, name = command.resource, command.namespace
+        if resource is None or not resource.namespaced or not name:
+            return
+        if self._knows.has(Need(NAMESPACES, "", name)):
+            return
+        if self._present(NAMESPACES, "", name) is None:
+            body = {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": name, "resourceVersion": "0"},
+                "status": {"phase": "Active"},
+            }
+            path = ("", "v1", "namespaces")
+            self.cluster = simulated.restored(self.cluster, path, [body])
+
+    def _list(self, command: ListPage) -> None:
+        if self._begun_at is None:
+            self._begun_at = self.clock.elapsed
+        selectors = command.selectors
+        need = Need(command.resource, command.namespace, "", selectors)
+        self._lists.add(need)
+        if self._knows.has(need) or self._knows.has(need.collection):
+            super()._list(command)
+            return
+        refusal = self._knows.refused.get(need)
+        if refusal is None:
+            self._needs.setdefault(need, []).append(command)
+            return
+        self._leaves_out(need, refusal, (), None)
+        self._kinds[command.stream] = command.resource.key
+        for each in page_inputs(command, refusal):
+            self._arrives(each, command.resource.key)
+
+    def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
+        """Send a request to the simulated cluster, and note it if it writes."""
+        if request.method == "GET":
+            return super()._sent(command, request)
+        resource, namespace = command.resource, command.namespace or ""
+        assert resource is not None, "only effects with an address become requests"
+        namespace = namespace if resource.namespaced else ""
+        name, body = command.name or "", thaw_json(request.body)
+        before = self._present(resource, namespace, name) if name else None
+        response = super()._sent(command, request)
+        if not name and isinstance(response.body, dict):
+            name = (response.body.get("metadata") or {}).get("name") or ""
+        if not name and isinstance(body, dict):
+            name = (body.get("metadata") or {}).get("generateName") or ""
+        write = Write(
+            self.round,
+            _place(resource, namespace, name),
+            command.handler or "",
+            _about(command),
+            request.method,
+            request.path,
+            request.query,
+            body,
+            request.content_type,
+            before,
+            self._present(resource, namespace, name),
+            response.status,
+            message_of(response) if response.status >= 300 else "",
+        )
+        sequence = self._equal[write.identity]
+        self._equal[write.identity] += 1
+        self.writes.append(replace(write, sequence=sequence))
+        return response
+
+    # ------------------------------------------------------------------- log
+
+    def _hears(self, say: Say) -> None:
+        if say.handler is None or say.subject is None:
+            if say.level in ("warning", "error"):
+                self.warnings[say.message] = None
+            return
+        if say.ended is None:
+            return
+        about = place_of(say.subject)
+        self.attempts[say.handler, about] = None
+        if say.error and say.ended.result == "error":
+            sources, retried = self._sources(say.handler), say.ended.retried
+            self.failures_told.append(
+                Failure(self.round, say.error, retried, sources, about)
+            )
+
+    def _sources(self, names: str | None) -> tuple[Source, ...]:
+        return sources_of(self.machine.program.handlers, names or "")
+
+
+def _about(command: Perform) -> Place | None:
+    return None if command.subject is None else place_of(command.subject)
+
+
+def _place(resource: Resource, namespace: str, name: str) -> Place:
+    return Place(resource.api_version, resource.kind, resource.label, namespace, name)

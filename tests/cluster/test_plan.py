@@ -1,0 +1,360 @@
+"""`fnop plan` on a real API server: what it says and sends, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import time
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from fnop.adapters.kubernetes import connect
+from fnop.adapters.loading import handlers_of_file, resolve
+from fnop.adapters.rights import Account
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.planned.facts import Place, Plan, Write
+from fnop.effects.values import thaw_json
+from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.plan.dry_run import DryRunOnly
+from fnop.interpreters.plan.planner import Planner
+from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.run import Runner
+from tests.cluster.envtest import ApiServer
+from tests.cluster.operating import User
+from tests.cluster.test_rights import an_account
+from tests.commands import fnop
+from tests.plans import labels, sent_as_planned
+from tests.simulations import ROOT, example, manifests_of
+
+KEEPER = ROOT / "tests/cluster/operators/keeper.py"
+OWN = ("19-database", "20-tenants")
+OBJECTS, DRIFTED = 300, (17, 42, 256)
+DEADLINE_SECONDS = 60.0
+# What a plan may take for 300 objects.
+PLAN_SECONDS = 5.0
+WRITES = re.compile(
+    r'apiserver_request_total\{[^}]*resource="(?:fnopexamples|configmaps|events|'
+    r'secrets|namespaces|customresourcedefinitions)"[^}]*'
+    r'verb="(?:POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION)"[^}]*\} (\S+)'
+)
+
+
+class Recording:
+    """An API that keeps the requests that went through it."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.requests: list[ApiRequest] = []
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        self.requests.append(request)
+        return await self._api.send(request)
+
+    def watch(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[WatchLine, None]:
+        return self._api.watch(request, silence_seconds=silence_seconds)
+
+    async def close(self) -> None:
+        await self._api.close()
+
+
+def program_for(namespace: str) -> Program:
+    return Program(handlers_of_file(KEEPER), Settings(namespaces=(namespace,)))
+
+
+async def operated(
+    api: ApiServer,
+    namespace: str,
+    done: Callable[[], bool],
+    *,
+    program: Program | None = None,
+    requests: list[ApiRequest] | None = None,
+) -> list[ApiRequest]:
+    """Run the operator until all is done; its requests."""
+    recording = Recording(await connect(kubeconfig=str(api.kubeconfig), context=None))
+    if requests is not None:
+        recording.requests = requests
+    program = program or program_for(namespace)
+    runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
+    task = asyncio.create_task(runner.run())
+    try:
+        async with asyncio.timeout(DEADLINE_SECONDS):
+            while not await asyncio.to_thread(done):
+                assert not task.done()
+                await asyncio.sleep(0.1)
+    finally:
+        runner.stop("done")
+        await task
+        await recording.close()
+    return recording.requests
+
+
+@pytest.fixture(scope="module")
+def kept(apiserver: ApiServer) -> tuple[User, str]:
+    """A namespace in which the operator has handled 300 objects, and three drifted."""
+    namespace = apiserver.namespace()
+    user = User(apiserver, namespace)
+    user.define()
+    for number in range(OBJECTS):
+        user.create(example(f"e{number}", size=number))
+
+    def done() -> bool:
+        statuses = [each.get("status", {}) for each in user.objects("fnopexamples")]
+        return all("size" in each and "conditions" in each for each in statuses)
+
+    asyncio.run(operated(apiserver, namespace, done))
+    assert asyncio.run(planned(apiserver, namespace))[1].is_empty
+    for number in DRIFTED[:2]:
+        user.edit("configmaps", f"e{number}", {"data": {"size": "drifted"}})
+    user.delete("configmaps", f"e{DRIFTED[2]}")
+    return user, namespace
+
+
+async def planned(
+    api: ApiServer, namespace: str, program: Program | None = None
+) -> tuple[Planner, Plan]:
+    found = await connect(kubeconfig=str(api.kubeconfig), context=None)
+    try:
+        wall = SystemClock().now().wall
+        planner = Planner(program or program_for(namespace), found, wall=wall)
+        return planner, await planner.plan()
+    finally:
+        await found.close()
+
+
+def written(api: ApiServer) -> float:
+    """The writes that the API server has counted, of what a plan could touch."""
+    return sum(float(each) for each in WRITES.findall(api.metrics()))
+
+
+READER = "reader"
+
+
+def reader_of(namespace: str) -> list[dict[str, Any]]:
+    """An account that may get, list and watch everything, and nothing else."""
+    group = "rbac.authorization.k8s.io"
+    name = f"reader-{namespace}"
+    return [
+        {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "metadata": {"name": READER, "namespace": namespace},
+        },
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": name},
+            "rules": [
+                {
+                    "apiGroups": ["*"],
+                    "resources": ["*"],
+                    "verbs": ["get", "list", "watch"],
+                }
+            ],
+        },
+        {
+            "apiVersion": f"{group}/v1",
+            "kind": "ClusterRoleBinding",
+            "metadata": {"name": name},
+            "roleRef": {"apiGroup": group, "kind": "ClusterRole", "name": name},
+            "subjects": [
+                {"kind": "ServiceAccount", "name": READER, "namespace": namespace}
+            ],
+        },
+    ]
+
+
+def test_three_of_300_are_shown_without_a_write_by_who_may_only_read(
+    kept: tuple[User, str], apiserver: ApiServer, tmp_path: Path
+) -> None:
+    _, namespace = kept
+    account = Account(namespace, READER)
+    with an_account(apiserver, reader_of(namespace), account, tmp_path) as config:
+        before, began = written(apiserver), time.monotonic()
+        done = fnop(
+            *("plan", KEEPER, "-n", namespace, "-o", "json"),
+            *("--detailed-exitcode", "--kubeconfig", config),
+            folder=tmp_path,
+        )
+        took = time.monotonic() - began
+        assert written(apiserver) == before
+    assert done.status == 2, done.err
+    found = json.loads(done.out)
+    assert {each["name"]: each["actions"] for each in found["changes"]} == {
+        "e17": ["change"],
+        "e42": ["change"],
+        "e256": ["create"],
+    }
+    assert all(each["kind"] == "ConfigMap" for each in found["changes"])
+    assert found["writes"] == 0
+    assert found["stale"] == []
+    assert took <= PLAN_SECONDS, took
+
+
+def test_an_unwanted_plan_has_a_status_of_its_own(
+    kept: tuple[User, str], apiserver: ApiServer, tmp_path: Path
+) -> None:
+    _, namespace = kept
+    command = ("plan", KEEPER, "-n", namespace, "--kubeconfig", apiserver.kubeconfig)
+    for words, status in (
+        (("--fail-on", "create,raise"), 3),
+        (("--fail-on", "delete", "--detailed-exitcode"), 2),
+        (("--fail-on", "delete"), 0),
+        (("--fail-on", "explode"), 1),
+        (("--takeover",), 1),
+    ):
+        done = fnop(*command, *words, folder=tmp_path)
+        assert done.status == status, (words, done.out, done.err)
+        if status == 3:
+            assert "--fail-on create: objects would be created: 1" in done.err
+        if status == 0:
+            assert "Plan: 1 to create, 2 to change, 0 to delete." in done.out
+
+
+def test_a_dry_run_is_answered_and_nothing_is_kept(
+    kept: tuple[User, str], apiserver: ApiServer, tmp_path: Path
+) -> None:
+    user, namespace = kept
+    before = user.objects("configmaps")
+    done = fnop(
+        *("plan", KEEPER, "-n", namespace, "--server-dry-run", "-o", "json"),
+        *("--kubeconfig", apiserver.kubeconfig),
+        folder=tmp_path,
+    )
+    assert done.status == 0, done.err
+    found = json.loads(done.out)
+    assert (found["dry_runs"], found["dry_run"]) == (3, [])
+    place = Place("v1", "ConfigMap", "configmaps", namespace, "e1")
+    path, kind = user.path("configmaps", "e1"), "application/json"
+    uid = {"preconditions": {"uid": before[0]["metadata"]["uid"]}}
+
+    async def delete(body: Any) -> ApiResponse:
+        api = await connect(kubeconfig=str(apiserver.kubeconfig), context=None)
+        facts = (1, place, "", None, "DELETE", path, (), body, kind, None, None, 200)
+        try:
+            return await DryRunOnly(api).ask(Write(*facts))
+        finally:
+            await api.close()
+
+    assert asyncio.run(delete(None)).status == 200
+    assert asyncio.run(delete(uid)).status in (200, 409)
+    assert user.objects("configmaps") == before
+
+
+@pytest.mark.parametrize("name", ["01-minimal", "05-handlers", "12-embedded", *OWN])
+def test_the_first_round_of_an_example_is_done_in_full(
+    name: str, apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user = User(apiserver, namespace)
+    user.define(name)
+    for manifest in manifests_of(name)[1:]:
+        user.create(manifest)
+    handlers = handlers_of_file(ROOT / "examples" / name / "example.py")
+    # The children of tenants are in namespaces of their own.
+    served = None if name == "20-tenants" else (namespace,)
+    program = Program(handlers, Settings(namespaces=served))
+    planner, plan = asyncio.run(planned(apiserver, namespace, program))
+    assert not plan.is_empty
+    assert plan.failures == ()
+
+    def done(sent: list[ApiRequest]) -> bool:
+        return not [e for e in sent_as_planned(planner, sent) if "not sent" in e]
+
+    recorded: list[ApiRequest] = []
+    try:
+        asyncio.run(
+            operated(
+                *(apiserver, namespace, lambda: done(recorded)),
+                program=program,
+                requests=recorded,
+            )
+        )
+    except TimeoutError:
+        assert sent_as_planned(planner, recorded) == []
+
+
+def test_the_operator_does_what_was_planned_byte_for_byte(
+    kept: tuple[User, str], apiserver: ApiServer
+) -> None:
+    user, namespace = kept
+    planner, plan = asyncio.run(planned(apiserver, namespace))
+    assert len(labels(plan)) == len(DRIFTED)
+
+    def done() -> bool:
+        found = {
+            each["metadata"]["name"]: each["data"].get("size")
+            for each in user.objects("configmaps")
+            if each["metadata"]["name"] != "kube-root-ca.crt"
+        }
+        return found == {f"e{n}": str(n) for n in range(OBJECTS)}
+
+    sent = asyncio.run(operated(apiserver, namespace, done))
+    assert sent_as_planned(planner, sent) == []
+    assert planner.first is not None
+    writes = [each for each in sent if each.method != "GET"]
+    reports = [each for each in writes if "/events" in each.path]
+    assert {text_of(each) for each in writes if each not in reports} == {
+        (e.method, e.path, e.query, e.content_type, orjson.dumps(e.body))
+        for e in planner.first.writes
+        if not e.is_event
+    }
+    # Events have the process's number in their names, and the time.
+    assert sorted((e.body["reason"], e.body["message"]) for e in reports) == sorted(
+        (each.reason, each.message) for each in plan.events
+    )
+
+
+def text_of(request: ApiRequest) -> tuple[Any, ...]:
+    """A request as it goes over the wire."""
+    body = orjson.dumps(thaw_json(request.body))
+    return request.method, request.path, request.query, request.content_type, body
+
+
+SUCCESSOR = """
+import fnop
+
+@fnop.on.startup()
+def takes_over(settings, **_):
+    return settings.replace(takes_over="kopf.zalando.org")
+
+@fnop.on.create("fnopexamples")
+def created(**_):
+    return {"made": True}
+
+@fnop.on.resume("fnopexamples")
+def resumed(**_):
+    pass
+"""
+
+
+def test_a_successor_of_kopf_is_told_what_it_would_call_again(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user, kopf = User(apiserver, namespace), "kopf.zalando.org"
+    user.define()
+    (tmp_path / "successor.py").write_text(SUCCESSOR)
+    last = {f"{kopf}/last-handled-configuration": json.dumps({"spec": {"size": 1}})}
+    # An attempt that has begun, and has not succeeded.
+    record = {"started": "2026-01-01T00:00:00", "purpose": "create", "retries": 1}
+    begun = {f"{kopf}/created": json.dumps(record)}
+    command = ("plan", "successor.py", "-n", namespace, "--takeover", "-o", "json")
+    config = ("--kubeconfig", apiserver.kubeconfig)
+    for name, notes, status in (("handled", last, 0), ("begun", begun, 3)):
+        thing = example(name, size=1)
+        thing["metadata"]["annotations"] = notes
+        thing["metadata"]["finalizers"] = [f"{kopf}/KopfFinalizerMarker"]
+        user.create(thing)
+        done = fnop(*command, *config, folder=tmp_path)
+        assert done.status == status, (done.out, done.err)
+    (again,) = json.loads(done.out)["takeover"]
+    assert (again["handler"], again["line"]) == ("created", "successor.py:8")
+    assert [each["name"] for each in again["objects"]] == ["begun"]
+    for name in ("handled", "begun"):
+        user.edit("fnopexamples", name, {"metadata": {"finalizers": None}})

@@ -1,0 +1,129 @@
+"""Plans of operators, for clusters that are simulated."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.planned.changes import is_planned
+from fnop.core.planned.facts import Plan, Write
+from fnop.effects.values import thaw_json
+from fnop.interpreters.cluster import Cluster, answer
+from fnop.interpreters.plan.planner import Planner
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+
+__all__ = ["Served", "labels", "planned", "planner_of", "sent_as_planned"]
+
+
+class Served:
+    """A simulated cluster behind the protocol; it writes down what is asked.
+
+    `refuses` tells which requests are forbidden. `meanwhile` is called once, after so
+    many requests.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        wall: float,
+        refuses: Callable[[ApiRequest], bool] = lambda request: False,
+    ) -> None:
+        self.cluster = cluster
+        self.requests: list[ApiRequest] = []
+        self.meanwhile: dict[int, Callable[[Served], None]] = {}
+        self._wall = wall
+        self._refuses = refuses
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        self.requests.append(request)
+        if self._refuses(request):
+            status = {"kind": "Status", "message": "you may not", "reason": "Forbidden"}
+            return ApiResponse(403, status)
+        response = self.request(request)
+        change = self.meanwhile.pop(len(self.requests), None)
+        if change is not None:
+            change(self)
+        return response
+
+    def request(self, request: ApiRequest) -> ApiResponse:
+        """Answer somebody's request."""
+        self.cluster, response, _ = answer(self.cluster, request, self._wall)
+        return response
+
+
+def planner_of(
+    handlers: Registry | Iterable[Handler],
+    served: Served,
+    wall: float,
+    settings: Settings | None = None,
+) -> Planner:
+    """A planner that waits for nothing."""
+    if isinstance(handlers, Registry):
+        handlers = handlers.handlers
+    program = Program(tuple(handlers), settings or Settings())
+
+    async def pause(seconds: float) -> None:
+        pass
+
+    return Planner(program, served, wall=wall, pause=pause)
+
+
+def planned(planner: Planner, rounds: int = 1, **options: bool) -> Plan:
+    """The plan, made to its end."""
+    return asyncio.run(planner.plan(rounds, **options))
+
+
+def labels(plan: Plan, *, own: bool = False) -> dict[str, str]:
+    """The actions by the names of the objects; with `own` also of mere notes."""
+    return {
+        each.place.label: "+".join(each.actions)
+        for each in plan.changes
+        if own or not each.is_own
+    }
+
+
+def sent_as_planned(planner: Planner, sent: Iterable[ApiRequest]) -> list[str]:
+    """What differs between the planned writes of round 1 and those that were sent.
+
+    Requests about different objects may come in another order. Events are left out:
+    their names and times are those of the process.
+    """
+    assert planner.first is not None
+    assert planner.second is not None
+    twins = {each.identity: each for each in planner.second.writes}
+    rest = [each for each in sent if each.method != "GET" and not _is_event(each)]
+    problems = []
+    for write in planner.first.writes:
+        if write.round > 1 or write.is_event:
+            continue
+        twin = twins.get(write.identity)
+        found = next((e for e in rest if is_planned(write, twin, _facts(e))), None)
+        if found is None:
+            problems.append(f"not sent: {_told(write)}")
+        else:
+            rest.remove(found)
+    problems += [f"not planned: {e.method} {e.path} {e.body}" for e in rest]
+    return problems
+
+
+def _facts(request: ApiRequest) -> dict[str, Any]:
+    return {
+        "method": request.method,
+        "path": request.path,
+        "query": request.query,
+        "content_type": request.content_type,
+        "body": thaw_json(request.body),
+    }
+
+
+def _is_event(request: ApiRequest) -> bool:
+    return "/events" in request.path
+
+
+def _told(write: Write) -> str:
+    return f"{write.method} {write.path} {write.body}"
