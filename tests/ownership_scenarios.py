@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Protocol
 
-from tests.simulations import ROOT, example
+from tests.simulations import ROOT, condition_of, example
 
 __all__ = ["OPERATOR", "SCENARIOS", "World"]
 
@@ -82,23 +82,18 @@ def data(world: World, name: str, place: str = "") -> Any:
 
 
 def synced(world: World, name: str) -> tuple[str, str]:
-    status = (owner(world, name) or {}).get("status") or {}
-    for each in status.get("conditions", ()):
-        if each["type"] == "Synced":
-            return each["status"], each["message"]
-    return "", ""
+    found = condition_of(owner(world, name), "Synced")
+    return found.get("status", ""), found.get("message", "")
 
 
 def is_synced(world: World, name: str) -> Callable[[], bool]:
     def holds() -> bool:
-        status = (owner(world, name) or {}).get("status") or {}
-        generation = (owner(world, name) or {})["metadata"]["generation"]
-        return any(
-            each["type"] == "Synced"
-            and each["status"] == "True"
-            and each.get("observedGeneration") == generation
-            for each in status.get("conditions", ())
-        )
+        found = owner(world, name)
+        assert found is not None
+        told = condition_of(found, "Synced")
+        generation = found["metadata"]["generation"]
+        seen = told.get("status"), told.get("observedGeneration")
+        return seen == ("True", generation)
 
     return holds
 
