@@ -224,8 +224,7 @@ class _Checking:
         from fnop.adapters.checking import (
             CheckProblem,
             cases_of,
-            given_by,
-            subjects_of,
+            subjects_for,
         )
         from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
@@ -245,10 +244,7 @@ class _Checking:
             modules = load([options["script"]]) if options["script"] else []
             calls = models_of(load(options["calls"]), modules)
             paths = [*options["crds"], *options["objects"]]
-            given = given_by(self.paths[0], paths, modules)
-            if given.found:
-                self._say(f"with {', '.join(given.found)}")
-            subjects = subjects_of(program, given.manifests)
+            subjects = subjects_for(program, self.paths[0], paths, modules)
             for note in subjects.notes:
                 self._say(note)
             module = modules[0] if modules else None
