@@ -407,11 +407,15 @@ class _Checking:
     def _saved(self, case: Case, failure: Failure) -> str:
         """Write the recording of a failure; its file."""
         from fnop.adapters.check_report import failure_record
+        from fnop.core.handlers.settings import Settings
 
         record = failure_record(case, failure)
         record["operator"] = [*self.paths]
         record["models"] = [*self.options["calls"]]
         record["models of"] = self.options["script"]
+        record["former"] = self.options["former"]
+        name = self.options["name"]
+        record["name"] = None if name == Settings().operator else name
         text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
         digest = hashlib.blake2b(text, digest_size=4).hexdigest()
         folder = Path(self.options["save"])

@@ -25,6 +25,7 @@ __all__ = [
     "CheckProblem",
     "Subjects",
     "cases_of",
+    "heeded_in",
     "subjects_for",
     "subjects_of",
 ]
@@ -139,7 +140,9 @@ def subjects_of(
 
 
 def _searched(definitions: Sequence[Manifest], looked_at: Sequence[str]) -> str:
-    """What the files define that were looked at for definitions; "" without any.
+    """A clause that names the files that were looked at, and the kinds in them.
+
+    It is "" where none was.
 
     >>> _searched([{"metadata": {"name": "widgets.e.com"}}], ["crd.yaml", "a.yaml"])
     'crd.yaml and a.yaml define widgets.e.com alone'
@@ -339,23 +342,29 @@ def cases_of(
         externals_of(models)
     except TypeError as problem:
         raise CheckProblem(str(problem)) from problem
-    names = {} if module is None else vars(module)
-    rivals = names.get("RIVALS", {})
     base = Case(
         program,
         subjects.definitions,
         (),
         subjects.given,
         models,
-        rivals,
         namespace=namespace,
-        expectations=expectations_in(names),
-        history=tuple(names.get("HISTORY", ())),
     )
-    scripts = _own_scripts(names)
+    base = base._replace(**heeded_in(module))
+    scripts = _own_scripts({} if module is None else vars(module))
     if not scripts:
         scripts = _default_scripts(program, base, subjects)
     return [base._replace(name=name, script=actions) for name, actions in scripts]
+
+
+def heeded_in(module: ModuleType | None) -> dict[str, Any]:
+    """The rivals, expectations and history in a file of scripts, for a `Case`."""
+    names = {} if module is None else vars(module)
+    return {
+        "rivals": names.get("RIVALS", {}),
+        "expectations": expectations_in(names),
+        "history": tuple(names.get("HISTORY", ())),
+    }
 
 
 def _own_scripts(names: Mapping[str, Any]) -> list[Script]:

@@ -19,15 +19,17 @@ TRIES_MAX = 60
 def shrunk(case: Case, failure: Failure) -> tuple[Case, Failure]:
     """A smaller case and failure with a violation of the same property.
 
-    Each step leaves out one thing, and is kept if the property is still violated.
+    Each step leaves out one thing, and is kept if the property is still violated, and
+    no handler fails of an error that none has failed of before: without a field that a
+    handler needs, it would be another failure.
     """
-    tries = 0
+    tries, known = 0, _errors(Explorer(case), failure)
     going = True
     while going and tries < TRIES_MAX:
         going = False
         for smaller, schedule in _smaller(case, failure):
             tries += 1
-            found = _still(smaller, failure._replace(schedule=schedule))
+            found = _still(smaller, failure._replace(schedule=schedule), known)
             if found is not None:
                 case, failure, going = smaller, found, True
                 break
@@ -43,8 +45,20 @@ def _story(case: Case, failure: Failure) -> tuple[Happened, ...]:
     return tuple(explorer.trial_of(failure.schedule).play().story)
 
 
-def _still(case: Case, failure: Failure) -> Failure | None:
-    """The failure in a smaller case, if it is still one."""
+def _errors(explorer: Explorer, failure: Failure) -> set[str]:
+    """The kinds of errors that handlers have failed of, and nobody has foreseen."""
+    trial = explorer.reference.benign.seen.trial
+    if failure.schedule:
+        trial = explorer.trial_of(failure.schedule).play()
+    return {
+        f"{say.handler} {type(say.exception).__name__}"
+        for _, say in trial.lines
+        if say.exception is not None
+    }
+
+
+def _still(case: Case, failure: Failure, known: set[str]) -> Failure | None:
+    """The failure in a smaller case, if it is still one, with no unknown errors."""
     try:
         explorer = Explorer(case)
     except (ApplyProblem, ActionRefused):
@@ -54,7 +68,7 @@ def _still(case: Case, failure: Failure) -> Failure | None:
     verdict: Verdict = (
         explorer.tried(failure.schedule) if failure.schedule else explorer.benign
     )
-    if not verdict.struck:
+    if not verdict.struck or not _errors(explorer, failure) <= known:
         return None
     for violation in explorer.confirmed(verdict):
         if violation.property == failure.violation.property:
