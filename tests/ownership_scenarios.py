@@ -248,7 +248,56 @@ def what_was_repaired_goes_whoever_made_the_mapping(world: World) -> None:
     assert data(world, "one") == {"c": "1"}
 
 
+def lose_owner(world: World, name: str) -> None:
+    """Take off by hand what names the owner of a child elsewhere."""
+    change = {"metadata": {"annotations": {"fnop.dev/owner": None}}}
+    path = child_path(world, name, world.far)
+    assert world.raw("PATCH", path, change, MERGE)[0] == 200
+
+
+def a_child_elsewhere_that_names_no_owner_is_known(world: World) -> None:
+    world.begin()
+    create(world, "a", *(child(each, world.far) for each in ("one", "two", "three")))
+    create(world, "b", child("other", world.far, b="1"))
+    world.until(is_synced(world, "a"))
+    world.until(is_synced(world, "b"))
+    world.stop()
+    for name in ("one", "two", "other"):
+        lose_owner(world, name)
+    copy = found(world, "one", world.far)
+    assert copy is not None
+    for field in ("uid", "resourceVersion", "managedFields", "creationTimestamp"):
+        copy["metadata"].pop(field, None)
+    copy["metadata"]["name"] = "one-backup"
+    path = child_path(world, "", world.far).rstrip("/")
+    assert world.raw("POST", path, copy)[0] == 201
+    desire(world, "a", child("two", world.far), child("three", world.far))
+    world.begin()
+    world.until(lambda: found(world, "one", world.far) is None)
+    world.until(is_synced(world, "a"))
+    back = found(world, "two", world.far)
+    assert back is not None
+    assert "fnop.dev/owner" in back["metadata"]["annotations"]
+    assert found(world, "one-backup", world.far) is not None
+    assert data(world, "other", world.far) == {"b": "1"}
+
+
+def a_child_elsewhere_that_names_no_owner_goes_with_it(world: World) -> None:
+    world.begin()
+    create(world, "a", child("one", world.far), child("two", world.far))
+    world.until(is_synced(world, "a"))
+    world.stop()
+    lose_owner(world, "one")
+    assert world.raw("DELETE", owner_path(world, "a"))[0] == 200
+    world.begin()
+    world.until(lambda: owner(world, "a") is None)
+    assert found(world, "one", world.far) is None
+    assert found(world, "two", world.far) is None
+
+
 SCENARIOS = (
+    a_child_elsewhere_that_names_no_owner_is_known,
+    a_child_elsewhere_that_names_no_owner_goes_with_it,
     what_was_repaired_goes_whoever_made_the_mapping,
     what_is_desired_no_more_goes_whoever_made_the_mapping,
     a_copy_is_nobody_s,
