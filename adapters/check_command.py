@@ -224,8 +224,7 @@ class _Checking:
         from fnop.adapters.checking import (
             CheckProblem,
             cases_of,
-            given_by,
-            subjects_of,
+            subjects_for,
         )
         from fnop.adapters.loading import LoadProblem, handlers_of_file, load
         from fnop.adapters.manifests import ManifestProblem
@@ -245,10 +244,7 @@ class _Checking:
             modules = load([options["script"]]) if options["script"] else []
             calls = models_of(load(options["calls"]), modules)
             paths = [*options["crds"], *options["objects"]]
-            given = given_by(self.paths[0], paths, modules)
-            if given.found:
-                self._say(f"with {', '.join(given.found)}")
-            subjects = subjects_of(program, given.manifests)
+            subjects = subjects_for(program, self.paths[0], paths, modules)
             for note in subjects.notes:
                 self._say(note)
             module = modules[0] if modules else None
@@ -411,11 +407,15 @@ class _Checking:
     def _saved(self, case: Case, failure: Failure) -> str:
         """Write the recording of a failure; its file."""
         from fnop.adapters.check_report import failure_record
+        from fnop.core.handlers.settings import Settings
 
         record = failure_record(case, failure)
         record["operator"] = [*self.paths]
         record["models"] = [*self.options["calls"]]
         record["models of"] = self.options["script"]
+        record["former"] = self.options["former"]
+        name = self.options["name"]
+        record["name"] = None if name == Settings().operator else name
         text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
         digest = hashlib.blake2b(text, digest_size=4).hexdigest()
         folder = Path(self.options["save"])

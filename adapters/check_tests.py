@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import pprint
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fnop.interpreters.check.faults import Fault, Place, schedule_from_json
@@ -16,7 +16,7 @@ _HEAD = '''"""A failure that fnop check has found: {property}.
 {message}
 """
 
-from fnop.testing import {names}
+{imports}from fnop.testing import {names}
 
 DEFINITIONS = {definitions}
 GIVEN = {given}
@@ -28,7 +28,7 @@ def test_{property}():
         {operator},
         crds=DEFINITIONS,
         objects=GIVEN,
-        namespace={namespace},{calls}
+        namespace={namespace},{more}
         faults=[
 {faults}        ],
     )
@@ -45,9 +45,7 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     operator = [*paths] or record["operator"]
     actions = record["script"]
     names = {_builder(each).partition("(")[0].partition(".")[0] for each in schedule}
-    calls = _calls(record)
-    if calls:
-        names.add("models")
+    names |= {"models"} if record.get("models") or record.get("models of") else set()
     names |= {each["pace"] for each in actions if each["do"] == "pace"}
     head = _HEAD.format(
         property=record["property"],
@@ -55,23 +53,32 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
         words=record["words"],
         definitions=_literal(record["definitions"]),
         given=_literal(record["given"]),
-        operator=repr(operator[0]),
+        operator=repr(operator[0] if len(operator) == 1 else operator),
         namespace=repr(record["namespace"]),
         faults="".join(f"            {_builder(each)},\n" for each in schedule),
+        imports="import fnop\n" if record.get("name") else "",
         names=", ".join(sorted({"Simulation", *names})),
-        calls=calls and f"\n        calls={calls},",
+        more="".join(f"\n        {each}," for each in _world(record)),
     )
     lines = [f"    {_action(each)}\n" for each in actions]
     end = f"    sim.settle().heal().must_hold({record['property']!r})\n"
     return head + "".join(lines) + end
 
 
-def _calls(record: Mapping[str, Any]) -> str:
-    """The models of called functions that the failure was found with; or ""."""
+def _world(record: Mapping[str, Any]) -> Iterator[str]:
+    """The further arguments of the world that the failure was found in."""
     words = [repr(str(each)) for each in record.get("models", ())]
-    if record.get("models of"):
-        words.append(f"script={str(record['models of'])!r}")
-    return f"models({', '.join(words)})" if words else ""
+    script = record.get("models of")
+    if script:
+        words.append(f"script={str(script)!r}")
+    if words:
+        yield f"calls=models({', '.join(words)})"
+    if script:
+        yield f"script={str(script)!r}"
+    if record.get("former"):
+        yield f"former={str(record['former'])!r}"
+    if record.get("name"):
+        yield f"settings=fnop.Settings(operator={str(record['name'])!r})"
 
 
 def _literal(value: Any) -> str:

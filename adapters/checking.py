@@ -23,11 +23,10 @@ from fnop.interpreters.simulation import SimulatedRun
 __all__ = [
     "SERVING",
     "CheckProblem",
-    "Given",
     "Subjects",
     "cases_of",
-    "found_beside",
-    "given_by",
+    "heeded_in",
+    "subjects_for",
     "subjects_of",
 ]
 
@@ -49,7 +48,8 @@ class Subjects(NamedTuple):
 
     `definitions` and `given` are there before the operator begins; `subjects` are the
     objects that the scripts create, edit and delete. `notes` say what was made up, and
-    `made_up` are the plurals of kinds without a definition of the author's.
+    `made_up` are the plurals of kinds without a definition of the author's, which was
+    looked for in vain in what `searched` names.
     """
 
     definitions: tuple[Manifest, ...]
@@ -57,36 +57,36 @@ class Subjects(NamedTuple):
     subjects: tuple[Manifest, ...]
     notes: tuple[str, ...] = ()
     made_up: tuple[str, ...] = ()
+    searched: str = ""
 
 
-class Given(NamedTuple):
-    """The manifests that an author gives, and the files that were found for them."""
+def subjects_for(
+    program: Program, file: str, paths: Sequence[str], modules: Sequence[ModuleType]
+) -> Subjects:
+    """The manifests for an operator's file: of files and folders, of scripts' modules.
 
-    manifests: list[Manifest]
-    found: tuple[str, ...] = ()
-
-
-def given_by(
-    file: str, paths: Sequence[str], modules: Sequence[ModuleType] = ()
-) -> Given:
-    """The manifests of files and folders, and of an author's modules of scripts.
-
-    Without any, those beside the operator's file. Raises `ManifestProblem`.
+    Without any, those beside the operator's file, as far as they define a kind, or are
+    of one that is defined: other operators may be there, too. Raises `CheckProblem`,
+    and `ManifestProblem`.
     """
-    found: tuple[str, ...] = ()
+    found: list[str] = []
     if not paths and not any(hasattr(each, "CRDS") for each in modules):
-        found = tuple(found_beside(Path(file)))
-    manifests = manifests_in([*paths, *found])
+        found = _found_beside(Path(file))
+    manifests = _manifests_in(paths)
     manifests += [
         dict(each)
         for module in modules
         for name in ("CRDS", "GIVEN")
         for each in getattr(module, name, ())
     ]
-    return Given(manifests, found)
+    looked_at = [*paths, *found, *(str(each.__file__) for each in modules)]
+    beside = _manifests_in(found)
+    subjects = subjects_of(program, manifests, beside=beside, looked_at=looked_at)
+    notes = (f"with {', '.join(found)}",) if found else ()
+    return subjects._replace(notes=(*notes, *subjects.notes))
 
 
-def found_beside(file: Path) -> list[str]:
+def _found_beside(file: Path) -> list[str]:
     """The manifests that stand beside an operator's file under a usual name."""
     places = [file.parent / name for name in BESIDE]
     return [str(each) for each in places if each.exists()]
@@ -95,19 +95,32 @@ def found_beside(file: Path) -> list[str]:
 # ---------------------------------------------------------------------- subjects
 
 
-def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
+def subjects_of(
+    program: Program,
+    manifests: Iterable[Manifest],
+    *,
+    beside: Sequence[Manifest] = (),
+    looked_at: Sequence[str] = (),
+) -> Subjects:
     """Tell the manifests apart; definitions and objects that are missing are made up.
 
-    Raises `CheckProblem` where nothing can be made up.
+    Those `beside` the operator were named by nobody: objects of unknown kinds are left
+    out. `looked_at` are the files of all. Raises `CheckProblem` where nothing can be
+    made up.
     """
-    found = [*manifests]
+    found = [*beside, *manifests]
     definitions = [each for each in found if each.get("kind") == _DEFINITION]
     others = [each for each in found if each.get("kind") != _DEFINITION]
     notes: list[str] = []
-    missing = [*_made_up_definitions(program, definitions, notes)]
+    searched = _searched(definitions, looked_at)
+    missing = [*_made_up_definitions(program, definitions, searched, notes)]
     definitions += missing
     run = prepared(Case(program, definitions)).base
     handled = _handled(program, run)
+    for each in [e for e in others if e in beside and _kind_of(run, e) is None]:
+        others.remove(each)
+        name = f"{each.get('kind')} {(each.get('metadata') or {}).get('name')}"
+        notes.append(f"left out {name} beside the operator: nobody defines its kind")
     subjects = [each for each in others if _kind_of(run, each) in handled]
     given = [each for each in others if _kind_of(run, each) not in handled]
     if not subjects:
@@ -122,7 +135,26 @@ def subjects_of(program: Program, manifests: Iterable[Manifest]) -> Subjects:
         tuple(subjects),
         tuple(notes),
         tuple(each["spec"]["names"]["plural"] for each in missing),
+        searched,
     )
+
+
+def _searched(definitions: Sequence[Manifest], looked_at: Sequence[str]) -> str:
+    """A clause that names the files that were looked at, and the kinds in them.
+
+    It is "" where none was.
+
+    >>> _searched([{"metadata": {"name": "widgets.e.com"}}], ["crd.yaml", "a.yaml"])
+    'crd.yaml and a.yaml define widgets.e.com alone'
+    >>> _searched([], ["object.yaml"])
+    'object.yaml defines nothing'
+    """
+    if not looked_at:
+        return ""
+    names = [str((each.get("metadata") or {}).get("name")) for each in definitions]
+    defined = f"{', '.join(names)} alone" if names else "nothing"
+    verb = "defines" if len(looked_at) == 1 else "define"
+    return f"{' and '.join(looked_at)} {verb} {defined}"
 
 
 def _kind_of(run: SimulatedRun, manifest: Mapping[str, Any]) -> Resource | None:
@@ -150,9 +182,10 @@ def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
 
 
 def _made_up_definitions(
-    program: Program, definitions: Sequence[Manifest], notes: list[str]
+    program: Program, definitions: Sequence[Manifest], searched: str, notes: list[str]
 ) -> Iterator[Manifest]:
     """Definitions for kinds that handlers name and nobody defines."""
+    why = f": {searched}" if searched else ""
     run = prepared(Case(program, definitions)).base
     catalogue = catalogue_of(run)
     made: set[str] = set()
@@ -165,7 +198,7 @@ def _made_up_definitions(
             continue
         made.add(plural)
         notes.append(
-            f"made up a definition of {plural} that takes any spec; give --crd"
+            f"made up a definition of {plural} that takes any spec{why}; give --crd"
         )
         yield _definition(selector, plural)
 
@@ -309,23 +342,29 @@ def cases_of(
         externals_of(models)
     except TypeError as problem:
         raise CheckProblem(str(problem)) from problem
-    names = {} if module is None else vars(module)
-    rivals = names.get("RIVALS", {})
     base = Case(
         program,
         subjects.definitions,
         (),
         subjects.given,
         models,
-        rivals,
         namespace=namespace,
-        expectations=expectations_in(names),
-        history=tuple(names.get("HISTORY", ())),
     )
-    scripts = _own_scripts(names)
+    base = base._replace(**heeded_in(module))
+    scripts = _own_scripts({} if module is None else vars(module))
     if not scripts:
         scripts = _default_scripts(program, base, subjects)
     return [base._replace(name=name, script=actions) for name, actions in scripts]
+
+
+def heeded_in(module: ModuleType | None) -> dict[str, Any]:
+    """The rivals, expectations and history in a file of scripts, for a `Case`."""
+    names = {} if module is None else vars(module)
+    return {
+        "rivals": names.get("RIVALS", {}),
+        "expectations": expectations_in(names),
+        "history": tuple(names.get("HISTORY", ())),
+    }
 
 
 def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
@@ -387,6 +426,6 @@ def _possible_changes(
     return [*found.values()]
 
 
-def manifests_in(paths: Sequence[str]) -> list[Manifest]:
+def _manifests_in(paths: Sequence[str]) -> list[Manifest]:
     """The manifests of files and folders. Raises `ManifestProblem`."""
     return read_manifests(paths) if paths else []

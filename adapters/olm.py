@@ -111,8 +111,11 @@ def _dockerfile(annotations: Mapping[str, str]) -> str:
 def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
     """The definitions of kinds that the operator owns, and of those that it needs."""
     if study.subjects.made_up:
-        names = ", ".join(study.subjects.made_up)
-        raise BundleProblem(f"there is no definition of {names}; give it with --crd")
+        names, searched = ", ".join(study.subjects.made_up), study.subjects.searched
+        why = f": {searched}" if searched else ""
+        raise BundleProblem(
+            f"there is no definition of {names}{why}; give it with --crd"
+        )
     handled = {
         (kind.group, kind.plural)
         for handler in study.program.handlers

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from types import ModuleType
 from typing import Any, NamedTuple
 
 from fnop.adapters.checking import (
     Subjects,
     cases_of,
-    given_by,
-    subjects_of,
+    subjects_for,
 )
 from fnop.adapters.loading import handlers_of_file, load
 from fnop.adapters.models import models_of
@@ -112,7 +110,7 @@ def studied(
 ) -> Study:
     """Run an operator's scripts, with and without faults, and tell the rights.
 
-    Raises `RightsProblem`, and what `subjects_of`, `cases_of`, `load` and
+    Raises `RightsProblem`, and what `subjects_for`, `cases_of`, `load` and
     `read_manifests` raise.
     """
     handlers = tuple(each for path in wishes.paths for each in handlers_of_file(path))
@@ -124,7 +122,9 @@ def studied(
         served = (place,)
     program = Program(handlers, Settings(wishes.operator, served))
     modules = load([wishes.script]) if wishes.script else []
-    subjects = _placed(_subjects(wishes, program, modules), wishes, place)
+    paths = [*wishes.crds, *wishes.objects]
+    given = subjects_for(program, wishes.paths[0], paths, modules)
+    subjects = _placed(given, wishes, place)
     hearing = Hearing(program)
     cases = cases_of(
         program,
@@ -144,15 +144,6 @@ def studied(
     unknown = tuple(_unknown(program, found, kinds, wishes))
     notes = (*subjects.notes, *elsewhere)
     return Study(program, subjects, kinds, least(spread), notes, unknown)
-
-
-def _subjects(
-    wishes: Wishes, program: Program, modules: Sequence[ModuleType]
-) -> Subjects:
-    given = given_by(wishes.paths[0], [*wishes.crds, *wishes.objects], modules)
-    found = subjects_of(program, given.manifests)
-    notes = (f"with {', '.join(given.found)}",) if given.found else ()
-    return found._replace(notes=(*notes, *found.notes))
 
 
 def _recorded(wishes: Wishes, program: Program) -> Hearing:

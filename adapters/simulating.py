@@ -8,8 +8,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from fnop.adapters.checking import heeded_in
 from fnop.adapters.laws import Law, names_of
-from fnop.adapters.loading import SCRIPT, handlers_of_file
+from fnop.adapters.loading import SCRIPT, handlers_of_file, module_of_file
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
 from fnop.adapters.yaml_values import teach_yaml
@@ -49,21 +50,24 @@ __all__ = ["Simulation"]
 __tracebackhide__ = True
 
 Manifests = str | Path | Mapping[str, Any] | Iterable[Any]
-Operator = str | Path | ModuleType | Registry | Iterable[Handler] | None
+Operator = str | Path | ModuleType | Registry | Iterable[Handler | str | Path] | None
 
 
 class Simulation:
     """A cluster in memory with one operator, on virtual time.
 
-    `operator` is a file, a loaded module, a `Registry` or handlers; None takes all that
-    have been declared without a registry. `crds` and `objects` are manifests, or files
-    or folders of them. `namespace` is that of objects without one. `settings` are the
-    operator's. `calls` maps functions that `fnop.call` runs, and impure handlers, to
-    models that answer in their place. `seed` varies what is random; equal seeds lead to
-    equal runs, to the byte. A handler that is not impure fails where it acts on the
-    world, unless `guard` is False. No network is used, and no real time passes. With
-    `faults`, made by `crash` and `fault`, actions are done when the simulation settles,
-    and the operator meets each fault at its site (docs/checking.md).
+    `operator` is a file or several, a loaded module, a `Registry` or handlers; None
+    takes all that have been declared without a registry. `crds` and `objects` are
+    manifests, or files or folders of them. `namespace` is that of objects without one.
+    `settings` are the operator's. `calls` maps functions that `fnop.call` runs, and
+    impure handlers, to models that answer in their place. `seed` varies what is random;
+    equal seeds lead to equal runs, to the byte. A handler that is not impure fails
+    where it acts on the world, unless `guard` is False. No network is used, and no real
+    time passes. With `faults`, made by `crash` and `fault`, actions are done when the
+    simulation settles, and the operator meets each fault at its site
+    (docs/checking.md). Then `script` may be a file as for `fnop check --script`, whose
+    rivals, expectations and HISTORY count, and `former` the code that this operator
+    replaces. Raises `TypeError` where these two are given without `faults`.
 
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
@@ -87,8 +91,12 @@ class Simulation:
         seed: str = "0",
         guard: bool = True,
         faults: Iterable[Fault] | None = None,
+        script: str | Path | None = None,
+        former: Operator = None,
     ) -> None:
         teach_yaml()
+        if faults is None and not (script is None and former is None):
+            raise TypeError("script= and former= count for faults alone: give faults=")
         self.namespace = namespace
         self._said: list[Say] = []
         self._trial: Trial | None = None
@@ -106,7 +114,21 @@ class Simulation:
         self.settled = False
         """Whether the last `settle` has come to rest; `unsettled` tells why not."""
         if faults is not None:
-            self._begin_trial(crds, objects, models_for(calls), [*faults])
+            self._case = Case(
+                self._program,
+                manifests_in(crds),
+                (),
+                manifests_in(objects),
+                models_for(calls),
+                namespace=namespace,
+                former=None
+                if former is None
+                else Program(handlers_of(former), settings),
+            )
+            if script is not None:
+                heeded = heeded_in(module_of_file(script))
+                self._case = self._case._replace(**heeded)
+            self._begin_trial([*faults])
             return
         if namespace != "default":
             self.apply(
@@ -118,21 +140,7 @@ class Simulation:
             )
         self.apply(crds).apply(objects)
 
-    def _begin_trial(
-        self,
-        crds: Manifests,
-        objects: Manifests,
-        calls: Mapping[str, Callable[..., Any]],
-        faults: list[Fault],
-    ) -> None:
-        self._case = Case(
-            self._program,
-            manifests_in(crds),
-            (),
-            manifests_in(objects),
-            calls,
-            namespace=self.namespace,
-        )
+    def _begin_trial(self, faults: list[Fault]) -> None:
         trial = Trial(prepared(self._case), tuple(faults))
         trial.is_open = True
         self._trial, self._run = trial, trial.run
@@ -438,7 +446,10 @@ def handlers_of(operator: Operator) -> tuple[Handler, ...]:
         return _declared(handlers_of_file(operator), str(operator))
     if isinstance(operator, ModuleType):
         return _of_module(operator)
-    return tuple(operator)
+    found: list[Handler] = []
+    for each in iter(operator):
+        found += (each,) if isinstance(each, Handler) else handlers_of(each)
+    return tuple(found)
 
 
 def _of_module(module: ModuleType) -> tuple[Handler, ...]:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, case_of
-from fnop.adapters.checking import cases_of, found_beside, manifests_in, subjects_of
+from fnop.adapters.checking import cases_of, subjects_for
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_of
 from fnop.core.handlers.program import Program
@@ -70,7 +70,7 @@ def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
         file = folder / OPERATORS.get(folder.name, "example.py")
         objects = file.parents[1] / OBJECTS.get(folder.name, folder.name) / file.name
         program = Program(handlers_of_file(file), Settings())
-        subjects = subjects_of(program, manifests_in(found_beside(objects)))
+        subjects = subjects_for(program, str(objects), (), ())
         beside = [folder / name for name in ("models.py", "script.py")]
         named = [[module_of_file(each)] if each.exists() else [] for each in beside]
         found[folder.name] = cases_of(

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from tests.simulations import manifests_of
+from tests.simulations import condition_of, manifests_of
 
 __all__ = ["STORIES", "Expectation", "Picture", "Step", "Story", "World", "unmet"]
 
@@ -696,11 +696,10 @@ def told(kind: str, condition: str, value: str, reason: str) -> Expectation:
 
     def holds(seen: Picture) -> bool:
         found = seen.get(kind, "example-1") or {}
-        given = (found.get("status") or {}).get("conditions") or ()
-        return any(
-            (each["type"], each["status"], each["reason"]) == (condition, value, reason)
-            and each["observedGeneration"] == found["metadata"]["generation"]
-            for each in given
+        told = condition_of(found, condition)
+        return bool(told) and (
+            (told["status"], told["reason"]) == (value, reason)
+            and told["observedGeneration"] == found["metadata"]["generation"]
         )
 
     return Expectation(f"{condition} of {kind} is {value} for {reason}", holds)

@@ -694,6 +694,7 @@ GARDENS = Subject(
             {"spec": {"flowers": []}},
             {"spec": {"flowers": [{"name": "weed", "count": 7}]}},
             {"metadata": {"annotations": {"fnop.dev/applied": "x"}}},
+            {"metadata": {"annotations": {"fnop.dev/owner": None}}},
         ]
     },
     notes={},

@@ -24,10 +24,11 @@ from fnop.interpreters.protocol import (
 from fnop.interpreters.run import Runner
 from tests.simulations import DEFINITION, example
 
-__all__ = ["LiveCluster", "LiveRun", "operating"]
+__all__ = ["LiveCluster", "LiveRun", "SpoiledCluster", "operating"]
 
 # Patience, not speed.
 DEADLINE_SECONDS = 20.0
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 COLLECTION = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
 
 
@@ -38,6 +39,17 @@ class LiveCluster:
         self.clock = SystemClock()
         self.cluster = simulated.empty_cluster(now=self.clock.now().wall)
         self.watches: list[tuple[ApiRequest, asyncio.Queue[WatchLine]]] = []
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Create an object; it as it is then."""
+        response = self.request(ApiRequest("POST", path, (), body))
+        assert response.status == 201, response
+        made: dict[str, Any] = response.body
+        return made
+
+    def define(self) -> None:
+        """Serve the kind of the examples."""
+        self.post(DEFINITIONS, DEFINITION)
 
     def request(self, request: ApiRequest) -> ApiResponse:
         now = self.clock.now().wall
@@ -74,6 +86,19 @@ class LiveCluster:
         pass
 
 
+class SpoiledCluster(LiveCluster):
+    """One whose answers to an `Api`'s user can be spoiled; the requests are noted."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[ApiRequest] = []
+        self.spoils: Callable[[ApiRequest], ApiResponse | None] = lambda request: None
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        self.sent.append(request)
+        return self.spoils(request) or self.request(request)
+
+
 class LiveRun:
     """An operator on it, and a user beside it."""
 
@@ -88,15 +113,12 @@ class LiveRun:
             random=bytes,
             on_say=self.said.append,
         )
-        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        self.create(DEFINITION, definitions)
+        self.api.define()
 
     def create(
         self, manifest: dict[str, Any] | None = None, path: str = COLLECTION
     ) -> None:
-        body = example() if manifest is None else manifest
-        response = self.api.request(ApiRequest("POST", path, (), body))
-        assert response.status == 201, response
+        self.api.post(path, example() if manifest is None else manifest)
 
     def get(self) -> dict[str, Any] | None:
         found = self.api.request(ApiRequest("GET", f"{COLLECTION}/example-1"))

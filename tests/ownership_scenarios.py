@@ -6,7 +6,7 @@ from collections.abc import Callable
 from copy import deepcopy
 from typing import Any, Protocol
 
-from tests.simulations import ROOT, example
+from tests.simulations import ROOT, condition_of, example
 
 __all__ = ["OPERATOR", "SCENARIOS", "World"]
 
@@ -82,23 +82,18 @@ def data(world: World, name: str, place: str = "") -> Any:
 
 
 def synced(world: World, name: str) -> tuple[str, str]:
-    status = (owner(world, name) or {}).get("status") or {}
-    for each in status.get("conditions", ()):
-        if each["type"] == "Synced":
-            return each["status"], each["message"]
-    return "", ""
+    found = condition_of(owner(world, name), "Synced")
+    return found.get("status", ""), found.get("message", "")
 
 
 def is_synced(world: World, name: str) -> Callable[[], bool]:
     def holds() -> bool:
-        status = (owner(world, name) or {}).get("status") or {}
-        generation = (owner(world, name) or {})["metadata"]["generation"]
-        return any(
-            each["type"] == "Synced"
-            and each["status"] == "True"
-            and each.get("observedGeneration") == generation
-            for each in status.get("conditions", ())
-        )
+        found = owner(world, name)
+        assert found is not None
+        told = condition_of(found, "Synced")
+        generation = found["metadata"]["generation"]
+        seen = told.get("status"), told.get("observedGeneration")
+        return seen == ("True", generation)
 
     return holds
 
@@ -253,7 +248,56 @@ def what_was_repaired_goes_whoever_made_the_mapping(world: World) -> None:
     assert data(world, "one") == {"c": "1"}
 
 
+def lose_owner(world: World, name: str) -> None:
+    """Take off by hand what names the owner of a child elsewhere."""
+    change = {"metadata": {"annotations": {"fnop.dev/owner": None}}}
+    path = child_path(world, name, world.far)
+    assert world.raw("PATCH", path, change, MERGE)[0] == 200
+
+
+def a_child_elsewhere_that_names_no_owner_is_known(world: World) -> None:
+    world.begin()
+    create(world, "a", *(child(each, world.far) for each in ("one", "two", "three")))
+    create(world, "b", child("other", world.far, b="1"))
+    world.until(is_synced(world, "a"))
+    world.until(is_synced(world, "b"))
+    world.stop()
+    for name in ("one", "two", "other"):
+        lose_owner(world, name)
+    copy = found(world, "one", world.far)
+    assert copy is not None
+    for field in ("uid", "resourceVersion", "managedFields", "creationTimestamp"):
+        copy["metadata"].pop(field, None)
+    copy["metadata"]["name"] = "one-backup"
+    path = child_path(world, "", world.far).rstrip("/")
+    assert world.raw("POST", path, copy)[0] == 201
+    desire(world, "a", child("two", world.far), child("three", world.far))
+    world.begin()
+    world.until(lambda: found(world, "one", world.far) is None)
+    world.until(is_synced(world, "a"))
+    back = found(world, "two", world.far)
+    assert back is not None
+    assert "fnop.dev/owner" in back["metadata"]["annotations"]
+    assert found(world, "one-backup", world.far) is not None
+    assert data(world, "other", world.far) == {"b": "1"}
+
+
+def a_child_elsewhere_that_names_no_owner_goes_with_it(world: World) -> None:
+    world.begin()
+    create(world, "a", child("one", world.far), child("two", world.far))
+    world.until(is_synced(world, "a"))
+    world.stop()
+    lose_owner(world, "one")
+    assert world.raw("DELETE", owner_path(world, "a"))[0] == 200
+    world.begin()
+    world.until(lambda: owner(world, "a") is None)
+    assert found(world, "one", world.far) is None
+    assert found(world, "two", world.far) is None
+
+
 SCENARIOS = (
+    a_child_elsewhere_that_names_no_owner_is_known,
+    a_child_elsewhere_that_names_no_owner_goes_with_it,
     what_was_repaired_goes_whoever_made_the_mapping,
     what_is_desired_no_more_goes_whoever_made_the_mapping,
     a_copy_is_nobody_s,

@@ -78,6 +78,12 @@ def example(name: str = "example-1", **spec: Any) -> dict[str, Any]:
     }
 
 
+def condition_of(found: dict[str, Any] | None, type: str) -> dict[str, Any]:
+    """The condition of this type of an object, or `{}`; the object may be gone."""
+    every = ((found or {}).get("status") or {}).get("conditions") or ()
+    return next((each for each in every if each["type"] == type), {})
+
+
 class Scenario(SimulatedRun):
     """A simulated run with the verbs of a user."""
 

@@ -10,6 +10,8 @@ copy of it has, too, and by these marks:
 So a copy under another name has no bond, nor has what was left for an owner of another
 uid. A child that has lost the annotation is known by the label, if it is in the
 operator's managed fields: whoever copies an object manages the copy's labels himself.
+One that names no owner any more is a stray: its owner is found by the bond, where it
+can have no owner reference, which others may have taken off on purpose (orphans).
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from fnop.core.children.fields import manages
-from fnop.core.children.owned import OWNER_ANNOTATION
+from fnop.core.children.owned import OWNER_ANNOTATION, owners_of
 from fnop.core.values.body import Body, Key
 from fnop.effects.values import digest
 
@@ -30,8 +32,10 @@ __all__ = [
     "SET_LABEL",
     "ChildSet",
     "applied_mark",
+    "is_stray_of",
     "outside",
     "set_of",
+    "stray_bond",
 ]
 
 SET_LABEL = "fnop.dev/set"
@@ -61,12 +65,14 @@ def _bond(owner: str, key: Key) -> str:
 class ChildSet(NamedTuple):
     """The children that one handler of an operator makes for one owner.
 
-    `manager` is the operator's name in managed fields, `owner` the uid of the owner.
+    `manager` is the operator's name in managed fields, `owner` the uid of the owner,
+    and `place` its namespace, if it is in one.
     """
 
     manager: str
     label: str
     owner: str
+    place: str = ""
 
     def mark(self, key: Key, manifest: str) -> str:
         """The annotation of a child, for the digest of what is applied."""
@@ -99,6 +105,24 @@ def applied_mark(body: Body) -> str:
     return found if isinstance(found, str) else ""
 
 
+def stray_bond(body: Body | None) -> str:
+    """The bond of an object that was made for an owner and names none; else ""."""
+    if body is None or owners_of(body):
+        return ""
+    parts = applied_mark(body).split(".")
+    return parts[2] if len(parts) == 4 else ""
+
+
+def is_stray_of(owner: Body, key: Key, bond: str) -> bool:
+    """Whether this object with this bond was made for an owner in another namespace."""
+    return _is_far(owner.namespace, key) and bond == _bond(owner.uid, key)
+
+
+def _is_far(place: str | None, key: Key) -> bool:
+    """Whether an object cannot refer to an owner in this namespace."""
+    return bool(place) and key.namespace != place
+
+
 def outside(bodies: Mapping[Key, Body], set: ChildSet) -> dict[Key, Body]:
     """The children that only the operator deletes with their owner.
 
@@ -107,7 +131,7 @@ def outside(bodies: Mapping[Key, Body], set: ChildSet) -> dict[Key, Body]:
     return {
         key: body
         for key, body in bodies.items()
-        if OWNER_ANNOTATION in body.mapping("annotations")
+        if (OWNER_ANNOTATION in body.mapping("annotations") or _is_far(set.place, key))
         and KEEP_ANNOTATION not in body.mapping("annotations")
         and (set.has(key, body) or set.made_by_any(key, body))
     }

@@ -6,8 +6,6 @@ do now, or the author's code has been called once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.roles import ACTIVITIES
 from fnop.core.handlers.writers import DaemonStoppingReason
@@ -31,7 +29,7 @@ from fnop.core.objects.actions import (
     earlier,
     first_due,
 )
-from fnop.core.objects.attempts import expire, go_on, let_go, stop
+from fnop.core.objects.attempts import expire, go_on, stop
 from fnop.core.objects.background import (
     RescheduleRun,
     ScheduleRun,
@@ -45,6 +43,7 @@ from fnop.core.objects.complaints import complain
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.expectations import look_at
 from fnop.core.objects.explaining import tell_begun
+from fnop.core.objects.guard import guarded, pause_of
 from fnop.core.objects.level_actions import run_level
 from fnop.core.objects.levels import (
     CallLevel,
@@ -61,9 +60,8 @@ from fnop.core.seam.commands import AttemptEnded
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import SUSPENDED, Phase
 from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
-from fnop.core.values.errors import described
 
-__all__ = ["guarded", "serve"]
+__all__ = ["serve"]
 
 # One reconcile of an object never needs more actions than this: a limit on everything.
 _ACTIONS_MAX = 64
@@ -81,14 +79,15 @@ _DRIVING = (
     CallLevel,
     StopLevel,
 )
-# The pause of an object after an unexpected error.
-_BEGIN_ANEW_SECONDS = 60.0
 
 
 def serve(context: Context) -> None:
     """Do all that is due about one object, calling the author's code at most once."""
     if context.phase in SUSPENDED and not context.is_activity:
         _put_aside(context)
+        return
+    if (until := pause_of(context)) is not None:
+        context.due(until)
         return
     for _ in range(_ACTIONS_MAX):
         if context.keeps_still:
@@ -108,7 +107,8 @@ def serve(context: Context) -> None:
                 context.put(record._replace(left=True))
             context.due()
             return
-        if not guarded(context, lambda: _execute(context, record, action)):  # noqa: B023
+        event = action.pending_event if isinstance(action, HandleEvent) else None
+        if not guarded(context, lambda: _execute(context, record, action), event):  # noqa: B023
             return
     _rest(context, context.now.mono)
 
@@ -151,39 +151,6 @@ def _rest(context: Context, until: float | None) -> None:
         until = context.now.mono + 1.0
     if until is not None:
         context.due(until)
-
-
-def guarded(context: Context, work: Callable[[], None]) -> bool:
-    """Do some work on an object; an error harms only this object.
-
-    A step is total.  An unexpected error ends the work on the object, is logged, and
-    the object is reconciled again after a while.
-    """
-    before = context.record
-    try:
-        work()
-    except BaseException as problem:
-        context.failed()
-        text = described(problem)
-        context.say(
-            "error",
-            "an unexpected error stopped the work on this object; it starts anew in "
-            f"{_BEGIN_ANEW_SECONDS:g} s: {text}",
-            error=text,
-            exception=problem,
-        )
-        _begin_anew(context, before)
-        return False
-    return True
-
-
-def _begin_anew(context: Context, record: ObjectRecord | None) -> None:
-    if context.is_activity:
-        context.end(1, "a startup or cleanup handler could not be run")
-    elif record is not None:
-        let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
-        context.put(record._replace(work=None))
-        context.due(context.now.mono + _BEGIN_ANEW_SECONDS)
 
 
 def _decide(context: Context, record: ObjectRecord) -> Action:

@@ -24,7 +24,7 @@ def keeper_of(
     return Keeper(
         record.body,
         context.kind.resource,
-        ChildSet(settings.marker, label, record.body.uid),
+        ChildSet(settings.marker, label, record.body.uid, record.body.namespace or ""),
         settings.conditions and takes_conditions(context),
         settings.marker in record.body.finalizers,
         context.now.wall,

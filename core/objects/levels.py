@@ -117,7 +117,7 @@ def _may_leave(at: Circumstances, record: ObjectRecord, handler: Handler) -> boo
         return not state.left
     if not at.children:
         return False
-    children = child_set(at, handler, record.body.uid)
+    children = child_set(at, handler, record.body.uid, record.body.namespace)
     return any(children.has(*each) for each in _bodies(at, handler).items())
 
 
@@ -165,7 +165,8 @@ def clearing(
     left = is_blind = False
     for handler in at.kind.levels:
         state = record.levels.get(handler.id) or LevelState()
-        found = outside(_bodies(at, handler), child_set(at, handler, record.body.uid))
+        owner = record.body.uid, record.body.namespace
+        found = outside(_bodies(at, handler), child_set(at, handler, *owner))
         if not found:
             is_blind = is_blind or _may_have_unseen(at, record, handler)
             continue
@@ -226,7 +227,7 @@ def _is_orphan_of(at: Circumstances, body: Body, owner: Owner, by: OwnedBy) -> b
     if served is not None and owner.namespace not in served:
         return False  # it may be there, and is not followed
     key = Key(at.kind.resource.key, body.namespace or "", body.name)
-    if not outside({key: body}, child_set(at, by.handler, owner.uid)):
+    if not outside({key: body}, child_set(at, by.handler, owner.uid, owner.namespace)):
         return False
     found = at.body_of(owner.key(by.resource))
     return found is None or found.uid != owner.uid
@@ -244,10 +245,12 @@ def _collect(
     return CallLevel(handler, Purpose.COLLECT)
 
 
-def child_set(at: Circumstances, handler: Handler, owner: str) -> ChildSet:
-    """The children that a handler makes for the owner of this uid."""
+def child_set(
+    at: Circumstances, handler: Handler, owner: str, place: str | None
+) -> ChildSet:
+    """The children that a handler makes for the owner of this uid and namespace."""
     marker = at.settings.marker
-    return ChildSet(marker, set_of(marker, handler.id), owner)
+    return ChildSet(marker, set_of(marker, handler.id), owner, place or "")
 
 
 def _bodies(at: Circumstances, handler: Handler) -> dict[Key, Body]:

@@ -21,8 +21,9 @@ from fnop.core.objects.actions import earlier
 from fnop.core.objects.attempts import answer_effect
 from fnop.core.objects.background import runs_due
 from fnop.core.objects.events import event_posted, report_noted
-from fnop.core.objects.executor import guarded, serve
+from fnop.core.objects.executor import serve
 from fnop.core.objects.expectations import answer_expectation
+from fnop.core.objects.guard import guarded
 from fnop.core.objects.indexing import are_filled, empty_indices
 from fnop.core.objects.write import answer_write
 from fnop.core.operator.coordination import (
@@ -168,6 +169,8 @@ def _only_repeats(record: ObjectRecord, now: Now) -> bool:
     A reconcile handler that is due by now may have been asked for by another object.
     """
     work, levels = record.work, record.levels.values()
+    if record.paused_until > now.mono:
+        return False
     if work is not None and not work._replace(background_runs=()).is_over:
         return False
     if any(each.has_failed and not each.over for each in levels):
@@ -226,7 +229,8 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
             context = Context(turn, key)
             guarded(context, lambda: answer_write(context, number, outcome))
         case ForExpectation(key=key):
-            answer_expectation(Context(turn, key), ticket, outcome)
+            context = Context(turn, key)
+            guarded(context, lambda: answer_expectation(context, ticket, outcome))
         case ForEvent(key=key, name=name):
             _on_event_posted(Context(turn, key), name, outcome)
         case ForPeers(number=asked):

@@ -6,11 +6,13 @@ its entry here follows, and its owners are to be reconciled.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from immutables import Map
 
 from fnop.core.api.resources import Resource
+from fnop.core.children.marks import is_stray_of, stray_bond
 from fnop.core.children.owned import Owner, owners_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.table import Table
@@ -23,11 +25,22 @@ _NONE: Map[Key, str] = Map()
 class Family(NamedTuple):
     """The owned objects by the uid of their owner, with their versions.
 
-    `owners` are the kinds that own something, by the key of the owned kind.
+    `owners` are the kinds that own something, by the key of the owned kind. `strays`
+    are those that name no owner any more, though they were made for one: their bonds
+    and versions.
     """
 
     owners: Table[str, tuple[Resource, ...]] = Table()
     children: Map[str, Map[Key, str]] = Map()
+    strays: Map[Key, tuple[str, str]] = Map()
+
+    def owned_by(self, owner: Body) -> Mapping[Key, str]:
+        """The versions of the objects that an object owns, by their keys."""
+        found = self.children.get(owner.uid, _NONE)
+        for key, (bond, version) in self.strays.items():
+            if is_stray_of(owner, key, bond):
+                found = found.set(key, version)
+        return found
 
     def related(
         self, key: Key, was: Body | None, body: Body | None
@@ -58,7 +71,13 @@ class Family(NamedTuple):
             if each not in after
             for found in self._keys(key, each)
         }
-        return Family(self.owners, children), sorted(keys | lost), sorted(lost)
+        strays = self.strays
+        bond = "" if after else stray_bond(body)
+        if body is not None and bond:
+            strays = strays.set(key, (bond, body.version))
+        elif strays and key in strays:
+            strays = strays.delete(key)
+        return Family(self.owners, children, strays), sorted(keys | lost), sorted(lost)
 
     def _keys(self, child: Key, owner: Owner) -> list[Key]:
         """The key of an owner, if its kind is one that owns the child's."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
+from fnop.core.children.marks import is_stray_of, stray_bond
 from fnop.core.state.family import Family
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
@@ -22,8 +23,6 @@ from fnop.core.values.evolve import quick
 from fnop.core.values.workqueue import EMPTY, WorkQueue
 
 __all__ = ["Grave", "Objects", "OpenObjects"]
-
-_NONE: Map[Key, str] = Map()
 
 
 class Grave(NamedTuple):
@@ -86,7 +85,8 @@ class OpenObjects:
         """Forget an object."""
         if key.resource in self.family.owners:
             self._relate(key, None)
-        gone = self.get(key) if self.family.children else None
+        has_children = self.family.children or self.family.strays
+        gone = self.get(key) if has_children else None
         for child in sorted(self.owned_by(gone.body)) if gone else ():
             self.due(child)  # nobody owns it any more
         self._touched[key] = None
@@ -103,7 +103,7 @@ class OpenObjects:
 
     def owned_by(self, body: Body) -> Mapping[Key, str]:
         """The versions of the objects that an object owns, by their keys."""
-        return self.family.children.get(body.uid, _NONE)
+        return self.family.owned_by(body)
 
     def _relate(self, key: Key, body: Body | None) -> None:
         """Note an owned object, as it is now; its owners are due."""
@@ -111,11 +111,25 @@ class OpenObjects:
         was = None if before is None or before.gone else before.body
         if was is body or (was and body and was.version == body.version):
             return
+        strays = self.family.strays
         self.family, owners, lost = self.family.related(key, was, body)
         for each in lost:
             self._has_lost(each, key)
         for each in owners:
             self.due(each)
+        if self.family.strays is not strays:
+            for each in self._owners_of_stray(key, stray_bond(was), stray_bond(body)):
+                self.due(each)
+
+    def _owners_of_stray(self, child: Key, *bonds: str) -> list[Key]:
+        """The keys of the owner of an object that names none: all are looked at."""
+        kinds = {each.key for each in self.family.owners.get(child.resource, ())}
+        return [
+            key
+            for key, record in self.all()
+            if key.resource in kinds
+            and any(is_stray_of(record.body, child, bond) for bond in bonds)
+        ]
 
     def _has_lost(self, owner: Key, child: Key) -> None:
         """Call the reconcile handlers of an owner that has lost a child once more.

@@ -356,6 +356,8 @@ class ObjectRecord(NamedTuple):
     # Its observation when no handler selected it, where an update handler may do so
     # later.
     overlooked: Seen | None = None
+    # After an unexpected error nothing is done about it before this (monotonic).
+    paused_until: float = 0.0
     # More was due at the last step about it than the one call of the author's code.
     left: bool = False
 

@@ -378,7 +378,11 @@ class Explorer:
     def pairs(self, first: Schedule) -> Iterator[Verdict]:
         """Try a second fault within a few turns after a first one."""
         trial = self.trial_of(first)
-        while not trial.struck and trial.phase is Phase.SCRIPT:
+        while (
+            not trial.struck
+            and trial.phase is Phase.SCRIPT
+            and not trial.is_endless  # then it stays in the phase
+        ):
             trial.go_on()
         known, forks = len(trial.visits), {}
         begun = trial.turns

@@ -8,6 +8,7 @@ from typing import Any
 from fnop.interpreters.actions import ActionRefused, Apply
 from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
 from fnop.interpreters.check.records import Happened
+from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.scenario import ApplyProblem
 
 __all__ = ["shrunk"]
@@ -19,15 +20,17 @@ TRIES_MAX = 60
 def shrunk(case: Case, failure: Failure) -> tuple[Case, Failure]:
     """A smaller case and failure with a violation of the same property.
 
-    Each step leaves out one thing, and is kept if the property is still violated.
+    Each step leaves out one thing, and is kept if the property is still violated, and
+    no handler fails of an error that none has failed of before: without a field that a
+    handler needs, it would be another failure.
     """
-    tries = 0
+    tries, known = 0, _errors(_trial(Explorer(case), failure))
     going = True
     while going and tries < TRIES_MAX:
         going = False
         for smaller, schedule in _smaller(case, failure):
             tries += 1
-            found = _still(smaller, failure._replace(schedule=schedule))
+            found = _still(smaller, failure._replace(schedule=schedule), known)
             if found is not None:
                 case, failure, going = smaller, found, True
                 break
@@ -37,24 +40,38 @@ def shrunk(case: Case, failure: Failure) -> tuple[Case, Failure]:
 
 
 def _story(case: Case, failure: Failure) -> tuple[Happened, ...]:
-    explorer = Explorer(case)
+    return tuple(_trial(Explorer(case), failure).story)
+
+
+def _trial(explorer: Explorer, failure: Failure) -> Trial:
+    """The trial of a failure, played to its end."""
     if not failure.schedule:
-        return tuple(explorer.reference.benign.seen.trial.story)
-    return tuple(explorer.trial_of(failure.schedule).play().story)
+        return explorer.reference.benign.seen.trial
+    return explorer.trial_of(failure.schedule).play()
 
 
-def _still(case: Case, failure: Failure) -> Failure | None:
-    """The failure in a smaller case, if it is still one."""
+def _errors(trial: Trial) -> set[str]:
+    """The kinds of errors that handlers have failed of, and nobody has foreseen."""
+    return {
+        f"{say.handler} {type(say.exception).__name__}"
+        for _, say in trial.lines
+        if say.exception is not None
+    }
+
+
+def _still(case: Case, failure: Failure, known: set[str]) -> Failure | None:
+    """The failure in a smaller case, if it is still one, with no unknown errors."""
     try:
         explorer = Explorer(case)
     except (ApplyProblem, ActionRefused):
         return None
     if explorer.reference.benign.seen.trial.refused:
         return None  # a user whose actions are refused shows something else
-    verdict: Verdict = (
-        explorer.tried(failure.schedule) if failure.schedule else explorer.benign
-    )
-    if not verdict.struck:
+    trial = _trial(explorer, failure)
+    verdict: Verdict = explorer.benign
+    if failure.schedule:
+        verdict = explorer.verdict_of(trial, failure.schedule)
+    if not verdict.struck or not _errors(trial) <= known:
         return None
     for violation in explorer.confirmed(verdict):
         if violation.property == failure.violation.property:

@@ -182,12 +182,20 @@ class Trial:
         """Go through all phases to the end; not beyond one that has none."""
         with interruptible():
             while self.phase is not Phase.DONE:
-                self.go_on()
-                found = self.unsettled.get(self.phase)
-                faulty = self.phase is Phase.SCRIPT and bool(self.struck)
-                if found is not None and found.endless and not faulty:
+                if self._has_no_end():
                     self._end_here()
+                else:
+                    self.go_on()
         return self
+
+    def _has_no_end(self) -> bool:
+        """Whether the present phase goes on for ever; the healing ends what faults do.
+
+        It is asked before the next phase begins, which a restart may bring to rest.
+        """
+        found = self.unsettled.get(self.phase)
+        faulty = self.phase is Phase.SCRIPT and bool(self.struck)
+        return found is not None and found.endless and not faulty
 
     @property
     def is_endless(self) -> bool:
@@ -196,9 +204,16 @@ class Trial:
 
     def _end_here(self) -> None:
         """Do without the phases that are left: they would not end either."""
+        if self.phase <= Phase.HEALED:
+            self._note_healed()
         for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
             self.ends.setdefault(phase, self.run.cluster)
         self.phase = Phase.DONE
+
+    def _note_healed(self) -> None:
+        """Keep what a restart may change."""
+        self.crashes = self.run.lives
+        self.healed_calls = forked(self.run.calls)
 
     def settle(self) -> None:
         """Go on to the end of an open script, and pause there."""
@@ -211,8 +226,11 @@ class Trial:
         self.scene = self.scene._replace(script=(*self.scene.script, action))
 
     def go_on(self) -> None:
-        """Take one turn; where all has come to rest, what follows upon it."""
-        if not self.turn():
+        """Take one turn; where all has come to rest, what follows upon it.
+
+        Of a phase without an end nothing follows, unless the user is yet to go on.
+        """
+        if not self.turn() and (self.is_open or not self._has_no_end()):
             self.on_rest()
 
     def turn(self) -> bool:
@@ -335,8 +353,7 @@ class Trial:
         else:
             self.ends[self.phase] = self.run.cluster
             if self.phase is Phase.HEALED:
-                self.crashes = self.run.lives
-                self.healed_calls = forked(self.run.calls)
+                self._note_healed()
             self.phase = Phase(self.phase + 1)
             if self.phase is Phase.LAST and not self._came_to_rest_late():
                 self.phase = Phase.DONE

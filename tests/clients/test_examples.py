@@ -13,7 +13,7 @@ import yaml
 
 from tests.clients.conftest import running
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import tell
+from tests.cluster.telling import tell
 from tests.example_scenarios import STORIES, Story
 
 

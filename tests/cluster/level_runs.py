@@ -38,6 +38,7 @@ from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer, missing, running
 from tests.cluster.name_server import NameServer
 from tests.cluster.operating import PROGRAMS, Operator, User, eventually, operating
+from tests.cluster.real_world import RealWorld
 from tests.cluster.servers import Servers
 from tests.level_driver import ELSEWHERE, GARDENS, SUBJECTS, Driver, Subject
 from tests.simulations import ROOT
@@ -53,40 +54,21 @@ PAUSE_SECONDS = 0.5
 PATIENCE_SECONDS = 240.0
 
 
-class RealWorld:
-    """A namespace of an API server with the operator in it."""
+class RunWorld(RealWorld):
+    """A namespace with the operator of a run, and its name server."""
 
     def __init__(
         self, api: ApiServer, namespace: str, operator: Operator, server: NameServer
     ) -> None:
-        self.api, self.namespace = api, namespace
-        self.operator, self._server = operator, server
-        self._said_before = 0
-
-    def raw(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        content_type: str = "application/json",
-    ) -> tuple[int, Any]:
-        return self.api.raw(method, path, body, content_type)
+        super().__init__(api, namespace, operator)
+        self._server = server
 
     @property
     def outside(self) -> dict[str, Any]:
         return self._server.records
 
-    def restart(self) -> None:
+    def stop(self) -> None:
         self.operator.stop()  # maybe before it could listen to signals
-        self.start()
-
-    def kill(self) -> None:
-        self.operator.kill()
-        self.start()
-
-    def start(self) -> None:
-        self._said_before = len(self.operator.lines)
-        self.operator.start()
 
     def revive(self, tell: Callable[[str], None]) -> None:
         """What a Deployment does: begin an operator again that has ended by itself."""
@@ -94,12 +76,6 @@ class RealWorld:
             tell("the operator has ended by itself, and is begun again")
             print(self.namespace, "has lost its operator", flush=True)
             self.start()
-
-    @property
-    def is_serving(self) -> bool:
-        """Whether the present process is at work."""
-        lines = self.operator.lines[self._said_before :]
-        return any(self.operator.program.is_at_work in line for line in lines)
 
     def pause(self, chance: random.Random) -> None:
         time.sleep(chance.uniform(0, PAUSE_SECONDS))  # the moment of the next action
@@ -134,7 +110,7 @@ def drive(
         operating(file, api, namespace, folder, *options, program=program) as operator,
     ):
         operator.variables["RECORDS_URL"] = server.url
-        world = RealWorld(api, namespace, operator, server)
+        world = RunWorld(api, namespace, operator, server)
         driver = Driver(subject, world, seed)
         world.start()
         driver.begin()

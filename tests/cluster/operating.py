@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
-from tests.cluster.name_server import NameServer
-from tests.example_scenarios import Expectation, Story, unmet
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
 __all__ = [
@@ -22,12 +20,10 @@ __all__ = [
     "Operator",
     "Program",
     "User",
+    "assert_replays",
     "eventually",
-    "file_of",
     "operating",
-    "played",
     "serve",
-    "tell",
 ]
 
 # Patience, not speed: other work may share the machine.
@@ -245,77 +241,6 @@ def operating(
         yield operator
     finally:
         operator.close()
-
-
-class RealWorld(User):
-    """A user and an operator on the real API server, as the stories want it."""
-
-    def __init__(self, api: ApiServer, namespace: str, operator: Operator) -> None:
-        super().__init__(api, namespace)
-        self.operator = operator
-
-    @property
-    def lines(self) -> list[str]:
-        return self.operator.lines
-
-    def restart(self) -> None:
-        assert self.operator.stop() == 0, self.lines
-        self.operator.start(record=True)
-
-    def expect(self, expectations: tuple[Expectation, ...]) -> None:
-        def otherwise() -> str:
-            return "\n".join(["not so:", *unmet(expectations, self), *self.lines])
-
-        eventually(lambda: not unmet(expectations, self), otherwise=otherwise)
-
-
-def tell(
-    story: Story,
-    api: ApiServer,
-    namespace: str,
-    folder: Path,
-    config: Path | None = None,
-) -> list[str]:
-    """Play an example's story on an API server; its recordings replay identically.
-
-    The lines of its log are the answer.
-    """
-    operator = played(story, api, namespace, folder, config)
-    for recording in operator.recordings:
-        assert_replays(recording, file_of(story))
-    return operator.lines
-
-
-def file_of(story: Story) -> Path:
-    return ROOT / "examples" / story.example / "example.py"
-
-
-def played(
-    story: Story,
-    api: ApiServer,
-    namespace: str,
-    folder: Path,
-    config: Path | None = None,
-) -> Operator:
-    """The operator that has met what the story expects, and has been stopped."""
-    options = ("--standalone", "-A") if story.everywhere else ()
-    with (
-        operating(
-            file_of(story), api, namespace, folder, *options, config=config
-        ) as operator,
-        NameServer() as server,
-    ):
-        world = RealWorld(api, namespace, operator)
-        world.define(story.example)
-        operator.variables["RECORDS_URL"] = server.url
-        operator.start(record=True)
-        for step in story.steps:
-            step.does(world)
-            world.expect(step.expected)
-        status = operator.stop()
-        assert status == 0, (status, operator.lines)
-    assert server.records == {}
-    return operator
 
 
 def assert_replays(recording: Path, file: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import tell
+from tests.cluster.telling import tell
 from tests.example_scenarios import STORIES, Story
 
 

@@ -12,14 +12,9 @@ from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import Operator, User, eventually, operating, serve
 from tests.level_driver import BED, GARDEN
-from tests.simulations import example
+from tests.simulations import condition_of, example
 
 OPERATOR = Path(__file__).parent / "operators" / "restless.py"
-
-
-def synced(found: dict[str, Any] | None) -> dict[str, Any]:
-    every = ((found or {}).get("status") or {}).get("conditions") or []
-    return next((each for each in every if each["type"] == "Synced"), {})
 
 
 def lines(operator: Operator, *words: str) -> list[str]:
@@ -61,10 +56,12 @@ def test_who_never_rests_is_slowed_down_and_all_is_told(
         (itself,) = lines(operator, "requeues is called again and again")
         assert "requeues itself" in itself
 
-        eventually(lambda: synced(user.get("fnopexamples", "two")), otherwise=told)
-        two = synced(user.get("fnopexamples", "two"))
-        assert two["status"] == "False"
-        assert "the handlers first and second" in two["message"]
+        def two() -> dict[str, Any]:
+            return condition_of(user.get("fnopexamples", "two"), "Synced")
+
+        eventually(two, otherwise=told)
+        assert two()["status"] == "False"
+        assert "the handlers first and second" in two()["message"]
         assert _data(user, "shared") == {"by": "first"}
 
         user.create(template("one"))  # the mapping fails, and is tried again

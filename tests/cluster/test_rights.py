@@ -16,7 +16,8 @@ from fnop.adapters.cli import main
 from fnop.adapters.rights import Account, Study, Wishes, studied
 from fnop.adapters.roles import manifests_for
 from tests.cluster.envtest import ApiServer, end, kubeconfig
-from tests.cluster.operating import User, tell
+from tests.cluster.operating import User
+from tests.cluster.telling import tell
 from tests.cluster.test_deployment import (
     PLACES,
     Pod,

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User, eventually, operating
-from tests.simulations import example
+from tests.example_scenarios import MARKER
+from tests.simulations import condition_of, example
 
 OPERATOR = Path(__file__).parent / "operators" / "told.py"
-
-
-def condition(found: dict[str, Any] | None) -> dict[str, Any]:
-    every = ((found or {}).get("status") or {}).get("conditions") or []
-    return next((each for each in every if each["type"] == "fnop.dev/default"), {})
 
 
 def test_what_is_told_of_failures_is_so(
@@ -27,13 +22,14 @@ def test_what_is_told_of_failures_is_so(
         user.create(example("one", size=1))
 
         def all_told() -> bool:
-            text = condition(user.get("fnopexamples", "one")).get("message", "")
+            found = user.get("fnopexamples", "one")
+            text = condition_of(found, MARKER).get("message", "")
             return all(f"{name}: " in text for name in ("twice", "labels", "chooses"))
 
         eventually(all_told, otherwise=lambda: "\n".join(operator.lines))
         found = user.get("fnopexamples", "one")
         assert found is not None
-        told = condition(found)
+        told = condition_of(found, MARKER)
         assert found["metadata"]["generation"] == 2
         assert told["observedGeneration"] == 2
         assert "no disk for <object object at 0x...>" in told["message"]

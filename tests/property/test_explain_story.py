@@ -8,7 +8,6 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from fnop.adapters.explain_report import as_json, as_lines
-from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import ChildFact, Evidence, HandlerFact, fields_within
 from fnop.core.explaining.recorded import recorded_of
 from fnop.core.explaining.telling import explain
@@ -19,10 +18,9 @@ from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import AnnotationStorage
 from fnop.core.values.body import Body
 from tests.property.strategies import json_objects, json_values
+from tests.unit.test_explain_story import THINGS, WALL
 
-THINGS = Resource("e.com", "v1", "things", "Thing", subresources=("status",))
 MARKER = "fnop.dev/default"
-WALL = 1_800_000_000.0
 times = st.sampled_from(
     [
         "2026-01-01T00:00:00Z",

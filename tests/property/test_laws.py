@@ -233,7 +233,7 @@ scripts = st.builds(
 def is_unforeseen(command: Command) -> bool:
     """Whether the core says that it had to give up something nobody foresaw."""
     return isinstance(command, Say) and (
-        "an unexpected error stopped" in command.message
+        "an unexpected error" in command.message
         or "cannot be decided" in command.message
     )
 

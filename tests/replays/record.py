@@ -24,14 +24,8 @@ from tests.cluster.churn.failing import OPERATOR as CHURNING
 from tests.cluster.churn.plans import Plan
 from tests.cluster.churn.running import churn
 from tests.cluster.envtest import ApiServer, missing, running
-from tests.cluster.operating import (
-    Operator,
-    RealWorld,
-    eventually,
-    file_of,
-    operating,
-    played,
-)
+from tests.cluster.operating import Operator, User, eventually, operating
+from tests.cluster.telling import file_of, played
 from tests.commands import fnop
 from tests.example_scenarios import STORIES, Story
 from tests.replays.corpus import FOLDER, INDEX, Recorded, read_index, replayed
@@ -78,18 +72,18 @@ def met(api: ApiServer, namespace: str, folder: Path) -> Recordings:
         operating(file, api, namespace, low, "--priority=1") as one,
         operating(file, api, namespace, high, "--priority=10") as other,
     ):
-        world = RealWorld(api, namespace, one)
-        world.define()
+        user = User(api, namespace)
+        user.define()
         _with_peering(api, namespace)
         one.start(record=True)
-        world.create(example("a", field="x"))
+        user.create(example("a", field="x"))
         _until(one, "a] create handler handle succeeded")
         other.start(record=True)
         _until(one, "frozen")
-        world.create(example("b", field="x"))
+        user.create(example("b", field="x"))
         _until(other, "b] create handler handle succeeded")
         assert other.stop() == 0
-        world.create(example("c", field="x"))
+        user.create(example("c", field="x"))
         _until(one, "c] create handler handle succeeded")
         assert one.stop() == 0
     return {"-low": one.recordings[0], "-high": other.recordings[0]}, file

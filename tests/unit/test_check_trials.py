@@ -33,6 +33,7 @@ from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.scripts import script_from_json, script_to_json
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.externals import PutService
+from fnop.testing import crash
 from tests.simulations import example, example_handlers, manifests_of
 
 DEFINITION = manifests_of("01-minimal")[0]
@@ -208,6 +209,37 @@ def test_a_child_that_is_another_one_at_each_call_does_not_settle() -> None:
     unrest = trial.unsettled[Phase.SCRIPT]
     assert unrest.endless
     assert "restless changes data.turn of configmaps/one" in unrest.reason
+    assert [*trial.unsettled] == [Phase.SCRIPT]
+    assert "the operator restarts" not in [each.what for each in trial.story]
+
+
+def test_a_phase_after_one_without_an_end_does_not_begin() -> None:
+    """What goes round after a fault does so when all is healed; no restart mends it."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", id="made", registry=registry)
+    async def made(name: str, **_: Any) -> fnop.Effect | None:
+        if await fnop.get("configmaps", name=f"{name}-a") is None:
+            await fnop.adopt(child(f"{name}-a"))
+            return None
+        return fnop.patch(status={"count": 1})
+
+    @fnop.on.event("fnopexamples", registry=registry)
+    def counted(status: fnop.Status, patch: fnop.Patch, **_: Any) -> None:
+        if status.get("count"):
+            patch.status["count"] = status["count"] + 1
+
+    case = case_of(registry, apply(example()))
+    schedule = (crash.after("made", create="configmaps/example-1-a"),)
+    explorer = Explorer(case)
+    trial = explorer.trial_of(schedule).play()
+    assert trial.struck
+    assert [*trial.unsettled] == [Phase.SCRIPT, Phase.HEALED]
+    assert trial.ends[Phase.RESTARTED] is trial.ends[Phase.HEALED]
+    assert {each.phase for each in trial.writes} == {Phase.SCRIPT, Phase.HEALED}
+    verdict = explorer.verdict_of(trial, schedule)
+    (told,) = [each for each in verdict.violations if each.property == "settles"]
+    assert "counted changes status.count" in told.message
 
 
 def test_a_finalizer_list_that_is_overwritten_takes_back_a_rivals() -> None:

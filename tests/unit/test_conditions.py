@@ -17,6 +17,7 @@ from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.simulations import (
     DEFINITION,
     Scenario,
+    condition_of,
     example,
     example_handlers,
     manifests_of,
@@ -35,8 +36,7 @@ def told(run: Scenario, kind: str = KIND, name: str = "example-1") -> Any:
     """The operator's condition on an object, or None."""
     found = run.get(kind, name)
     assert found is not None
-    every = (found.get("status") or {}).get("conditions") or ()
-    return next((each for each in every if each["type"] == TYPE), None)
+    return condition_of(found, TYPE) or None
 
 
 @pytest.mark.parametrize("module", [conditions, now])

@@ -22,7 +22,7 @@ from fnop.core.peers.peers import Mode
 from fnop.core.state.lifecycle import Phase
 from fnop.interpreters.protocol import ApiRequest
 from tests.live import COLLECTION, LiveCluster
-from tests.simulations import DEFINITION, example
+from tests.simulations import example
 
 KIND = "fnopexamples"
 DEADLINE_SECONDS = 20.0
@@ -64,11 +64,7 @@ class Cluster(LiveCluster):
     def __init__(self) -> None:
         super().__init__()
         self.closed = False
-        self.post("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", DEFINITION)
-
-    def post(self, path: str, manifest: dict[str, Any]) -> None:
-        response = self.request(ApiRequest("POST", path, (), manifest))
-        assert response.status == 201, response
+        self.define()
 
     def create(self, name: str = "example-1") -> None:
         self.post(COLLECTION, example(name))

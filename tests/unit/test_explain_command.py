@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -34,7 +33,7 @@ from fnop.interpreters.explaining import CHILDREN_MAX
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.reading import ReadProblem
 from tests.explain_scenarios import play
-from tests.live import LiveCluster
+from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, ROOT, example
 
 ACCOUNT = {
@@ -230,29 +229,16 @@ def send(
 # ------------------------------------------------------------ what may be read
 
 
-class World(LiveCluster):
-    """A cluster whose answers can be spoiled; all requests are noted."""
+@pytest.fixture
+def world() -> SpoiledCluster:
+    found = SpoiledCluster()
+    found.define()
+    return found
 
-    def __init__(self) -> None:
-        super().__init__()
-        definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-        self.post(definitions, DEFINITION)
-        self.sent: list[ApiRequest] = []
-        self.spoils: Callable[[ApiRequest], int] = lambda request: 0
 
-    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        response = self.request(ApiRequest("POST", path, (), body))
-        assert response.status == 201, response
-        made: dict[str, Any] = response.body
-        return made
-
-    async def send(self, request: ApiRequest) -> ApiResponse:
-        self.sent.append(request)
-        status = self.spoils(request)
-        if status:
-            message = f"{request.path} is forbidden: no right"
-            return ApiResponse(status, {"kind": "Status", "message": message})
-        return self.request(request)
+def refuses(request: ApiRequest) -> ApiResponse:
+    message = f"{request.path} is forbidden: no right"
+    return ApiResponse(403, {"kind": "Status", "message": message})
 
 
 def owned(owner: dict[str, Any], name: str, kind: str, **more: Any) -> dict[str, Any]:
@@ -267,13 +253,12 @@ def owned(owner: dict[str, Any], name: str, kind: str, **more: Any) -> dict[str,
     return {"apiVersion": "v1", "kind": kind, "metadata": found, **more}
 
 
-async def told(world: World, name: str = "example-1") -> str:
+async def told(world: SpoiledCluster, name: str = "example-1") -> str:
     evidence = await explained(world, "fex", name, "default", Settings())
     return "\n".join(as_lines(explain(evidence)))
 
 
-async def test_nothing_is_written_and_no_secret_is_read() -> None:
-    world = World()
+async def test_nothing_is_written_and_no_secret_is_read(world: SpoiledCluster) -> None:
     owner = world.post(PATHS, example())
     secret = owned(owner, "key", "Secret", data={"key": "SGVsbG8="})
     world.post("/api/v1/namespaces/default/secrets", secret)
@@ -301,13 +286,14 @@ async def test_nothing_is_written_and_no_secret_is_read() -> None:
     ],
 )
 async def test_what_may_not_be_read_is_told_and_stops_nothing(
-    part: str, told_so: str
+    part: str, told_so: str, world: SpoiledCluster
 ) -> None:
-    world = World()
     owner = world.post(PATHS, example())
     page = owned(owner, "page", "ConfigMap")
     world.post("/api/v1/namespaces/default/configmaps", page)
-    world.spoils = lambda request: 403 if request.path.endswith(part) else 0
+    world.spoils = lambda request: (
+        refuses(request) if request.path.endswith(part) else None
+    )
     text = await told(world)
     assert "Not looked at" in text
     assert told_so in text
@@ -316,18 +302,19 @@ async def test_what_may_not_be_read_is_told_and_stops_nothing(
     assert "What now" in text
 
 
-async def test_who_may_look_into_one_namespace_alone_is_told_so_once() -> None:
-    world = World()
+async def test_who_may_look_into_one_namespace_alone_is_told_so_once(
+    world: SpoiledCluster,
+) -> None:
     held = example()
     held["metadata"]["finalizers"] = ["fnop.dev/default"]
     owner = world.post(PATHS, held)
     page = owned(owner, "page", "ConfigMap")
     world.post("/api/v1/namespaces/default/configmaps", page)
     world.spoils = lambda request: (
-        403
+        refuses(request)
         if any(key in ("limit", "fieldSelector") for key, _ in request.query)
         and "/namespaces/default/" not in request.path
-        else 0
+        else None
     )
     evidence = await explained(world, "fex", "example-1", "default", Settings())
     far = "children in other namespaces of the kinds "
@@ -336,16 +323,18 @@ async def test_who_may_look_into_one_namespace_alone_is_told_so_once() -> None:
     assert [each.resource.plural for each in evidence.children] == ["configmaps"]
 
 
-async def test_an_object_that_may_not_be_read_is_an_error() -> None:
-    world = World()
+async def test_an_object_that_may_not_be_read_is_an_error(
+    world: SpoiledCluster,
+) -> None:
     world.post(PATHS, example())
-    world.spoils = lambda request: 403 if request.path.startswith(PATHS) else 0
+    world.spoils = lambda request: (
+        refuses(request) if request.path.startswith(PATHS) else None
+    )
     with pytest.raises(ReadProblem, match=r"cannot be read: .* is forbidden"):
         await told(world)
 
 
-async def test_pods_below_a_child_are_told_of() -> None:
-    world = World()
+async def test_pods_below_a_child_are_told_of(world: SpoiledCluster) -> None:
     world.post("/api/v1/namespaces/default/serviceaccounts", ACCOUNT)
     owner = world.post(PATHS, example())
     page = world.post(
@@ -373,8 +362,7 @@ async def test_pods_below_a_child_are_told_of() -> None:
     assert not any(each.startswith("pod/alone") for each in lines)
 
 
-async def test_many_children_are_cut_and_that_is_told() -> None:
-    world = World()
+async def test_many_children_are_cut_and_that_is_told(world: SpoiledCluster) -> None:
     owner = world.post(PATHS, example())
     for number in range(CHILDREN_MAX + 3):
         page = owned(owner, f"page-{number}", "ConfigMap")
@@ -384,8 +372,9 @@ async def test_many_children_are_cut_and_that_is_told() -> None:
     assert f"3 more of {CHILDREN_MAX + 3} children" in evidence.unread
 
 
-async def test_the_operator_is_the_one_whose_marks_are_there() -> None:
-    world = World()
+async def test_the_operator_is_the_one_whose_marks_are_there(
+    world: SpoiledCluster,
+) -> None:
     marked = example()
     marked["metadata"]["finalizers"] = ["fnop.dev/billing"]
     world.post(PATHS, marked)

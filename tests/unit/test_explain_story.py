@@ -60,9 +60,10 @@ def state(spec: Any, *, keep: bool = True, **more: Any) -> str:
     return write_stored(Stored(seen, **more), "u")
 
 
-def handled(spec: Any = None, *, now: Any = None, **more: Any) -> dict[str, Any]:
-    spec = spec or {"size": 1}
-    return thing(now or spec, status={MARKER: state(spec, **more)})
+def handled(*, now: Any = None, meta: Any = None, **more: Any) -> dict[str, Any]:
+    """An object of that operator, which may have been changed since."""
+    spec = {"size": 1}
+    return thing(now or spec, status={MARKER: state(spec, **more)}, **(meta or {}))
 
 
 def condition(
@@ -70,6 +71,17 @@ def condition(
 ) -> Any:
     found = {"type": type, "status": status, "reason": reason, "message": message}
     return {**found, "lastTransitionTime": at(-60), **more}
+
+
+def kept(condition: dict[str, Any]) -> dict[str, Any]:
+    """An object of a reconcile handler, with this condition."""
+    return thing(finalizers=[MARKER], status={"conditions": [condition]})
+
+
+def entry(manager: str, fields: Any, seconds: float = 0, **more: Any) -> dict[str, Any]:
+    """What a manager has written."""
+    found = {"manager": manager, "time": at(seconds), "fieldsV1": fields}
+    return {**found, "operation": "Update", **more}
 
 
 def lease(renewed: float, holder: str = "pod-1") -> dict[str, Any]:
@@ -206,14 +218,10 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["it is of another object", "handles the object as a new one"],
     ),
     "being deleted, retried": (
-        {
-            **handled(progress={"drop": RETRY._replace(aim="delete:x")}),
-            "metadata": {
-                **thing()["metadata"],
-                **DELETING,
-                "finalizers": [MARKER],
-            },
-        },
+        handled(
+            progress={"drop": RETRY._replace(aim="delete:x")},
+            meta={**DELETING, "finalizers": [MARKER]},
+        ),
         {},
         ["deleting"],
         [
@@ -300,13 +308,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["Nobody is in the peering object default: no operator runs, unless shop"],
     ),
     "standalone, beside an empty peering object": (
-        {
-            **handled(),
-            "metadata": {
-                **thing()["metadata"],
-                "managedFields": [{"manager": MARKER, "time": at(-2), "fieldsV1": {}}],
-            },
-        },
+        handled(meta={"managedFields": [entry(MARKER, {}, -2)]}),
         {"peerings": (peering(),)},
         ["done"],
         ["shop: wrote last 2s ago", "it may run, or not"],
@@ -330,14 +332,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["lease ops/fnop-shop: held by pod-1, renewed 2s ago"],
     ),
     "a reconcile handler fails": (
-        thing(
-            finalizers=[MARKER],
-            status={
-                "conditions": [
-                    condition("Synced", "False", "HandlerFailed", "KeyError: 'size'")
-                ]
-            },
-        ),
+        kept(condition("Synced", "False", "HandlerFailed", "KeyError: 'size'")),
         {"leases": (lease(-2),)},
         ["failed"],
         [
@@ -347,27 +342,13 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ],
     ),
     "a reconcile handler has failed for good": (
-        thing(
-            finalizers=[MARKER],
-            status={
-                "conditions": [
-                    condition("Synced", "False", "HandlerFailed", "PermanentError: x")
-                ]
-            },
-        ),
+        kept(condition("Synced", "False", "HandlerFailed", "PermanentError: x")),
         {},
         ["failed"],
         ["It is called again when the object or a child changes."],
     ),
     "children fail": (
-        thing(
-            finalizers=[MARKER],
-            status={
-                "conditions": [
-                    condition("Synced", "False", "Failing", "pod/a no; yes; pod/b no")
-                ]
-            },
-        ),
+        kept(condition("Synced", "False", "Failing", "pod/a no; yes; pod/b no")),
         {},
         ["children"],
         [
@@ -377,10 +358,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ],
     ),
     "not ready": (
-        thing(
-            finalizers=[MARKER],
-            status={"conditions": [condition("Ready", "False", "Replicas", "0/3")]},
-        ),
+        kept(condition("Ready", "False", "Replicas", "0/3")),
         {
             "children": (
                 ChildFact(
@@ -393,14 +371,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["Ready is False: 0/3. Look at its children: thing.e.com/y: 0 of 3 ready."],
     ),
     "stale": (
-        thing(
-            finalizers=[MARKER],
-            status={
-                "conditions": [
-                    condition("Synced", "True", "AsDesired", observedGeneration=2)
-                ]
-            },
-        ),
+        kept(condition("Synced", "True", "AsDesired", observedGeneration=2)),
         {},
         ["done", "stale"],
         ["Not about generation 3 yet: Synced (of generation 2)", "[of generation 2]"],
@@ -498,25 +469,11 @@ def test_of_a_secret_no_value_is_told() -> None:
 
 
 def test_who_has_written_a_child_after_fnop_is_told() -> None:
+    edited: Any = {"f:spec": {"f:size": {}}, "f:status": {"f:x": {}}}
     entries = [
-        {
-            "manager": MARKER,
-            "operation": "Apply",
-            "time": at(-100),
-            "fieldsV1": {"f:spec": {"f:a": {}}},
-        },
-        {
-            "manager": "kubectl-edit",
-            "operation": "Update",
-            "time": at(-50),
-            "fieldsV1": {"f:spec": {"f:size": {}}, "f:status": {"f:x": {}}},
-        },
-        {
-            "manager": "before",
-            "operation": "Update",
-            "time": at(-500),
-            "fieldsV1": {"f:spec": {"f:old": {}}},
-        },
+        entry(MARKER, {"f:spec": {"f:a": {}}}, -100, operation="Apply"),
+        entry("kubectl-edit", edited, -50),
+        entry("before", {"f:spec": {"f:old": {}}}, -500),
     ]
     meta = {
         "name": "y",
@@ -556,9 +513,8 @@ def test_events_that_say_the_same_are_one_and_the_newest_is_last() -> None:
 
 def test_what_others_have_written_cannot_act_on_a_terminal() -> None:
     evil = "\x1b[2J\nWhat now\u202e"
-    entry = {"manager": evil, "operation": evil, "time": at(0), "fieldsV1": {"f:a": {}}}
     body = thing(
-        managedFields=[entry],
+        managedFields=[entry(evil, {"f:a": {}}, operation=evil)],
         finalizers=[evil],
         status={"conditions": [condition(evil, evil, evil, evil)]},
         **DELETING,
@@ -658,10 +614,8 @@ def test_an_object_of_any_depth_is_told_of() -> None:
     deep: Any = {}
     for _ in range(20_000):
         deep = {"f:a": deep}
-    entry = {"manager": "x", "operation": "Update", "fieldsV1": deep}
-    body = handled(now={"size": deep})
-    body["metadata"]["managedFields"] = [entry]
-    story = told(body)
+    meta = {"managedFields": [entry("x", deep)]}
+    story = told(handled(now={"size": deep}, meta=meta))
     assert story.state.problem.startswith("it cannot be compared with the object")
     assert story.writers[0].fields == 1
     assert "What now" in text_of(story)

@@ -12,11 +12,10 @@ from typing import Any
 import pytest
 
 from fnop.adapters.models import models_for
-from fnop.interpreters.protocol import ApiRequest
 from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
+from tests.simulated_world import SimulatedWorld
 from tests.simulations import (
     ROOT,
-    Scenario,
     example_handlers,
     handlers_in,
     is_definition,
@@ -34,10 +33,8 @@ BEDS = {
 }
 
 
-class SimulatedWorld:
+class RunWorld(SimulatedWorld):
     """A simulated cluster with the operator, and a name server with bad days."""
-
-    namespace = "default"
 
     def __init__(self, subject: Subject, seed: int) -> None:
         trouble = random.Random(seed)
@@ -56,33 +53,14 @@ class SimulatedWorld:
         name = subject.example
         operator = ROOT / subject.operator
         given = subject.definitions or manifests_of(name)
-        self.run = Scenario(
+        super().__init__(
             handlers_in(operator) if subject.operator else example_handlers(name),
             [each for each in given if is_definition(each)],
             calls=models_for({"put_records": put_records}),
             seed=str(seed),
         )
         if subject is GARDENS:
-            self.run.apply(BEDS)
-
-    def raw(
-        self,
-        method: str,
-        path: str,
-        body: Any = None,
-        content_type: str = "application/json",
-    ) -> tuple[int, Any]:
-        found = self.run.request(ApiRequest(method, path, (), body, content_type))
-        return found.status, found.body
-
-    def restart(self) -> None:
-        self.run.stop()
-        self.run.settle(seconds=120)
-        assert self.run.exit is not None
-        self.run.crash()
-
-    def kill(self) -> None:
-        self.run.crash()
+            self.create(BEDS)
 
     def pause(self, chance: random.Random) -> None:
         """Some steps in which no time passes, or some time."""
@@ -94,7 +72,7 @@ class SimulatedWorld:
 
     def settle(self) -> None:
         self.is_calm = True
-        assert self.run.settle(), self.run.unsettled
+        super().settle()
 
 
 @pytest.mark.parametrize("seed", range(RUNS))
@@ -102,14 +80,14 @@ class SimulatedWorld:
 def test_whatever_happens_the_end_is_what_is_desired(
     subject: Subject, seed: int
 ) -> None:
-    world = SimulatedWorld(subject, seed)
+    world = RunWorld(subject, seed)
     driver = Driver(subject, world, seed)
     driver.begin()
     for _ in range(ACTIONS):
         driver.act()
         world.pause(driver.chance)
     world.settle()
-    told = "\n".join([*driver.story, *world.run.lines[-30:]])
+    told = "\n".join([*driver.story, *world.lines[-30:]])
     assert driver.wrong() == [], told
     driver.end()
     world.settle()

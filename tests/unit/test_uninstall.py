@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import doctest
 import re
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -35,7 +34,7 @@ from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, Unr
 from fnop.interpreters.reading import PAGE_LIMIT, ReadProblem
 from fnop.interpreters.uninstalling import Uninstaller
 from tests.commands import fnop as command
-from tests.live import LiveCluster
+from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, Scenario, example
 from tests.unit.test_peers_in_service import PEERING_OBJECT, peering_definition
 
@@ -217,8 +216,8 @@ def registry() -> Registry:
     return registry
 
 
-class World(LiveCluster):
-    """What an operator leaves behind when it is stopped; requests can be spoiled."""
+class World(SpoiledCluster):
+    """What an operator leaves behind when it is stopped."""
 
     def __init__(
         self,
@@ -232,12 +231,6 @@ class World(LiveCluster):
         run.stop()
         run.settle(seconds=60)
         self.cluster = run.cluster
-        self.sent: list[ApiRequest] = []
-        self.spoils: Callable[[ApiRequest], ApiResponse | None] = lambda request: None
-
-    async def send(self, request: ApiRequest) -> ApiResponse:
-        self.sent.append(request)
-        return self.spoils(request) or self.request(request)
 
     @property
     def writes(self) -> list[ApiRequest]:
