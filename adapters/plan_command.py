@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo, one_line
 from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
@@ -160,7 +158,7 @@ def plan(
         settings = signing(settings, options["state_key_file"])
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
-    program = _program(paths, module, settings)
+    program = program_of(paths, module, settings, "fnop plan", wrong=EXIT_ERROR)
     from fnop.adapters.kubernetes import ConfigurationProblem
     from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.reading import ReadProblem
@@ -173,23 +171,6 @@ def plan(
         _fail(str(problem))
     _print(found, options)
     sys.exit(_status(found, options))
-
-
-def _program(
-    paths: Sequence[str], modules: Sequence[str], settings: Settings
-) -> Program:
-    if not paths and not modules:
-        raise click.UsageError(
-            "name the operator's file, such as: fnop plan operator.py"
-        )
-    try:
-        load(paths, modules)
-    except LoadProblem as problem:
-        _fail(str(problem))
-    handlers = default_registry.handlers
-    if not handlers:
-        _fail(f"{', '.join([*paths, *modules])} declares no handlers")
-    return Program(handlers, settings)
 
 
 async def _connected(program: Program, options: dict[str, Any]) -> Plan:

@@ -45,8 +45,13 @@ def program_of(
     modules: Sequence[str],
     settings: Settings,
     command: str = "fnop run",
+    *,
+    wrong: int = EXIT_USAGE,
 ) -> Program:
-    """The handlers that importing the files has declared."""
+    """The handlers that importing the files has declared.
+
+    Where they declare none the command ends with the status of a `wrong` call.
+    """
     if not paths and not modules:
         raise click.UsageError(
             f"name the operator's file, such as: {command} operator.py"
@@ -61,7 +66,7 @@ def program_of(
         remedy = "decorate a function with @fnop.on.create('pods') or the like"
         if "kopf" in sys.modules:
             remedy = "it imports kopf: import fnop in its place (docs/porting.md)"
-        fail(f"{names} declares no handlers; {remedy}", EXIT_USAGE)
+        fail(f"{names} declares no handlers; {remedy}", wrong)
     return Program(handlers, settings)
 
 
