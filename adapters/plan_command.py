@@ -15,6 +15,7 @@ import click
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo, one_line
+from fnop.adapters.programs import program_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.clock import SystemClock
