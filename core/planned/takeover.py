@@ -6,16 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.core.handlers.handler import Handler, declarer_of
-from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.takeover import Predecessor
 from fnop.core.planned.facts import Place, Source, Unmade, sources_of
 from fnop.core.values.body import Body
+from fnop.core.values.cause import Reason
 
 __all__ = ["called_again", "is_of_predecessor"]
-
-# The others are called whenever an operator begins, Kopf's as well.
-_ONCE = frozenset((Role.CREATE, Role.UPDATE, Role.FIELD))
 
 
 def called_again(
@@ -40,7 +37,7 @@ def called_again(
     for name, place in called:
         handler = known.get(declarer_of(name, known))
         body = objects.get((place.resource, place.namespace, place.name))
-        if handler is None or handler.role not in _ONCE or body is None:
+        if handler is None or not _is_of_changes(handler) or body is None:
             continue
         if is_of_predecessor(body, predecessor):
             found.setdefault(name, {})[place] = None
@@ -48,6 +45,16 @@ def called_again(
         (sources_of(known.values(), name)[0], tuple(places))
         for name, places in found.items()
     )
+
+
+def _is_of_changes(handler: Handler) -> bool:
+    """Whether it is called for a change, once.
+
+    Others are called whenever an operator begins, Kopf's as well.
+    """
+    reasons = handler.rule.reasons
+    is_once = Reason.CREATE in reasons or Reason.UPDATE in reasons
+    return is_once and Reason.RESUME not in reasons
 
 
 def is_of_predecessor(body: Mapping[str, Any], kopf: Predecessor) -> bool:
