@@ -487,16 +487,19 @@ def _record(
     file: Path, case: Case, failure: Failure, record: Mapping[str, Any]
 ) -> None:
     """Write the run of a failure as a recording, which `fnop replay` reads."""
+    from fnop.adapters.recording_files import opened
+    from fnop.core.handlers.program import Program
     from fnop.interpreters.check.explore import observed
     from fnop.interpreters.recorder import Recorder, header_of
     from fnop.interpreters.redaction import Redaction
 
-    with open(file, "wb") as opened:
-        header = {**header_of(case.program, fnop.__version__), "check": dict(record)}
-        recorder = Recorder(opened, header, Redaction(_NO_SECRET, case.program))
-        observed(case, failure.schedule, (recorder,))
+    handlers, settings = case.program.handlers, case.program.settings
+    program = Program(handlers, settings.replace(traces=True))
+    with opened(file) as target:
+        header = {**header_of(program, fnop.__version__), "check": dict(record)}
+        recorder = Recorder(target, header, Redaction(_NO_SECRET, program))
+        observed(case._replace(program=program), failure.schedule, (recorder,))
         recorder.flush()
-    file.chmod(0o600)
 
 
 # The objects of a check are made up: whoever may read them may read the tokens.

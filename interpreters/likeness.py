@@ -42,6 +42,10 @@ __all__ = ["Likeness", "Retold"]
 MISSING: Any = object()
 
 
+# Python's repr() quotes a text that has an apostrophe in another way than a token.
+_QUOTED = re.compile(f'"({TOKEN.pattern})"')
+
+
 class Retold:
     """The inputs of a recording, retold with other texts in place of some.
 
@@ -190,7 +194,7 @@ class Likeness:
     def _texts_alike(self, recorded: str, now: str, twin: Any) -> bool:
         recorded = unescaped(recorded)
         recorded = TOKEN.sub(lambda each: self._here.get(each[0], each[0]), recorded)
-        if recorded == now:
+        if recorded == now or _QUOTED.sub(r"'\1'", recorded) == now:
             return True
         tokens = TOKEN.findall(recorded)
         if tokens:
