@@ -75,12 +75,23 @@ class Handler:
         return f"{self.role.value} handler {self.id}"
 
     @property
+    def definition(self) -> tuple[str, int]:
+        """The file and the line of the author's function; "" and 0 if unknown."""
+        function: Any = self.declared
+        while isinstance(function, functools.partial):
+            function = function.func
+        function = inspect.unwrap(function)
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        if code is None:  # an object that can be called
+            code = getattr(type(function).__call__, "__code__", None)
+        return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+
+    @property
     def place(self) -> str:
         """Where the author has written it, such as `operator.py:12`; or ""."""
-        code = getattr(inspect.unwrap(self.declared), "__code__", None)
-        if code is None:
-            return ""
-        return f"{code.co_filename.rpartition('/')[2]}:{code.co_firstlineno}"
+        file, line = self.definition
+        return f"{file.rpartition('/')[2]}:{line}" if file else ""
 
     @property
     def declared(self) -> Callable[..., Any]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -86,21 +84,9 @@ def sources_of(handlers: Iterable[Handler], names: str) -> tuple[Source, ...]:
     found: dict[str, Source] = {}
     for name in filter(None, names.split(", ")):
         handler = known.get(declarer_of(name, known))
-        file, line = ("", 0) if handler is None else _definition(handler.declared)
+        file, line = ("", 0) if handler is None else handler.definition
         found[name] = Source(name, file, line)
     return tuple(found.values())
-
-
-def _definition(function: Any) -> tuple[str, int]:
-    """The file and the line in which a function, or a callable's class, is defined."""
-    while isinstance(function, functools.partial):
-        function = function.func
-    function = inspect.unwrap(function)
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        code = getattr(type(function).__call__, "__code__", None)
-    return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 
 
 @dataclass(frozen=True, slots=True)
