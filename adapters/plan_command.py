@@ -8,14 +8,14 @@ import secrets
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo, one_line
-from fnop.adapters.programs import program_of
+from fnop.adapters.programs import fail, program_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.clock import SystemClock
@@ -167,9 +167,9 @@ def plan(
     try:
         found = asyncio.run(_connected(program, options))
     except Unreachable as problem:
-        _fail(f"the API server cannot be reached: {problem}")
+        fail(f"the API server cannot be reached: {problem}")
     except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
-        _fail(str(problem))
+        fail(str(problem))
     _print(found, options)
     sys.exit(_status(found, options))
 
@@ -256,8 +256,3 @@ def _reasons(found: Plan, words: Sequence[str]) -> list[str]:
 
 def _warn(sentence: str) -> None:
     echo(f"fnop: {sentence}", err=True)
-
-
-def _fail(sentence: str) -> NoReturn:
-    _warn(sentence)
-    sys.exit(EXIT_ERROR)

@@ -19,7 +19,7 @@ from fnop.core.values.errors import number_of
 from fnop.core.values.now import Now
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.ring import Ring, failure_in
+from fnop.interpreters.ring import Ring, Step, failure_in
 
 __all__ = ["RingFiles", "opened", "recorder_to"]
 
@@ -36,9 +36,13 @@ def opened(path: Path) -> BinaryIO:
     return os.fdopen(number, "wb")
 
 
-def recorder_to(path: Path, program: Program, redaction: Redaction) -> Recorder:
-    """The recorder of a whole run. Raises `OSError`."""
-    return Recorder(opened(path), header_of(program, fnop.__version__), redaction)
+def recorder_to(
+    path: Path, program: Program, redaction: Redaction, *, dropped: int = 0
+) -> Recorder:
+    """The recorder of a run without its first, dropped steps. Raises `OSError`."""
+    header = header_of(program, fnop.__version__)
+    header |= {"dropped": dropped} if dropped else {}
+    return Recorder(opened(path), header, redaction)
 
 
 class RingFiles:
@@ -100,12 +104,10 @@ class RingFiles:
         path.touch(mode=0o600)  # taken, also before the thread begins
         return path
 
-    def _write(self, path: Path, steps: Sequence[tuple], dropped: int) -> None:  # type: ignore[type-arg]
+    def _write(self, path: Path, steps: Sequence[Step], dropped: int) -> None:
         try:
             redaction = Redaction(secrets.token_bytes(16), self._program, self._fields)
-            header = header_of(self._program, fnop.__version__)
-            header["dropped"] = dropped
-            recorder = Recorder(opened(path), header, redaction)
+            recorder = recorder_to(path, self._program, redaction, dropped=dropped)
             for now, input, commands in steps:
                 recorder.observe(now, input, commands)
             recorder.close()

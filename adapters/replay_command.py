@@ -15,6 +15,7 @@ from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
+from fnop.core.history.contents import Contents, Named, NoSuchObject
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
@@ -212,17 +213,9 @@ def _shadow(
 def _tell(file: BinaryIO, limits: Any, about: str | None) -> int:
     """Tell the story of a run, or of one object in it."""
     from fnop.adapters.story_report import story_lines
-    from fnop.core.history.contents import Contents, NoSuchObject
     from fnop.core.history.story import Story
 
-    where: str | None = None
-    if about is not None:
-        contents = Contents()
-        _folded(file, limits, contents.add, None)
-        try:
-            where = contents.named(about).where
-        except NoSuchObject as problem:
-            fail(str(problem))
+    where = None if about is None else _named(file, limits, about, None).where
     story = Story()
 
     def tell(lines: list[Line]) -> None:
@@ -249,15 +242,9 @@ def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) 
     """Tell why a field has its value; the recording is read twice."""
     from fnop.adapters.story_report import why_lines
     from fnop.core.children.fields import names_in
-    from fnop.core.history.contents import Contents, NoSuchObject
     from fnop.core.history.provenance import Provenance
 
-    contents = Contents()
-    _folded(file, limits, contents.add, at)
-    try:
-        named = contents.named(about)
-    except NoSuchObject as problem:
-        fail(str(problem))
+    named = _named(file, limits, about, at)
     provenance = Provenance(*named)
     header, truncated = _folded(file, limits, provenance.add, at)
     found = provenance.why(tuple(names_in(why)))
@@ -269,6 +256,16 @@ def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) 
         echo(line)
     _tell_what_lacks(header, truncated=truncated)
     return 0
+
+
+def _named(file: BinaryIO, limits: Any, about: str, at: int | None) -> Named:
+    """The object of a recording that somebody means."""
+    contents = Contents()
+    _folded(file, limits, contents.add, at)
+    try:
+        return contents.named(about)
+    except NoSuchObject as problem:
+        fail(str(problem))
 
 
 def _until(at: int | None) -> str:
@@ -286,7 +283,7 @@ def _folded(
 
     `then` is given what each record has added.
     """
-    from fnop.interpreters.recordings import RecordingProblem, read_header, read_records
+    from fnop.interpreters.recordings import read_header, read_records, understood
 
     file.seek(0)
     records = read_records(file, limits)
@@ -296,13 +293,7 @@ def _folded(
             return header, True
         if at is not None and number > at:
             break
-        try:
+        with understood(number):
             found = add(record)
-        except Exception as problem:  # whatever a hostile record makes of the fold
-            raise RecordingProblem(
-                f"record {number} of the recording cannot be understood: "
-                f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
-                "not written by fnop"
-            ) from problem
         then(found)
     return header, False

@@ -75,8 +75,7 @@ def _decided(attempt: Attempt) -> str:
 
 def _seen(sight: Sight) -> str:
     version = sight.version
-    place = f"{version.namespace}/" if version.namespace else ""
-    what = f"{version.resource.partition('.')[0]} {place}{version.name}"
+    what = f"{version.resource.partition('.')[0]} {version.where}"
     if sight.step is None:
         return f"{what} in version {version.version}, from before the recording"
     age = f"{sight.seconds:.3g} s after #{sight.step} had shown it"

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,23 +13,32 @@ ROOT = Path(__file__).resolve().parent.parent
 PATIENCE = 15.0  # seconds from SIGTERM to SIGKILL
 
 
-def command(contender: str, namespace: str, kubeconfig: str) -> list[str]:
-    """The command line of a contender, as quiet as each of them can be."""
+def command(contender: str, namespace: str, kubeconfig: str, folder: Path) -> list[str]:
+    """The command line of a contender, as quiet as each of them can be.
+
+    A recorded one writes to the folder.
+    """
     python = sys.executable
     scope = ["-n", namespace, "--standalone", "--quiet"]
     match contender:
         case "fnop" | "fnop-ring" | "fnop-full":
             script = ["run", "bench/fnop_operator.py", "--kubeconfig", kubeconfig]
-            return [python, "-m", "fnop", *script, *scope, *_recording(contender)]
+            return [
+                python,
+                "-m",
+                "fnop",
+                *script,
+                *scope,
+                *_recording(contender, folder),
+            ]
         case "kopf":
             return [python, "-m", "kopf", "run", "bench/kopf_operator.py", *scope]
         case _:
             return [python, "-m", "bench.floor", namespace]
 
 
-def _recording(contender: str) -> list[str]:
-    """The options of a recorded run, into the harness's own temporary folder."""
-    folder = Path(tempfile.gettempdir())
+def _recording(contender: str, folder: Path) -> list[str]:
+    """The options of a recorded run."""
     match contender:
         case "fnop-ring":
             return ["--record", str(folder / "bench-ring"), "--record-mode", "ring"]

@@ -66,7 +66,7 @@ class Trial:
     async def _operate(
         self, contender: str, objects: int
     ) -> tuple[float, float, float, float]:
-        args = command(contender, self.namespace, self.kubeconfig)
+        args = command(contender, self.namespace, self.kubeconfig, self.log.parent)
         env = environment(self.kubeconfig, self.delete_handler)
         since = await workload.version(self.session, self.namespace)
         started = time.perf_counter()

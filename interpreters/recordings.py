@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -23,6 +24,7 @@ __all__ = [
     "Unsupported",
     "read_header",
     "read_records",
+    "understood",
 ]
 
 
@@ -32,6 +34,24 @@ class RecordingProblem(Exception):
 
 class Unsupported(RecordingProblem):
     """A recording that another release of fnop reads."""
+
+
+@contextmanager
+def understood(number: int) -> Iterator[None]:
+    """Raise `RecordingProblem` for whatever record `number`, from 1, makes of a reader.
+
+    It may be hostile: any error is the record's.
+    """
+    try:
+        yield
+    except RecordingProblem:
+        raise
+    except Exception as problem:
+        raise RecordingProblem(
+            f"record {number} of the recording cannot be understood: "
+            f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
+            "not written by fnop"
+        ) from problem
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.inputs import Input, Started
-from fnop.core.seam.traces import Trace
+from fnop.core.seam.traces import Trace, Version
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
@@ -33,6 +33,7 @@ from fnop.interpreters.recordings import (
     Unsupported,
     read_header,
     read_records,
+    understood,
 )
 from fnop.interpreters.redaction import MARK, draws_secret, has_token
 
@@ -221,7 +222,7 @@ class _Run:
         self._attempts: dict[int, tuple[str, str]] = {}
 
     def step(self, record: dict[str, Any], steps: int) -> Difference | None:
-        try:
+        with understood(steps + 1):
             now, input, recorded = _read(record)
             if steps and isinstance(input, Started):
                 self._begin_anew()
@@ -237,22 +238,14 @@ class _Run:
             self._given.commands(recorded)
             self._began(recorded)
             found = found and self._attributed(found)
-        except RecordingProblem:
-            raise
-        except Exception as problem:  # whatever a hostile record makes of the core
-            raise RecordingProblem(
-                f"record {steps + 1} of the recording cannot be understood: "
-                f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
-                "not written by fnop"
-            ) from problem
         return found
 
     def _began(self, recorded: list[dict[str, Any]]) -> None:
         for each in recorded:
             if each["do"] == "Began":
-                where = each.get("object") or ("", "", "")
-                place = f"{where[1]}/" if where[1] else ""
-                self._attempts[each["attempt"]] = each["handler"], place + where[2]
+                found = each.get("object")
+                where = "" if found is None else Version(*found).where
+                self._attempts[each["attempt"]] = each["handler"], where
 
     def _attributed(self, difference: Difference) -> Difference:
         """The difference with the attempt that a trace is of."""

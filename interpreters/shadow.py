@@ -24,7 +24,7 @@ from fnop.core.history.shadow import (
 )
 from fnop.core.objects.indexing import empty_indices
 from fnop.interpreters.guard import Act, Guard
-from fnop.interpreters.recordings import RecordingProblem, Unsupported
+from fnop.interpreters.recordings import Unsupported, understood
 from fnop.interpreters.redaction import has_token
 
 __all__ = ["Judged", "Shadow", "shadow"]
@@ -73,20 +73,12 @@ def shadow(
             "or record the run again"
         )
     run = _Shadow(program)
-    for record in records:
+    for number, record in enumerate(records, 1):
         if record is None:
             run.found.truncated = True
             break
-        try:
+        with understood(number):
             run.add(record)
-        except RecordingProblem:
-            raise
-        except Exception as problem:  # whatever a hostile record makes of the fold
-            raise RecordingProblem(
-                f"record {run.attempts.steps} of the recording cannot be understood: "
-                f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
-                "not written by fnop"
-            ) from problem
     return run.end()
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "fields_digest",
     "folded",
     "lost_fields",
+    "managers_at",
     "managers_of",
     "manages",
     "names_in",
@@ -342,14 +343,18 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
     >>> managers_of({"metadata": {"managedFields": [entry]}}, "spec.size")
     ['kubectl']
     """
-    names = [f"f:{each}" for each in names_in(path)]
+    return managers_at(live, names_in(path))
+
+
+def managers_at(live: Mapping[str, Any], names: Iterable[str]) -> list[str]:
+    """The managers that have a field now, by the names on its path."""
     found: list[str] = []
     for entry in _entries(live):
         tree: Any = entry.get("fieldsV1")
         for name in names:
             if tree == {}:
                 break  # it has all of this
-            tree = tree.get(name) if isinstance(tree, Mapping) else None
+            tree = tree.get(f"f:{name}") if isinstance(tree, Mapping) else None
         if tree is not None and entry.get("manager") not in found:
             found.append(str(entry.get("manager")))
     return found

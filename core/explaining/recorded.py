@@ -16,7 +16,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import Recorded, items, line, mapping
 from fnop.effects.values import same_json
 
-__all__ = ["LINES_MAX", "recorded_of"]
+__all__ = ["LINES_MAX", "recorded_of", "took"]
 
 # The last lines that are kept.
 LINES_MAX = 200
@@ -135,12 +135,13 @@ class _Tale:
         answer = line(outcome.get("is"), 20).lower() or "answered"
         message = line(outcome.get("message"), _TEXT_LENGTH_MAX)
         why = f": {message}" if message else ""
-        told[2] = f"{told[2]} → {answer}{why} ({_took(at - since)})"
+        told[2] = f"{told[2]} → {answer}{why} ({took(at - since)})"
 
 
-def _took(seconds: float) -> str:
-    """
-    >>> _took(0.0064), _took(2.04)
+def took(seconds: float) -> str:
+    """The time that an answer took, in words.
+
+    >>> took(0.0064), took(2.04)
     ('6 ms', '2.0 s')
     """
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

@@ -11,18 +11,17 @@ from typing import Any, NamedTuple
 
 from immutables import Map
 
-from fnop.core.api import discovery as discovering
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.history.served import Served
 from fnop.core.history.versions import Versions
 from fnop.core.objects.indexing import Index
 from fnop.core.seam.traces import Seen, Version
 from fnop.core.values.body import Body, Key
-from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
 from fnop.effects.values import read_only
 from fnop.effects.wire import from_wire
 
-__all__ = ["Attempt", "Attempts", "Exchange", "Unknown"]
+__all__ = ["Attempt", "Attempts", "Exchange"]
 
 Json = Mapping[str, Any]
 
@@ -37,19 +36,13 @@ class Exchange(NamedTuple):
     stopped: str = ""
 
 
-class Unknown(NamedTuple):
-    """Why a part of an attempt's view is not in the recording."""
-
-    why: str
-
-
 @dataclass
 class Attempt:
     """One attempt, as it was recorded.
 
     `step` is the number of the step in which it began, from 1. `desires` is the trace
     of what a reconcile handler desires, `end` that of its plan or its failure; None
-    where the recording has none, as after a crash. `unknown` is what of its view the
+    where the recording has none, as after a crash. `unknown` tells what of its view the
     recording lacks, `unindexed` are the indices that it lacks.
     """
 
@@ -70,15 +63,12 @@ class Attempt:
     exchanges: list[Exchange] = field(default_factory=list)
     desires: Json | None = None
     end: Json | None = None
-    unknown: Unknown | None = None
+    unknown: str = ""
 
     @property
     def where(self) -> str:
         """The object as people name it: `default/web`."""
-        if self.object is None:
-            return ""
-        place = f"{self.object.namespace}/" if self.object.namespace else ""
-        return f"{place}{self.object.name}"
+        return "" if self.object is None else self.object.where
 
 
 class Attempts:
@@ -90,14 +80,12 @@ class Attempts:
         self.steps = 0
         self._indices: Map[str, Any] = Map()
         self._unindexed: set[str] = set()
-        self._discovery = discovering.begun({})
-        self._pages: dict[str, discovering.Document] = {}
-        self._fetched: dict[int, str] = {}
+        self._served = Served()
 
     @property
     def catalogue(self) -> Catalogue:
         """The kinds that the API server has served, as far as it is recorded."""
-        return self._discovery.catalogue
+        return self._served.catalogue
 
     def add(self, record: Json) -> list[Attempt]:
         """Take one record in; the attempts that have ended with it, or were cut off.
@@ -110,7 +98,7 @@ class Attempts:
         if input["in"] == "Started" and step > 1:
             found += self.cut_off()
         self.versions.learn(input)
-        self._discovered(input)
+        self._served.add(record)
         for command in record["commands"]:
             ended = self._traced(command, input, step, now)
             if ended is not None:
@@ -122,7 +110,7 @@ class Attempts:
         found = [*self.open.values()]
         self.open.clear()
         self._indices, self._unindexed = Map(), set()
-        self._fetched.clear()
+        self._served.begin_anew()
         return found
 
     def _traced(
@@ -130,8 +118,6 @@ class Attempts:
     ) -> Attempt | None:
         """Note a trace; the attempt that it ends."""
         match command["do"]:
-            case "Fetch":
-                self._fetched[command["id"]] = command["path"]
             case "Began":
                 self._begin(command, step, now)
             case "Asked":
@@ -220,26 +206,11 @@ class Attempts:
         index = self._indices.get(name, Index()).with_object(key, values)
         self._indices = self._indices.set(name, index)
 
-    # ------------------------------------------------------------- discovery
 
-    def _discovered(self, input: Json) -> None:
-        if input["in"] != "Answered":
-            return
-        path = self._fetched.pop(input["id"], None)
-        if path is None:
-            return
-        number, page = input["id"], self._pages.get(path, discovering.Document(path))
-        asked = replace(self._discovery, pending=Map({number: page}))
-        outcome = from_wire(input["outcome"])
-        self._discovery, more = discovering.answered(asked, number, outcome)
-        self._pages.update({each.path: each for each in more})
-
-
-def _unshown(version: Version) -> Unknown:
-    place = f"{version.namespace}/" if version.namespace else ""
-    return Unknown(
-        f"{version.resource} {place}{version.name} in version {version.version} is not "
-        "in the recording"
+def _unshown(version: Version) -> str:
+    return (
+        f"{version.resource} {version.where} in version {version.version} is not in "
+        "the recording"
     )
 
 

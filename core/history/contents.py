@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
-from fnop.core.history.attempts import Attempts
+from fnop.core.history.served import Served
 from fnop.core.history.versions import objects_in
 
 __all__ = ["Contents", "Named", "NoSuchObject"]
@@ -40,13 +40,15 @@ _SHOWN_MAX = 8
 class Contents:
     """The fold of a recording to its objects, in the order of their appearance."""
 
-    attempts: Attempts = field(default_factory=Attempts)
+    _served: Served = field(default_factory=Served)
     _objects: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
     _handled: set[tuple[str, str, str]] = field(default_factory=set)
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take one record in. Raises as `Attempts.add`."""
-        self.attempts.add(record)
+        if record["input"]["in"] == "Started":
+            self._served.begin_anew()
+        self._served.add(record)
         for each in objects_in(record["input"]):
             meta = each["metadata"]
             kind = str(each.get("apiVersion")), str(each.get("kind"))
@@ -61,7 +63,7 @@ class Contents:
         """All objects of kinds that the API server has served."""
         kinds = {
             (each.api_version, each.kind): each
-            for each in self.attempts.catalogue.resources
+            for each in self._served.catalogue.resources
         }
         return tuple(
             Named(kinds[api_version, kind], namespace, name)

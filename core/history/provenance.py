@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
+from fnop.core.children.fields import managers_at
 from fnop.core.history.attempts import Attempt, Attempts
 from fnop.core.history.versions import objects_in
 from fnop.core.seam.traces import Version
@@ -189,7 +190,7 @@ class Provenance:
         write = self._written_by(shown, path, value)
         author = "" if write is None else _author(write, path)
         attempt = None if write is None else _of(write.attempts, author)
-        managers = tuple(_managers(shown.body, path))
+        managers = tuple(managers_at(shown.body.data, path))
         sights = () if attempt is None else tuple(self._sights(attempt))
         is_own = write is not None and not author and covers(write.effect, path)
         made = write, author, is_own
@@ -309,16 +310,3 @@ def _meet(one: Path, other: Path) -> bool:
 
 def _is_within(path: Path, whole: Path) -> bool:
     return path[: len(whole)] == whole
-
-
-def _managers(body: Body, path: Path) -> Iterator[str]:
-    """The managers of a field, by its managed fields."""
-    entries = body.meta.get("managedFields")
-    for entry in entries if isinstance(entries, list) else ():
-        tree: Any = entry.get("fieldsV1")
-        for key in path:
-            if not tree:
-                break
-            tree = tree.get(f"f:{key}")
-        if tree is not None:
-            yield str(entry.get("manager"))

@@ -89,8 +89,8 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
     """Drive a handler through a recorded attempt, up to the first difference."""
     if handler.function:
         return Untold("it is impure: it would act again")
-    if attempt.unknown is not None:
-        return Untold(attempt.unknown.why)
+    if attempt.unknown:
+        return Untold(attempt.unknown)
     if handler.rule.family is Family.LEVEL and attempt.reason is not None:
         return Untold("fnop ends it without the author's function")
     if attempt.body is None and handler.rule.family is not Family.ACTIVITY:
@@ -250,6 +250,8 @@ def _before(
     """The earlier state with its values: of the version that has its digest."""
     seen = attempt.before
     if seen is None or attempt.object is None or seen.old is None:
+        return None
+    if not handler.observes_old:
         return None
     observation = Observation(
         (handler.field,),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.explaining.advice import span
+from fnop.core.explaining.recorded import took
 from fnop.core.history.attempts import Attempt, Attempts
 from fnop.core.memory.observation import essence_of
 from fnop.core.objects.explaining import fields_of
@@ -76,8 +77,8 @@ class Story:
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 sent = self._sent.pop(number, None)
                 if sent is not None:
-                    took = _took(wall - sent.wall)
-                    text = f"{sent.text} -> {_outcome(outcome)} ({took})"
+                    seconds = wall - sent.wall
+                    text = f"{sent.text} -> {_outcome(outcome)} ({took(seconds)})"
                     yield Line(step, wall, sent.where, text, 1)
             case _:
                 pass
@@ -241,10 +242,6 @@ def _span(seconds: float) -> str:
     ('0.5s', '30d')
     """
     return f"{seconds:g}s" if seconds < 120 else span(seconds)
-
-
-def _took(seconds: float) -> str:
-    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
 
 
 def _listed(words: Iterable[str]) -> str:

@@ -6,9 +6,9 @@ and never values, which may be secret.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
-from typing import Any, assert_never
+from typing import assert_never
 
 from fnop.core.children.owned import owners_of
 from fnop.core.handlers.arguments import Situation
@@ -20,6 +20,7 @@ from fnop.core.state.in_flight import InFlight
 from fnop.core.state.record import Invocation, LevelState, ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Diff, Path, diff, resolve
+from fnop.core.values.merge import leaves
 from fnop.effects import Answer, Applied, Call, Missing, Outcome, Patch, Raised
 from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
 
@@ -286,7 +287,7 @@ def _written(patch: Patch, own: Sequence[Path]) -> list[str]:
     """The fields of a patch, as deep as they say something."""
     fields: dict[str, None] = {}
     state: list[str] = []
-    for path in _leaves(patch.merge or {}, ()):
+    for path in leaves(patch.merge or {}):
         if any(path[: len(each)] == each for each in own):
             state = ["the operator's state"]
         elif path[:2] not in _ALWAYS and path != ("metadata", "uid"):
@@ -295,11 +296,3 @@ def _written(patch: Patch, own: Sequence[Path]) -> list[str]:
     for operation in patch.json or ():
         fields[str(operation.get("path", "")).strip("/").replace("/", ".")] = None
     return [*fields, *state]
-
-
-def _leaves(value: Mapping[str, Any], path: Path) -> Iterator[Path]:
-    for key, each in value.items():
-        if isinstance(each, Mapping) and each:
-            yield from _leaves(each, (*path, key))
-        else:
-            yield (*path, key)

@@ -20,6 +20,7 @@ from fnop.core.state.fusion import Writing
 from fnop.core.state.record import Invocation
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import pointer
+from fnop.core.values.merge import leaves
 from fnop.effects import Applied, Outcome, Patch
 from fnop.effects.values import digest_in_order
 
@@ -132,16 +133,8 @@ def trace_write(context: Context, number: int, writing: Writing) -> None:
 
 
 def _pointers(patch: Patch) -> Iterator[str]:
-    yield from _leaves(patch.merge or {}, ())
+    yield from map(pointer, leaves(patch.merge or {}))
     yield from (str(each.get("path", "")) for each in patch.json or ())
-
-
-def _leaves(value: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[str]:
-    for name, each in value.items():
-        if isinstance(each, Mapping) and each:
-            yield from _leaves(each, (*path, name))
-        else:
-            yield pointer((*path, name))
 
 
 def trace_indexed(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:

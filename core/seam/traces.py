@@ -43,6 +43,11 @@ class Version(NamedTuple):
     uid: str
     version: str
 
+    @property
+    def where(self) -> str:
+        """`namespace/name`, as `Subject.label` has it."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
 
 class Seen(NamedTuple):
     """The state that a handler compares with: digests by scope.

@@ -7,7 +7,7 @@ patch that changes nothing disappears so.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fnop.core.values.diff import Path, path_at, pointer
@@ -22,6 +22,7 @@ __all__ = [
     "effective",
     "is_done",
     "is_idempotent",
+    "leaves",
     "operated",
     "shows",
     "transformed",
@@ -291,6 +292,19 @@ def _changed_list(
     else:
         found[_index(part, len(base) - 1)] = value
     return found
+
+
+def leaves(merge: Mapping[str, Any], path: Path = ()) -> Iterator[Path]:
+    """The fields that a merge patch sets; a list is one of them.
+
+    >>> [*leaves({"spec": {"a": 1, "b": {}}, "status": None})]
+    [('spec', 'a'), ('spec', 'b'), ('status',)]
+    """
+    for key, each in merge.items():
+        if isinstance(each, Mapping) and each:
+            yield from leaves(each, (*path, key))
+        else:
+            yield (*path, key)
 
 
 def collisions(one: Mapping[str, Any], other: Mapping[str, Any]) -> list[str]:

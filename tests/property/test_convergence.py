@@ -97,6 +97,21 @@ class Operator:
         return handle
 
 
+def moved(run: Scenario, script: list[tuple[str, int, int]]) -> None:
+    """Let the edits, pauses and crashes of a script happen."""
+    for move, number, other in script:
+        match move:
+            case "edit":
+                run.edit(KIND, spec={"n": number, "m": other})
+            case "wait":
+                run.settle(seconds=number)
+            case "step":
+                for _ in range(number):
+                    run.advance()
+            case _:
+                run.crash()
+
+
 PLAIN, HALFWAY = Way("plain", 1, 20), Way("halfway", 1, 20)
 WAIT, CRASH, BACK = ("wait", 1, 0), ("crash", 0, 0), ("edit", 0, 0)
 
@@ -111,17 +126,7 @@ def test_every_handler_has_seen_what_it_was_to_see(
     # A crash may come before any write of the object but the one that this asks for.
     operator = Operator(update, field, create, write_ahead=CRASH in script)
     run = Scenario(operator.registry, [example(n=0, m=0)])
-    for move, number, other in script:
-        match move:
-            case "edit":
-                run.edit(KIND, spec={"n": number, "m": other})
-            case "wait":
-                run.settle(seconds=number)
-            case "step":
-                for _ in range(number):
-                    run.advance()
-            case _:
-                run.crash()
+    moved(run, script)
     run.settle()
     assert run.settle(), "it comes to rest"
     found = run.get(KIND)

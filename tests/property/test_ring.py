@@ -6,8 +6,8 @@ from hypothesis import given, settings, strategies as st
 
 from fnop.core.handlers.registry import Registry
 from fnop.interpreters.ring import Ring
-from tests.property.test_convergence import KIND, scripts
-from tests.property.test_shadow import Script, keeping, moved
+from tests.property.test_convergence import KIND, moved, scripts
+from tests.property.test_shadow import Script, keeping
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 
@@ -33,6 +33,7 @@ def test_each_attempt_that_began_in_it_can_be_asked_again(
         observers=(ring, whole.recorder),
     )
     moved(run, script)
+    assert run.settle()
     all_of_it = whole.shadow(keeping(80))
     last = dumped(keeping(80), ring)
     found = last.shadow(keeping(80))

@@ -9,7 +9,14 @@ from hypothesis import given, settings, strategies as st
 import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.core.history.attempts import Attempt, Attempts
-from tests.property.test_convergence import KIND, Operator, Way, scripts, ways
+from tests.property.test_convergence import (
+    KIND,
+    Operator,
+    Way,
+    moved,
+    scripts,
+    ways,
+)
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 
@@ -26,23 +33,8 @@ def played(registry: Registry, script: Script) -> Recording:
         observers=(recording.recorder,),
     )
     moved(run, script)
-    return recording
-
-
-def moved(run: Scenario, script: Script) -> None:
-    """Edits, pauses and crashes, and then all is left to settle."""
-    for move, number, other in script:
-        match move:
-            case "edit":
-                run.edit(KIND, spec={"n": number, "m": other})
-            case "wait":
-                run.settle(seconds=number)
-            case "step":
-                for _ in range(number):
-                    run.advance()
-            case _:
-                run.crash()
     assert run.settle()
+    return recording
 
 
 @settings(max_examples=60)
