@@ -499,7 +499,7 @@ def _record(
         header = {**header_of(program, fnop.__version__), "check": dict(record)}
         recorder = Recorder(target, header, Redaction(_NO_SECRET, program))
         observed(case._replace(program=program), failure.schedule, (recorder,))
-        recorder.flush()
+        recorder.finish()
 
 
 # The objects of a check are made up: whoever may read them may read the tokens.

@@ -1,18 +1,27 @@
 """Writing down what happened: each input, and the commands that followed.
 
-The format: concatenated gzip members of at most 64 KiB of text, one JSON record
-per line, so that `zcat` shows it and a crash leaves a valid prefix.
-The first record is the header.  Secrets are replaced by keyed tokens before they are
-written (`fnop.interpreters.redaction`).
+The format: concatenated gzip members of about 1 MiB, one JSON record per line.  Each
+member ends with a checksum; what is written of an open one can be read, so that a crash
+leaves what was written before.  The first record is the header; each other one is a
+step:
+
+    {"t": [1200, 1200], "r": ENTRY, "b": ENTRY}
+
+`t` is the time since the step before, in microseconds of the wall and of the monotonic
+clock (or both clocks in seconds, as floats, where that is not exact), `r` the text of
+its input and its commands, and `b` that of the object that the input shows, which is
+left out of `r`.  The texts are differences from earlier ones (`fnop.interpreters.
+deltas`).  Secrets are replaced by keyed tokens before they are written
+(`fnop.interpreters.redaction`).
 """
 
 from __future__ import annotations
 
-import gzip
-from collections.abc import Iterable
+import zlib
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from enum import Enum
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
@@ -20,16 +29,21 @@ from fnop.core.handlers.program import Program
 from fnop.core.memory.seals import without_seals
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
-from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.seam.wire import apart, command_to_wire, together
+from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
+from fnop.interpreters.deltas import DeltaWriter
 from fnop.interpreters.redaction import Redaction
 
 __all__ = ["FORMAT_VERSION", "Recorder", "header_of"]
 
 # 2: secrets are replaced by their place, and digests with them.
-FORMAT_VERSION = 2
-_BLOCK = 64 * 1024
+# 3: texts are differences from earlier texts.
+FORMAT_VERSION = 3
+# Steps are written when their texts are so long, and a member ends after so much.
+_BLOCK = 256 * 1024
+_MEMBER = 1024 * 1024
 
 
 def header_of(program: Program, version: str) -> dict[str, Any]:
@@ -56,11 +70,29 @@ def _plain(value: Any) -> dict[str, Any]:
     return {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
 
 
+class _Step(NamedTuple):
+    """A step to be written: its record without the object of its input, and that."""
+
+    now: Now
+    record: dict[str, Any]
+    text: bytes
+    body: bytes | None
+    uid: str
+
+    def whole(self) -> dict[str, Any]:
+        """The record with the object, as it is read again."""
+        if self.body is None:
+            return self.record
+        found: dict[str, Any] = orjson.loads(self.text)
+        together(found["input"], orjson.loads(self.body))
+        return found
+
+
 class Recorder:
     """Observes a run and writes it to a file.
 
-    A block is written when it is full, and at the latest with the first step
-    after a second: so much can a crash lose.  Recording never hurts the run: it
+    Steps are written when there are many, and at the latest with the first step after a
+    second: so much can a crash lose.  Recording never hurts the run: it
     ends where it cannot go on, and `problem` tells why.
     """
 
@@ -69,11 +101,15 @@ class Recorder:
     ) -> None:
         self._file = file
         self._redaction = redaction
-        # Records that are not written yet, with their lines before redaction.
-        self._records: list[dict[str, Any]] = []
-        self._lines: list[bytes] = []
+        self._texts = DeltaWriter()
+        # Steps that are not written yet.
+        self._steps: list[_Step] = []
         self._size = 0
         self._flushed_at = float("-inf")
+        # The time of the last step that is written, in microseconds.
+        self._then = 0, 0
+        # The open gzip member, and how much text is in it.
+        self._deflate, self._member = _compressor(), 0
         self.problem: Exception | None = None
         self._write([canonical(header)])
 
@@ -87,41 +123,142 @@ class Recorder:
             self.problem = problem
 
     def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
-        record = {
-            "wall": now.wall,
-            "mono": now.mono,
-            "input": input_to_wire(input),
-            "commands": [command_to_wire(command) for command in commands],
-        }
-        self._records.append(record)
-        self._lines.append(orjson.dumps(record))
-        self._size += len(self._lines[-1])
+        wire, body = apart(input)
+        record = {"input": wire, "commands": [*map(command_to_wire, commands)]}
+        step = _Step(now, record, _dumped(record), *self._shown(body))
+        self._steps.append(step)
+        self._size += len(step.text) + len(step.body or b"")
         if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now.mono
             self.flush()
 
+    def _shown(self, body: Body | dict[str, Any] | None) -> tuple[bytes | None, str]:
+        """The text of an object, and its uid."""
+        if body is None:
+            return None, ""
+        if isinstance(body, dict):
+            return _dumped(body), str(body["metadata"].get("uid") or "")
+        raw = body.raw
+        if not body.has_text:
+            return without_seals(raw), body.uid
+        if raw == self._texts.text_of(body.uid):
+            return raw, body.uid  # the answer to a write has shown it
+        return _dumped(orjson.loads(raw)), body.uid
+
     def flush(self) -> None:
         """Make everything so far readable in the file."""
-        if self._records:
-            records, lines = self._records, self._lines
-            self._records, self._lines, self._size = [], [], 0
-            self._write(self._redaction.scrubbed(records, lines))
+        if self._steps:
+            steps, self._steps, self._size = self._steps, [], 0
+            then = self._then
+            lines = self._plain(steps)
+            if lines is None:
+                self._texts.forget()
+                self._then = then
+                lines = self._scrubbed(steps)
+            self._texts.keep()
+            self._write(lines)
+
+    def _plain(self, steps: Iterable[_Step]) -> list[bytes] | None:
+        """The lines of steps in which there is no secret; None if there may be one."""
+        found = []
+        for step in steps:
+            line, news = self._line(step)
+            if self._redaction.concerns(step.record, news):
+                return None
+            found.append(line)
+        return found
+
+    def _scrubbed(self, steps: Sequence[_Step]) -> list[bytes]:
+        """The lines of steps without their secrets."""
+        records = [step.whole() for step in steps]
+        texts = [*map(_dumped, records)]
+        scrubbed = self._redaction.scrubbed(records, texts)
+        lines = []
+        for step, record, found in zip(steps, records, scrubbed, strict=True):
+            is_same = found is record
+            step = step if is_same else _redacted(step, found)
+            line, _ = self._line(step, watched=True)
+            lines.append(line)
+        return lines
+
+    def _line(self, step: _Step, *, watched: bool = False) -> tuple[bytes, bytes]:
+        """The line of a step, and what in it was not written before."""
+        record = step.record
+        family = (record["input"]["in"], *(each["do"] for each in record["commands"]))
+        found = self._texts.write(
+            (family, step.text.count(b",")), family, step.text, watched=watched
+        )
+        time = self._time(step.now)
+        if step.body is None:
+            return b'{"t":%b,"r":%b}' % (time, found.entry), found.news
+        body = self._texts.write(step.uid, "", step.body, watched=watched)
+        line = b'{"t":%b,"r":%b,"b":%b}' % (time, found.entry, body.entry)
+        return line, found.news + b"\n" + body.news
+
+    def _time(self, now: Now) -> bytes:
+        """Microseconds since the step before; or seconds, where these are not exact."""
+        wall, mono = round(now.wall * 1e6), round(now.mono * 1e6)
+        if (wall / 1e6, mono / 1e6) != now:
+            return orjson.dumps([float(now.wall), float(now.mono)])
+        was, self._then = self._then, (wall, mono)
+        return b"[%d,%d]" % (wall - was[0], mono - was[1])
 
     def _write(self, lines: list[bytes]) -> None:
-        text = b"".join(without_seals(line) + b"\n" for line in lines)
-        self._file.write(gzip.compress(text, compresslevel=5, mtime=0))
+        text = b"".join(line + b"\n" for line in lines)
+        self._file.write(self._deflate.compress(text))
+        self._member += len(text)
+        if self._member >= _MEMBER:
+            self._file.write(self._deflate.flush())
+            self._deflate, self._member = _compressor(), 0
+        else:
+            self._file.write(self._deflate.flush(zlib.Z_SYNC_FLUSH))
         self._file.flush()
 
-    def close(self) -> None:
+    def finish(self) -> None:
+        """Write what is left, and the end, without which a file shows as cut off."""
+        if self.problem is not None:
+            return
         try:
-            if self.problem is None:
-                self.flush()
+            self.flush()
+            self._file.write(self._deflate.flush())
+            self._file.flush()
         except Exception as problem:
             self.problem = problem
+
+    def close(self) -> None:
+        """Write the end, and close the file."""
+        self.finish()
         try:
             self._file.close()
         except OSError as problem:
             self.problem = self.problem or problem
+
+
+def _compressor() -> Any:
+    return zlib.compressobj(5, wbits=31)
+
+
+def _dumped(value: Any) -> bytes:
+    return without_seals(orjson.dumps(value))
+
+
+def _redacted(step: _Step, record: dict[str, Any]) -> _Step:
+    """A step with another record: the body apart, as before."""
+    if step.body is None:
+        return step._replace(record=record, text=orjson.dumps(record))
+    input = record["input"]
+    if "body" in input:
+        body, rest = input["body"], {**input, "body": None}
+    else:
+        outcome = input["outcome"]
+        body, rest = (
+            outcome["object"],
+            {**input, "outcome": {**outcome, "object": None}},
+        )
+    record = {**record, "input": rest}
+    return step._replace(
+        record=record, text=orjson.dumps(record), body=orjson.dumps(body)
+    )
 
 
 _FLUSH_SECONDS = 1.0

@@ -15,6 +15,8 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from fnop.core.seam.wire import together
+from fnop.interpreters.deltas import MEMORY_BYTES, DeltaReader
 from fnop.interpreters.recorder import FORMAT_VERSION
 
 __all__ = [
@@ -58,18 +60,22 @@ def understood(number: int) -> Iterator[None]:
 class RecordingLimits:
     """The limits of a recording that is read, against hostile files.
 
-    `ratio` is how many bytes of text a byte of the file may make, `ratio_free_bytes`
-    how much text there may be without regard to it.
+    `ratio` is how many bytes of text a byte of the file may make, `step_ratio` how many
+    bytes of a step one of that text may be, `ratio_free_bytes` how much there may be
+    without regard to these; `memory_bytes` is how much text steps may refer to.
     """
 
     ratio: float = 200.0
+    step_ratio: float = 500.0
+    memory_bytes: float = 4.0 * MEMORY_BYTES
     ratio_free_bytes: int = 16 * 1024 * 1024
     record_bytes: int = 32 * 1024 * 1024
     depth: int = 200
     records: int = 10_000_000
 
 
-UNLIMITED = RecordingLimits(float("inf"), 0, 2**62, 2**62, 2**62)
+_ALL = float("inf")
+UNLIMITED = RecordingLimits(_ALL, _ALL, _ALL, 0, 2**62, 2**62, 2**62)
 _LIMITS = RecordingLimits()
 _REMEDY = "if it is your own, read it with --trusted"
 _MAKE_ONE = "make one with `fnop run ... --record FILE`"
@@ -83,6 +89,7 @@ def read_records(
 
     Raises `RecordingProblem` for a file that is none, and beyond the limits.
     """
+    steps: _Steps | None = None
     for number, line in enumerate(_lines(file, limits)):
         if line is None:
             yield None
@@ -91,7 +98,50 @@ def read_records(
             raise RecordingProblem(
                 f"the recording has more than {limits.records} records; {_REMEDY}"
             )
-        yield _record(line, number, limits)
+        record = _record(line, number, limits)
+        if steps is not None:
+            record = steps.read(record, number, len(line))
+        elif number == 0 and record.get("format") == FORMAT_VERSION:
+            steps = _Steps(limits)
+        yield record
+
+
+class _Steps:
+    """Reads the steps of the present format back to what they were."""
+
+    def __init__(self, limits: RecordingLimits) -> None:
+        self._limits = limits
+        self._texts = DeltaReader(limits.memory_bytes)
+        self._then = 0, 0
+        self._read = self._made = 0
+
+    def read(self, step: dict[str, Any], number: int, size: int) -> dict[str, Any]:
+        """The record of a step that was written in so many bytes."""
+        with understood(number):
+            text = self._texts.read(step["r"])
+            body = self._texts.read(step["b"]) if "b" in step else b""
+            self._count(size, len(text) + len(body))
+            record = _record(text, number, self._limits)
+            if body:
+                together(record["input"], _record(body, number, self._limits))
+            record["wall"], record["mono"] = self._time(*step["t"])
+        return record
+
+    def _count(self, read: int, made: int) -> None:
+        self._read += read
+        self._made += made
+        limits = self._limits
+        if self._made > limits.ratio_free_bytes + limits.step_ratio * self._read:
+            raise RecordingProblem(
+                f"the recording's steps are more than {limits.step_ratio:g} times as "
+                f"large as what is written of them, as none of a run are; {_REMEDY}"
+            )
+
+    def _time(self, wall: Any, mono: Any) -> tuple[Any, Any]:
+        if isinstance(wall, int) and isinstance(mono, int):
+            self._then = self._then[0] + wall, self._then[1] + mono
+            return self._then[0] / 1e6, self._then[1] / 1e6
+        return wall, mono
 
 
 def _record(line: bytes, number: int, limits: RecordingLimits) -> dict[str, Any]:
@@ -185,7 +235,7 @@ class _Inflated:
         try:
             text: bytes = inflater.decompress(self._data, _PIECE)
         except zlib.error as problem:
-            if not self._made:
+            if not self._made and "header" in str(problem):
                 raise _no_recording() from problem
             raise RecordingProblem(
                 f"the recording is corrupt: {problem}; what is before that can be had "
@@ -244,10 +294,11 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
         )
     if "format" not in header:
         raise _no_recording()
-    if header["format"] != FORMAT_VERSION:
+    if header["format"] not in _FORMATS:
+        formats = " and ".join(map(str, _FORMATS))
         raise Unsupported(
             f"the recording has format {header['format']!r:.20}, and this fnop reads "
-            f"{FORMAT_VERSION}; replay it with the release that made it "
+            f"{formats}; replay it with the release that made it "
             f"({header.get('fnop')!r:.40}), or record the run again"
         )
     wrong = [name for name, kinds in _HEADER.items() if not _is(header, name, kinds)]
@@ -261,6 +312,8 @@ def read_header(records: Iterator[dict[str, Any] | None]) -> dict[str, Any]:
     return header
 
 
+# Format 2 has whole records for steps, as they are read of format 3.
+_FORMATS = (2, FORMAT_VERSION)
 _HEADER: dict[str, tuple[type, ...]] = {
     "fnop": (str,),
     "operator": (str,),

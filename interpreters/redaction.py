@@ -482,7 +482,7 @@ _OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
 # for in each record, so they are few.
 _HINTS = (
     *(b"secret", b"pass", b"pwd", b"token", b"credential", b"authorization", b"bearer"),
-    *(b"key", b'\\"was\\":\\"'),
+    *(b"key", b'was\\"'),
 )
 _UNPACKED_MAX = 16 * 1024 * 1024
 
@@ -703,27 +703,44 @@ class Redaction:
         # Drawn bytes in each form that a field may hold, with the others that stand in.
         self._draws: dict[str, str] = {}
 
+    def concerns(self, record: dict[str, Any], news: bytes) -> bool:
+        """Whether a record may hold a secret; `news` is what was not written before.
+
+        A record that it does not concern need not be scrubbed.
+        """
+        input = record["input"]
+        if input["in"] == "Answered":
+            number = input["id"]
+            if number in self._about_secrets or number in self._drawing:
+                return True
+        for each in record["commands"]:
+            if each["do"] == "Perform" and (
+                _is_about_secrets(each) or draws_secret(each)
+            ):
+                return True
+        return self.is_hinted(news) or bool(self._copies.found_in(news))
+
     def scrubbed(
         self, records: Sequence[dict[str, Any]], lines: Sequence[bytes]
-    ) -> list[bytes]:
-        """The lines of some records, without secrets; `lines` are these with them.
+    ) -> list[dict[str, Any]]:
+        """The records without secrets; `lines` are their texts with them.
 
         What a later one of them shows to be a secret is one in all.  Mappings keep
-        their order: a handler may show one.
+        their order: a handler may show one.  A record without secrets is the same one.
         """
         placed = list(map(self._of_places, records, lines))
         return list(map(self._of_copies, records, placed, lines))
 
     def _of_copies(
         self, record: dict[str, Any], found: dict[str, Any], line: bytes
-    ) -> bytes:
+    ) -> dict[str, Any]:
         placed = line if found is record else orjson.dumps(found)
         copies = self._copies.found_in(placed)
         if copies:
             found = self._copies.applied(found, copies)
         if found is record or orjson.dumps(found) == line:
-            return line
-        return orjson.dumps({**self._with_digests(record, found), "redacted": True})
+            return record
+        return {**self._with_digests(record, found), "redacted": True}
 
     def _of_places(self, record: dict[str, Any], line: bytes) -> dict[str, Any]:
         input, secret = record["input"], False
@@ -733,7 +750,7 @@ class Redaction:
             self._about_secrets.discard(input["id"])
         commands = record["commands"]
         self._remember(commands)
-        if secret or self._is_hinted(line):
+        if secret or self.is_hinted(line):
             input = self._places.walk(input, (), secret=secret)
             commands = [
                 self._places.walk(each, (), secret=_is_about_secrets(each))
@@ -743,8 +760,9 @@ class Redaction:
             return record
         return {**record, "input": input, "commands": commands}
 
-    def _is_hinted(self, line: bytes) -> bool:
-        text = line.lower()
+    def is_hinted(self, text: bytes) -> bool:
+        """Whether a text may have the place of a secret."""
+        text = text.lower()
         return any(each in text for each in self._hints)
 
     def _remember(self, commands: Iterable[dict[str, Any]]) -> None:
@@ -769,11 +787,15 @@ class Redaction:
         raw = bytes.fromhex(drawn)
         others = self._others(raw)
         for form in (bytes.hex, _base64, _url_base64):
-            self._draws[form(raw)] = form(others)
-            self._draws[form(raw).rstrip("=")] = form(others).rstrip("=")
-        for text, instead in self._draws.items():
-            self._know(text.encode(), instead)
+            text, instead = form(raw), form(others)
+            for end in ("", "="):  # padded, and not
+                self._draw(text.rstrip(end), instead.rstrip(end))
         return {**answered, "outcome": {**outcome, "value": others.hex()}}
+
+    def _draw(self, text: str, instead: str) -> None:
+        if text not in self._draws:
+            self._draws[text] = instead
+            self._know(text.encode(), instead)
 
     def _others(self, raw: bytes) -> bytes:
         found = b""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 from collections.abc import Iterator
 from typing import Any
+
+import orjson
 
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
@@ -14,7 +17,23 @@ from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.shadow import Shadow, shadow
 
-__all__ = ["TRACED", "Recording"]
+__all__ = ["TRACED", "Recording", "records_in", "text_of"]
+
+
+def records_in(data: bytes) -> list[dict[str, Any]]:
+    """The records of a whole recording, after its header."""
+    records = read_records(io.BytesIO(data))
+    read_header(records)
+    found = [*records]
+    assert None not in found, "it is cut off"
+    return found  # type: ignore[return-value]
+
+
+def text_of(data: bytes) -> str:
+    """All text in a recording: as it is written, and as it is read."""
+    read = b"\n".join(orjson.dumps(each) for each in records_in(data))
+    return gzip.decompress(data).decode() + read.decode()
+
 
 TRACED = Settings(traces=True)
 
@@ -31,7 +50,7 @@ class Recording:
 
     def records(self) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
         """The header, and the records after it."""
-        self.recorder.flush()
+        self.recorder.finish()
         assert self.recorder.problem is None, self.recorder.problem
         records = read_records(io.BytesIO(self._file.getvalue()))
         return read_header(records), records

@@ -25,11 +25,17 @@ from fnop.core.seam.traces import Indexed
 from fnop.core.values.body import Body
 from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect
-from fnop.effects.outcomes import Outcome
+from fnop.effects.outcomes import Applied, Outcome
 from fnop.effects.values import canonical
 from fnop.effects.wire import desired_to_wire, from_wire, to_wire
 
-__all__ = ["command_to_wire", "input_from_wire", "input_to_wire"]
+__all__ = [
+    "apart",
+    "command_to_wire",
+    "input_from_wire",
+    "input_to_wire",
+    "together",
+]
 
 _INPUTS: dict[str, type] = {
     cls.__name__: cls
@@ -92,6 +98,45 @@ def input_to_wire(value: Input) -> dict[str, Any]:
     cls: Any = type(value)
     given = {name: _to_json(getattr(value, name)) for name in _told(cls)}
     return {"in": cls.__name__, **given}
+
+
+def apart(value: Input) -> tuple[dict[str, Any], Body | dict[str, Any] | None]:
+    """The JSON form of an input without the object that it shows, and that object.
+
+    >>> apart(Answered(1, Applied({"metadata": {}})))
+    ({'in': 'Answered', 'id': 1, 'outcome': {'is': 'Applied', 'object': None}}, \
+{'metadata': {}})
+    """
+    cls: Any = type(value)
+    body: Body | dict[str, Any] | None = None
+    wire: dict[str, Any] = {"in": cls.__name__}
+    for name in _told(cls):
+        item = getattr(value, name)
+        if type(item) is Body:
+            body, item = item, None
+        wire[name] = _to_json(item)
+    outcome = wire.get("outcome")
+    if outcome is not None and outcome["is"] == Applied.__name__:
+        found = outcome.get("object")
+        if isinstance(found, dict) and isinstance(found.get("metadata"), dict):
+            body, outcome["object"] = found, None
+    return wire, body
+
+
+def together(wire: dict[str, Any], body: Any) -> None:
+    """Put the object back into the JSON form of an input; the inverse of `apart`.
+
+    Raises `KeyError` or `TypeError` for an input that has no place for it.
+
+    >>> wire, body = apart(Answered(1, Applied({"metadata": {}})))
+    >>> together(wire, body)
+    >>> wire == input_to_wire(Answered(1, Applied({"metadata": {}})))
+    True
+    """
+    if "body" in wire:
+        wire["body"] = body
+    else:
+        wire["outcome"]["object"] = body
 
 
 def input_from_wire(wire: dict[str, Any]) -> Input:

@@ -95,6 +95,11 @@ class Body:
         """The JSON text."""
         return self._raw if self._raw is not None else orjson.dumps(self._data)
 
+    @property
+    def has_text(self) -> bool:
+        """Whether `raw` is the text as it came, and not written by `orjson`."""
+        return self._raw is not None
+
     def forget(self) -> None:
         """Drop the parsed form, which is only a cache of the bytes."""
         if self._raw is not None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import base64
-import gzip
 from pathlib import Path
 
 import pytest
 
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User, assert_replays, eventually, operating
+from tests.recordings import text_of
 from tests.simulations import ROOT, example
 
 OPERATOR = ROOT / "tests" / "cluster" / "operators" / "copying.py"
@@ -45,7 +45,7 @@ def test_copies_of_a_secret_replay_identically_whatever_it_is(
         )
         assert operator.stop() == 0, operator.lines
     (recording,) = operator.recordings
-    text = gzip.decompress(recording.read_bytes()).decode()
+    text = text_of(recording.read_bytes())
     assert (password in text) == (len(password) < 12)
     assert '"finalizers":["fnop.dev/default"]' in text
     assert_replays(recording, OPERATOR)

@@ -593,7 +593,7 @@ def test_law_5_recording_changes_nothing_and_replaying_shows_no_difference(
     program = Program(handlers_of(behaviours))
     recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
     recorded = live(behaviours, script, observers=[recorder])
-    recorder.flush()
+    recorder.finish()
     assert [wires(commands) for *_, commands in recorded.trace.steps] == [
         wires(commands) for *_, commands in plain.trace.steps
     ]
@@ -612,7 +612,7 @@ def test_law_5_a_replay_of_other_code_shows_the_first_difference() -> None:
     program = Program(handlers_of([plan]))
     recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
     live([plan], [("create", "one", 1)], observers=[recorder])
-    recorder.flush()
+    recorder.finish()
     file.seek(0)
     records = read_records(file)
     read_header(records)

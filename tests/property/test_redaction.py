@@ -8,7 +8,6 @@ operator; nothing that names anything is changed; and no long secret is in its b
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import io
 import json
@@ -31,6 +30,7 @@ from fnop.effects.values import canonical
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import TOKEN, Redaction, is_telling
 from fnop.interpreters.replay import Replayed, replay_file
+from tests.recordings import records_in, text_of
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -321,7 +321,7 @@ class Told:
         self.run.settle(seconds=30 if verb == "wait" else 1)
 
     def finish(self) -> None:
-        self.recorder.flush()
+        self.recorder.finish()
         assert self.recorder.problem is None
 
     def replays(self) -> list[Replayed]:
@@ -331,10 +331,7 @@ class Told:
 
     @property
     def records(self) -> list[list[dict[str, Any]]]:
-        return [
-            list(map(json.loads, gzip.decompress(file.getvalue()).splitlines()[1:]))
-            for file in self.files
-        ]
+        return [records_in(file.getvalue()) for file in self.files]
 
 
 def told(behaviours: Sequence[Behaviour], value: str, script: Script) -> Told:
@@ -455,7 +452,7 @@ def test_no_long_secret_is_in_the_bytes_of_a_recording(
     secrets = {each for each in story.values if is_telling(each)}
     assert value in secrets
     for file in story.files:
-        line = gzip.decompress(file.getvalue()).decode()
+        line = text_of(file.getvalue())
         for secret in secrets:
             for form in forms(secret):
                 assert form not in line
@@ -465,14 +462,12 @@ def test_no_long_secret_is_in_the_bytes_of_a_recording(
         if each["metadata"]["name"].endswith("-d")
     ]
     for each in drawn:
-        assert all(
-            each not in gzip.decompress(f.getvalue()).decode() for f in story.files
-        )
+        assert all(each not in text_of(f.getvalue()) for f in story.files)
 
 
 def scrubbed(redaction: Redaction, record: dict[str, Any]) -> Any:
-    (line,) = redaction.scrubbed([record], [canonical(record)])
-    return json.loads(line)
+    (found,) = redaction.scrubbed([record], [canonical(record)])
+    return found
 
 
 @settings(max_examples=25, deadline=None)

@@ -438,7 +438,7 @@ def test_a_recording_replays_whatever_the_form(
     server = Server(story.request, form)
     monkeypatch.setattr(story, "request", server)
     assert story.settle()
-    recorder.flush()
+    recorder.finish()
     records = list(read_records(BytesIO(file.getvalue())))
     asked = [
         command

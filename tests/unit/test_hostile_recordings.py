@@ -34,12 +34,13 @@ from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import Replayed, recorded_settings, replay_file
 from tests.commands import fnop
 from tests.property.strategies import json_values
+from tests.recordings import records_in
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
 
 HANDLERS = ROOT / "examples" / "05-handlers" / "example.py"
 
 HEADER: dict[str, Any] = {
-    "format": FORMAT_VERSION,
+    "format": 2,  # whole records
     "fnop": "0.1",
     "operator": "default",
     "namespaces": None,
@@ -183,11 +184,11 @@ OTHERS = {
     ),
     "of an earlier release": (
         gzip.compress(lines_of({**HEADER, "format": 1})),
-        r"format 1, and this fnop reads 2; replay it with the release that made it",
+        r"format 1, and this fnop reads 2 and 3; replay it with the release that made",
     ),
     "of a newer release": (
-        gzip.compress(lines_of({**HEADER, "format": 3, "fnop": "9.0"})),
-        r"format 3, and this fnop reads 2; .*\('9.0'\), or record the run again",
+        gzip.compress(lines_of({**HEADER, "format": 4, "fnop": "9.0"})),
+        r"format 4, and this fnop reads 2 and 3; .*\('9.0'\), or record the run again",
     ),
     "of no release": (
         gzip.compress(lines_of({**HEADER, "format": {"a": ["x" * 1000]}})),
@@ -335,7 +336,7 @@ def test_a_recording_commands_no_terminal(tmp_path: Path) -> None:
 # ------------------------------------------------------------------- any change
 
 
-def recorded() -> list[Any]:
+def recorded() -> bytes:
     file = io.BytesIO()
     program = Program(HANDLERS_OF_IT)
     recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
@@ -348,14 +349,17 @@ def recorded() -> list[Any]:
     }
     sim.apply(*manifests_of("05-handlers")[1:], secret)
     sim.settle()
-    recorder.flush()
+    recorder.finish()
     assert recorder.problem is None
-    lines = gzip.decompress(file.getvalue()).splitlines()
-    return [json.loads(line) for line in lines[1:]]
+    return file.getvalue()
 
 
 HANDLERS_OF_IT = example_handlers("05-handlers")
-RECORDED = recorded()
+WRITTEN = recorded()
+RECORDED = records_in(WRITTEN)
+# The same steps as they are written in the present format.
+STEPS = [json.loads(line) for line in gzip.decompress(WRITTEN).splitlines()[1:]]
+PRESENT = {**HEADER, "format": FORMAT_VERSION}
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -397,7 +401,42 @@ def test_whatever_is_changed_in_a_recording_a_replay_ends_with_a_sentence(
         assert isinstance(replay_file(file_of(*records), program), Replayed)
 
 
+@settings(max_examples=300, deadline=None)
+@given(st.data())
+def test_whatever_is_changed_in_a_step_a_replay_ends_with_a_sentence(
+    data: st.DataObject,
+) -> None:
+    steps = list(STEPS)
+    for _ in range(data.draw(st.integers(1, 3), "how many changes")):
+        position = data.draw(st.integers(0, len(steps) - 1), "which step")
+        path = data.draw(st.sampled_from(places(steps[position])), "where")
+        new = data.draw(hostile, "what is there")
+        steps[position] = changed(steps[position], path, new)
+    content = gzip.compress(lines_of(PRESENT, *steps))
+    program = Program(HANDLERS_OF_IT)
+    with suppress(RecordingProblem):
+        assert isinstance(replay_file(io.BytesIO(content), program), Replayed)
+
+
 def test_the_recording_as_it_is_replays_identically() -> None:
-    found = replay_file(file_of(*RECORDED), Program(HANDLERS_OF_IT))
-    assert found.difference is None
-    assert found.steps == len(RECORDED)
+    for file in (file_of(*RECORDED), io.BytesIO(WRITTEN)):
+        found = replay_file(file, Program(HANDLERS_OF_IT))
+        assert found.difference is None
+        assert found.steps == len(RECORDED)
+
+
+def test_a_step_that_swells_a_text_again_and_again() -> None:
+    large = {"input": {"in": "Started", "seed": "x" * 500_000}, "commands": []}
+    first = {"t": [0, 0], "r": [0, large]}
+    steps = [first, *[{"t": [0, 0], "r": [0]}] * 2_000]
+    file = io.BytesIO(gzip.compress(lines_of(PRESENT, *steps)))
+    with pytest.raises(RecordingProblem, match=r"steps are more than .*--trusted"):
+        read(file)
+
+
+def test_steps_that_keep_too_many_texts() -> None:
+    large = {"input": {"in": "Started", "seed": "x" * 500_000}, "commands": []}
+    steps = [{"t": [0, 0], "r": [slot, large]} for slot in range(100)]
+    file = io.BytesIO(gzip.compress(lines_of(PRESENT, *steps)))
+    with pytest.raises(RecordingProblem, match="refers to more texts"):
+        read(file, RecordingLimits(ratio=10_000))

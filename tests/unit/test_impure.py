@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import gzip
 import inspect
 import io
 import threading
@@ -41,6 +40,7 @@ from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Watchdog
 from fnop.testing import plan_of
 from tests.commands import fnop as command
 from tests.live import DEADLINE_SECONDS, LiveRun, operating
+from tests.recordings import text_of
 from tests.simulations import DEFINITION, Scenario, example
 
 KIND = "fnopexamples"
@@ -1003,8 +1003,8 @@ def test_a_recording_of_a_daemon_replays_identically(
     run.wait(7)
     run.delete(KIND)
     run.wait(1)
-    recorder.flush()
-    recorded = gzip.decompress(file.getvalue()).decode()
+    recorder.finish()
+    recorded = text_of(file.getvalue())
     assert '"do":"Refresh"' in recorded
     records = read_records(io.BytesIO(file.getvalue()))
     read_header(records)

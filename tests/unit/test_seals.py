@@ -236,7 +236,7 @@ def test_a_recording_needs_no_key(registry: Registry) -> None:
     story.settle(seconds=10)
     story.edit(KIND, spec={"size": 2})
     story.settle(seconds=10)
-    recorder.flush()
+    recorder.finish()
     file.seek(0)
     records = [*read_records(file)]
     assert '\\"sig\\"' not in json.dumps(records)

@@ -1,0 +1,249 @@
+"""Texts as differences from earlier texts: what makes a recording small.
+
+Most of what an operator sees it has seen before: the answer to a write comes again as a
+watch event, a new version of an object differs from the last one in a few values, and
+the steps of one object are like those of another.  So a JSON text is cut at its commas
+into members, and a member at its quotes into tokens; what is written are the tokens
+that differ from those of a text in the memory.  Cutting and joining lose nothing,
+whatever the text is.
+
+An entry, in a line of a recording, is one of
+
+    [slot]                        the text that is in this slot
+    [slot, base]                  the text of slot `base`, now in this slot, too
+    [slot, base, n, m, "t", ...]  that text, but: n members further, token m is "t",
+                                  and so on; the whole member is "t" where m is -1
+    [slot, {...}]                 the text of this value
+    [null, value]                 the text of a value that is not kept: it is long
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Hashable
+from itertools import compress
+from operator import ne
+from typing import Any, NamedTuple
+
+import orjson
+
+__all__ = ["MEMORY_BYTES", "DeltaReader", "DeltaWriter", "Written"]
+
+# The memory of a writer; a reader needs as much.
+MEMORY_BYTES = 8 * 1024 * 1024
+_COMMA, _QUOTE = b",", b'"'
+_TEXT_MAX = MEMORY_BYTES // 16
+# A text of which a larger part differs is written as it is.
+_PART_MAX = 0.5
+
+
+class _Kept(NamedTuple):
+    """A text in the memory, with the number of its members."""
+
+    slot: int
+    text: bytes
+    size: int
+    watched: bool
+
+
+class Written(NamedTuple):
+    """An entry; `news` are the members of its text that the memory has not had.
+
+    All of a text is news that is written as a difference from a watched one.
+    """
+
+    entry: bytes
+    news: bytes
+
+
+class DeltaWriter:
+    """Writes JSON texts as entries, with a memory of at most `size` bytes of text.
+
+    What was written since the last `keep` can be taken back by `forget`, as if it had
+    never been.
+    """
+
+    def __init__(self, size: int = MEMORY_BYTES) -> None:
+        self._limit, self._size = size, 0
+        self._known: OrderedDict[Hashable, _Kept] = OrderedDict()
+        # The key of the last text of a family with so many members.
+        self._alike: dict[tuple[Hashable, int], Hashable] = {}
+        self._next = 0
+        self._free: list[int] = []
+
+        # The same since the last `keep`, and the slots that it took.
+        self._new: dict[Hashable, _Kept] = {}
+        self._new_alike: dict[tuple[Hashable, int], Hashable] = {}
+        self._taken: list[int] = []
+
+    def write(
+        self, key: Hashable, family: Hashable, text: bytes, *, watched: bool = False
+    ) -> Written:
+        """The entry of a text, which becomes the one of this key.
+
+        `text` is as `orjson` writes it.  It becomes the difference from the last text
+        of the key, or from the last one of its family with as many members.
+        """
+        before = self._of(key)
+        if before is not None and before.text == text:
+            if watched and not before.watched:
+                self._new[key] = before._replace(watched=True)
+            return Written(b"[%d]" % before.slot, text if before.watched else b"")
+        if len(text) > _TEXT_MAX or text[:1] != b"{":
+            return Written(b"[null,%b]" % text, text)
+        members = text.split(_COMMA)
+        count = len(members)
+        base = self._base(before, family, count)
+        found = None if base is None else _difference(base.text.split(_COMMA), members)
+        slot = self._slot() if before is None else before.slot
+        if base is None or found is None:
+            entry, news = b"[%d,%b]" % (slot, text), text
+        else:
+            entry = orjson.dumps([slot, base.slot, *found.changes])
+            news = text if base.watched else found.news
+            watched = watched or base.watched
+        self._new[key] = _Kept(slot, text, count, watched)
+        self._new_alike[family, count] = key
+        return Written(entry, news)
+
+    def text_of(self, key: Hashable) -> bytes | None:
+        """The last text of a key, as far as the memory goes."""
+        found = self._of(key)
+        return None if found is None else found.text
+
+    def _of(self, key: Hashable) -> _Kept | None:
+        return self._new.get(key) or self._known.get(key)
+
+    def _base(self, before: _Kept | None, family: Hashable, count: int) -> _Kept | None:
+        """The text to write a difference from, which has as many members."""
+        if before is not None and before.size == count:
+            return before
+        alike = family, count
+        other = self._new_alike.get(alike, self._alike.get(alike))
+        found = None if other is None else self._of(other)
+        return found if found is not None and found.size == count else None
+
+    def _slot(self) -> int:
+        if self._free:
+            slot = self._free.pop()
+        else:
+            slot, self._next = self._next, self._next + 1
+        self._taken.append(slot)
+        return slot
+
+    def keep(self) -> None:
+        """Let what was written stand; the oldest texts are forgotten for it."""
+        for key, kept in self._new.items():
+            before = self._known.pop(key, None)
+            self._size += len(kept.text) - (0 if before is None else len(before.text))
+            self._known[key] = kept
+        self._alike |= self._new_alike
+        self._clear()
+        while self._size > self._limit and len(self._known) > 1:
+            key, oldest = self._known.popitem(last=False)
+            self._size -= len(oldest.text)
+            self._free.append(oldest.slot)
+        if len(self._alike) > 2 * len(self._known) + _ALIKE_SPARE:
+            self._alike = {a: k for a, k in self._alike.items() if k in self._known}
+
+    def forget(self) -> None:
+        """Take back what was written since the last `keep`."""
+        self._free += reversed(self._taken)
+        self._clear()
+
+    def _clear(self) -> None:
+        self._new, self._new_alike, self._taken = {}, {}, []
+
+
+_ALIKE_SPARE = 1024
+
+
+_NUMBERS = range(_TEXT_MAX + 1)
+
+
+class _Difference(NamedTuple):
+    changes: list[int | str]
+    news: bytes
+
+
+def _difference(base: list[bytes], members: list[bytes]) -> _Difference | None:
+    """The difference of texts with as many members; None if it is most of the text."""
+    places = [*compress(_NUMBERS, map(ne, base, members))]
+    if len(places) > _PART_MAX * len(members) + 1:
+        return None
+    changes: list[int | str] = []
+    last = 0
+    for place in places:
+        member = members[place]
+        was, is_ = base[place].split(_QUOTE), member.split(_QUOTE)
+        if len(was) != len(is_):
+            changes += (place - last, -1, member.decode())
+            last = place
+            continue
+        for token in compress(_NUMBERS, map(ne, was, is_)):
+            changes += (place - last, token, is_[token].decode())
+            last = place
+    return _Difference(changes, _COMMA.join([members[place] for place in places]))
+
+
+class DeltaReader:
+    """Reads entries back to texts, with a memory of at most `size` bytes of text.
+
+    A file may be hostile: `read` raises `ValueError` for whatever is no entry, or needs
+    more memory than any writer has.
+    """
+
+    def __init__(self, size: float = 4 * MEMORY_BYTES) -> None:
+        self._limit, self._size = size, 0
+        self._known: dict[int, bytes] = {}
+
+    def read(self, entry: Any) -> bytes:
+        """The text of an entry; raises `ValueError`."""
+        match entry:
+            case [int(slot)]:
+                return self._text(slot)
+            case [None, value]:
+                return orjson.dumps(value)
+            case [int(slot), dict(value)]:
+                text = orjson.dumps(value)
+            case [int(slot), int(base), *changes]:
+                text = self._text(base)
+                text = _changed(text, changes) if changes else text
+            case _:
+                raise ValueError(f"no entry: {str(entry)[:80]}")
+        before = self._known.get(slot)
+        self._size += len(text) - (0 if before is None else len(before))
+        if self._size > self._limit:
+            raise ValueError("it refers to more texts than a recording keeps")
+        self._known[slot] = text
+        return text
+
+    def _text(self, slot: int) -> bytes:
+        found = self._known.get(slot)
+        if found is None:
+            raise ValueError(f"it refers to a text {slot}, which is not there")
+        return found
+
+
+def _changed(text: bytes, changes: list[Any]) -> bytes:
+    members, place = text.split(_COMMA), 0
+    numbers, tokens, texts = changes[::3], changes[1::3], changes[2::3]
+    for skipped, token, new in zip(numbers, tokens, texts, strict=True):
+        are_numbers = isinstance(skipped, int) and isinstance(token, int)
+        if not are_numbers or not isinstance(new, str) or skipped < 0:
+            raise ValueError("a difference is not made of two numbers and a text")
+        place += skipped
+        if place >= len(members):
+            raise ValueError("a difference goes on after the end of its text")
+        members[place] = _with(members[place], token, new.encode())
+    return _COMMA.join(members)
+
+
+def _with(member: bytes, token: int, new: bytes) -> bytes:
+    if token == -1:
+        return new
+    tokens = member.split(_QUOTE)
+    if not 0 <= token < len(tokens):
+        raise ValueError("a difference goes on after the end of its text")
+    tokens[token] = new
+    return _QUOTE.join(tokens)
