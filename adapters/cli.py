@@ -59,7 +59,7 @@ from fnop.interpreters.clock import SystemClock, VirtualClock
 
 if TYPE_CHECKING:
     from fnop.adapters.models import Models
-    from fnop.adapters.recording_files import RingFiles
+    from fnop.adapters.recording_files import Background, RingFiles
     from fnop.interpreters.recorder import Recorder
 
 __all__ = ["main"]
@@ -301,11 +301,15 @@ def run(
     settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
     program = program_of(paths, module, settings)
+    given = click.get_current_context().get_parameter_source("record_mode")
+    if record is None and given is ParameterSource.COMMANDLINE:
+        raise click.UsageError("--record-mode needs --record")
     if redact and record is None:
         raise click.UsageError("--redact needs --record")
     recorder = None
     if record is not None:
-        recorder = _recorder(record, options["record_mode"], program, redact)
+        mode, is_simulated = options["record_mode"], bool(simulate)
+        recorder = _recorder(record, mode, program, redact, simulated=is_simulated)
     try:
         if simulate:
             status = _simulate(program, simulate, console, clock, recorder, options)
@@ -423,9 +427,9 @@ def _among_others(
 
 
 def _recorder(
-    path: str, mode: str, program: Program, fields: Sequence[str]
-) -> Recorder | RingFiles:
-    from fnop.adapters.recording_files import RingFiles, recorder_to
+    path: str, mode: str, program: Program, fields: Sequence[str], *, simulated: bool
+) -> Recorder | RingFiles | Background:
+    from fnop.adapters.recording_files import Background, RingFiles, recorder_to
     from fnop.interpreters.redaction import Redaction
 
     try:
@@ -435,7 +439,9 @@ def _recorder(
     try:
         if mode == "ring":
             return RingFiles(Path(path), program, fields, _warn)
-        return recorder_to(Path(path), program, redaction)
+        recorder = recorder_to(Path(path), program, redaction)
+        # Simulated time does not wait for a disk: no step may be dropped for it.
+        return recorder if simulated else Background(recorder, _warn)
     except OSError as problem:
         fail(f"cannot write the recording: {problem}", EXIT_USAGE)
 

@@ -6,6 +6,7 @@ import os
 import secrets
 import stat
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,13 +20,14 @@ from fnop.core.values.errors import number_of
 from fnop.core.values.now import Now
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.ring import Ring, Step, failure_in
+from fnop.interpreters.ring import SIZE_BYTES, Ring, Step, failure_in, size_of
 
-__all__ = ["RingFiles", "opened", "recorder_to"]
+__all__ = ["Background", "RingFiles", "opened", "recorder_to"]
 
 # A handler that fails again and again is worth one file a minute, and not thousands.
 _PAUSE_SECONDS = 60.0
 _FILES_MAX = 20
+_UNWRITTEN = "the recording cannot be written: {}"
 
 
 def opened(path: Path) -> BinaryIO:
@@ -43,6 +45,99 @@ def recorder_to(
     header = header_of(program, fnop.__version__)
     header |= {"dropped": dropped} if dropped else {}
     return Recorder(opened(path), header, redaction)
+
+
+class Background:
+    """Lets a recorder write in a thread of its own: the run never waits for a disk.
+
+    At most `size` bytes of steps, by an estimate, wait to be written; where there are
+    more, the following ones are dropped, and the recording has a gap of their number.
+    `tell` is given a sentence when the recording ends before the run.
+    """
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        tell: Callable[[str], None],
+        size: int = SIZE_BYTES,
+    ) -> None:
+        self._recorder, self._tell = recorder, tell
+        self._limit, self._waiting, self._dropped = size, 0, 0
+        self._steps: deque[tuple[Step | int, int]] = deque()
+        self._changed = threading.Condition()
+        self._is_over = False
+        self._late: Exception | None = None
+        self._thread = threading.Thread(
+            target=self._write, name="fnop-recording", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def problem(self) -> Exception | None:
+        """Why the recording is not complete, if it is not."""
+        return self._late or self._recorder.problem
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """Let one step be written, or count it as dropped."""
+        if self.problem is not None:
+            return
+        size = size_of(input, commands)
+        with self._changed:
+            if self._waiting + size > self._limit:
+                self._dropped += 1
+                return
+            self._tell_gap()
+            self._steps.append((Step(now, input, commands), size))
+            self._waiting += size
+            if len(self._steps) == 1:
+                self._changed.notify()
+
+    def _tell_gap(self) -> None:
+        if self._dropped:
+            self._steps.append((self._dropped, 0))
+            self._dropped = 0
+
+    def _write(self) -> None:
+        """Write what there is, and what waits in the recorder once a second."""
+        while True:
+            with self._changed:
+                if not self._steps and not self._is_over:
+                    self._changed.wait(_FLUSH_SECONDS)
+                if not self._steps and self._is_over:
+                    return
+                item, size = self._steps.popleft() if self._steps else (None, 0)
+                self._waiting -= size
+            self._take(item)
+            if self._recorder.problem is not None:
+                self._tell(f"the recording ends here: {self._recorder.problem}")
+                return
+
+    def _take(self, item: Step | int | None) -> None:
+        match item:
+            case None:
+                self._recorder.save()
+            case int(count):
+                self._recorder.gap(count)
+            case Step(now, input, commands):
+                self._recorder.observe(now, input, commands)
+
+    def close(self) -> None:
+        """Write what is left and close the file; wait for no disk that hangs."""
+        with self._changed:
+            self._tell_gap()
+            self._is_over = True
+            self._changed.notify()
+        self._thread.join(_CLOSE_SECONDS)
+        if self._thread.is_alive():
+            self._late = TimeoutError(
+                f"its disk did not take it in {_CLOSE_SECONDS:g} s"
+            )
+        else:
+            self._recorder.close()
+
+
+_FLUSH_SECONDS = 1.0
+_CLOSE_SECONDS = 30.0
 
 
 class RingFiles:
@@ -84,19 +179,30 @@ class RingFiles:
             self.dump(why)
 
     def dump(self, why: str) -> None:
-        """Write what is remembered now; `why` becomes a part of the file's name."""
+        """Write what is remembered now; `why` becomes a part of the file's name.
+
+        A folder that cannot be written to is told; the run goes on.
+        """
         steps, dropped = self.ring.steps(), self.ring.dropped
         moment = datetime.fromtimestamp(self._now.wall, UTC).strftime("%Y%m%dT%H%M%SZ")
         name = f"{self._program.settings.operator}-{moment}-{why}"
+        try:
+            path = self._free(name)
+        except OSError as problem:
+            self._tell(_UNWRITTEN.format(problem))
+            return
         thread = threading.Thread(
-            target=self._write,
-            args=(self._free(name), [*steps], dropped),
-            name="fnop-recording",
+            target=self._write, args=(path, [*steps], dropped), name="fnop-recording"
         )
         self._threads.append(thread)
         thread.start()
 
     def _free(self, name: str) -> Path:
+        """An empty file of that name; of another one where there is such a file.
+
+        The folder is made again where somebody has removed it. Raises `OSError`.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         number, path = 1, self._folder / f"{name}.fnop"
         while path.exists():
             number += 1
@@ -112,7 +218,7 @@ class RingFiles:
                 recorder.observe(now, input, commands)
             recorder.close()
         except OSError as problem:
-            self._tell(f"the recording cannot be written: {problem}")
+            self._tell(_UNWRITTEN.format(problem))
             return
         if recorder.problem is not None:
             self._tell(f"the recording {path} is not complete: {recorder.problem}")

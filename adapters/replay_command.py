@@ -179,6 +179,13 @@ def _verify(
         if others:
             echo(f"fnop: {others}", err=True)
         return EXIT_ERROR
+    if found.missing:
+        fail(
+            f"identical for {number_of(found.steps, 'step')}, where the recording "
+            f"lacks {found.missing}: they came faster than its disk took them; ask "
+            "the rest with --shadow or --why",
+            EXIT_INCOMPLETE,
+        )
     if found.truncated:
         fail(
             f"identical for {number_of(found.steps, 'step')}, where the recording is "

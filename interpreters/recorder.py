@@ -7,6 +7,8 @@ step:
 
     {"t": [1200, 1200], "r": ENTRY, "b": ENTRY}
 
+or {"gap": 12} where so many steps could not be written.
+
 `t` is the time since the step before, in microseconds of the wall and of the monotonic
 clock (or both clocks in seconds, as floats, where that is not exact), `r` the text of
 its input and its commands, and `b` that of the object that the input shows, which is
@@ -18,7 +20,7 @@ deltas`).  Secrets are replaced by keyed tokens before they are written
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict
 from enum import Enum
 from typing import Any, BinaryIO, NamedTuple
@@ -114,13 +116,45 @@ class Recorder:
         self._write([canonical(header)])
 
     def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
-        """Write one step down; what cannot be written leaves a gap, and is counted."""
-        if self.problem is not None:
-            return
+        """Write one step down."""
+        self._try(self._record, now, input, commands)
+
+    def gap(self, count: int) -> None:
+        """Write down that so many steps are missing here."""
+        self._try(self._gap, count)
+
+    def save(self) -> None:
+        """Make everything so far readable in the file."""
+        self._try(self.flush)
+
+    def finish(self) -> None:
+        """Write what is left, and the end, without which a file shows as cut off."""
+        self._try(self._end)
+
+    def close(self) -> None:
+        """Write the end, and close the file."""
+        self.finish()
         try:
-            self._record(now, input, commands)
-        except Exception as problem:  # of whatever kind: the run goes on
-            self.problem = problem
+            self._file.close()
+        except OSError as problem:
+            self.problem = self.problem or problem
+
+    def _try(self, write: Callable[..., None], *given: Any) -> None:
+        """Write, unless there was a problem; of whatever kind: the run goes on."""
+        if self.problem is None:
+            try:
+                write(*given)
+            except Exception as problem:
+                self.problem = problem
+
+    def _gap(self, count: int) -> None:
+        self.flush()
+        self._write([b'{"gap":%d}' % count])
+
+    def _end(self) -> None:
+        self.flush()
+        self._file.write(self._deflate.flush())
+        self._file.flush()
 
     def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         wire, body = apart(input)
@@ -146,7 +180,7 @@ class Recorder:
         return _dumped(orjson.loads(raw)), body.uid
 
     def flush(self) -> None:
-        """Make everything so far readable in the file."""
+        """Write all steps so far; raises whatever keeps them from it."""
         if self._steps:
             steps, self._steps, self._size = self._steps, [], 0
             then = self._then
@@ -213,25 +247,6 @@ class Recorder:
         else:
             self._file.write(self._deflate.flush(zlib.Z_SYNC_FLUSH))
         self._file.flush()
-
-    def finish(self) -> None:
-        """Write what is left, and the end, without which a file shows as cut off."""
-        if self.problem is not None:
-            return
-        try:
-            self.flush()
-            self._file.write(self._deflate.flush())
-            self._file.flush()
-        except Exception as problem:
-            self.problem = problem
-
-    def close(self) -> None:
-        """Write the end, and close the file."""
-        self.finish()
-        try:
-            self._file.close()
-        except OSError as problem:
-            self.problem = self.problem or problem
 
 
 def _compressor() -> Any:

@@ -87,6 +87,8 @@ def read_records(
 ) -> Iterator[dict[str, Any] | None]:
     """The records of a recording; a last None when it was cut off.
 
+    One such as {"gap": 12} stands for so many steps that were not written.
+
     Raises `RecordingProblem` for a file that is none, and beyond the limits.
     """
     steps: _Steps | None = None
@@ -99,7 +101,7 @@ def read_records(
                 f"the recording has more than {limits.records} records; {_REMEDY}"
             )
         record = _record(line, number, limits)
-        if steps is not None:
+        if steps is not None and "gap" not in record:
             record = steps.read(record, number, len(line))
         elif number == 0 and record.get("format") == FORMAT_VERSION:
             steps = _Steps(limits)

@@ -89,7 +89,8 @@ class Replayed:
 
     `known` are the values, made by the handlers themselves, that stand for tokens;
     `acts` is what the author's code was forbidden to do in the world, where it is only
-    to decide: by handler, the first act of each.
+    to decide: by handler, the first act of each.  `missing` steps come next that were
+    never written: the replay cannot go on without them.
     """
 
     steps: int
@@ -97,6 +98,7 @@ class Replayed:
     truncated: bool
     known: Mapping[str, str]
     acts: tuple[Act, ...] = ()
+    missing: int = 0
 
 
 def recorded_settings(header: dict[str, Any]) -> Settings:
@@ -166,12 +168,15 @@ def replay(
     `known` are values of tokens (`Replayed.known`).  Raises `RecordingProblem` for
     records that cannot be understood.
     """
-    run, steps = _Run(program, known or {}), 0
+    run, steps, missing = _Run(program, known or {}), 0, 0
     difference, truncated = None, False
     try:
         for record in records:
             if record is None:
                 truncated = True
+                break
+            missing = record.get("gap", 0)
+            if missing:
                 break
             difference = run.step(record, steps)
             if difference is not None:
@@ -179,7 +184,7 @@ def replay(
             steps += 1
     finally:
         run.close()
-    return Replayed(steps, difference, truncated, run.known, tuple(run.acts))
+    return Replayed(steps, difference, truncated, run.known, tuple(run.acts), missing)
 
 
 def replay_file(

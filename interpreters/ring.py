@@ -10,7 +10,7 @@ that begins with a listing.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sized
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -30,7 +30,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Applied
 
-__all__ = ["AGE_SECONDS", "SIZE_BYTES", "Ring", "Step", "failure_in"]
+__all__ = ["AGE_SECONDS", "SIZE_BYTES", "Ring", "Step", "failure_in", "size_of"]
 
 SIZE_BYTES = 64 * 1024 * 1024
 AGE_SECONDS = 3600.0
@@ -69,7 +69,7 @@ class Ring:
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """Remember one step; forget those that are too old, or too many."""
         step = Step(now, input, commands)
-        size = _size_of(input) + _COMMAND * len(commands)
+        size = size_of(input, commands)
         self._steps.append((step, size))
         self._size += size
         steps = self._steps
@@ -124,6 +124,11 @@ class Ring:
         listed = (Step(now, ListItem(0, body), ()) for body in bodies)
         index = Step(now, Bookmark(0, ""), indexed)
         return iter((*served, *fetches, *listed, index, *kept))
+
+
+def size_of(input: Input, commands: Sized) -> int:
+    """The memory that a step needs, in bytes, by an estimate."""
+    return _size_of(input) + _COMMAND * len(commands)
 
 
 def _size_of(input: Input) -> int:

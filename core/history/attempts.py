@@ -92,6 +92,9 @@ class Attempts:
 
         Raises `ValueError`, `KeyError` or `TypeError` for what is no record.
         """
+        if "gap" in record:
+            self._miss(record["gap"])
+            return []
         input, step = record["input"], self.steps + 1
         self.steps = step
         now, found = Now(record["wall"], record["mono"]), []
@@ -104,6 +107,13 @@ class Attempts:
             if ended is not None:
                 found.append(ended)
         return found
+
+    def _miss(self, count: int) -> None:
+        """Note that so many steps are missing: what they would have told is unknown."""
+        self.steps += count
+        for each in self.open.values():
+            each.unknown = each.unknown or f"{count} steps are missing after its begin"
+        self._unindexed |= {*self._indices}
 
     def cut_off(self) -> list[Attempt]:
         """The attempts of a process that has ended, with its indices."""

@@ -112,3 +112,34 @@ def test_the_last_of_a_run_cannot_be_decided_again(
     done = fnop("replay", file, FINE / "example.py", folder=tmp_path)
     assert done.status == 4
     assert "has only the last of a run, without its first 19 steps" in done.complaint
+
+
+def test_a_folder_that_is_gone_is_made_again(tmp_path: Path, told: list[str]) -> None:
+    folder = tmp_path / "runs"
+    ring = files(folder, told)
+    folder.rmdir()
+    ring.observe(Now(0, 0), AlarmRang(), (FAILED,))
+    ring.close()
+    assert len([*folder.iterdir()]) == 1
+
+
+def test_a_folder_that_cannot_be_written_to_hurts_no_run(
+    tmp_path: Path, told: list[str]
+) -> None:
+    folder = tmp_path / "runs"
+    ring = files(folder, told)
+    folder.rmdir()
+    folder.write_text("a file is in its place")
+    ring.observe(Now(0, 0), AlarmRang(), (FAILED,))
+    ring.dump("asked")
+    ring.close()
+    assert [each.partition(":")[0] for each in told] == [
+        "the recording cannot be written",
+        "the recording cannot be written",
+    ]
+
+
+def test_a_mode_of_recording_needs_a_recording(tmp_path: Path) -> None:
+    done = fnop(*("run", FINE / "example.py", "--record-mode", "ring"), folder=tmp_path)
+    assert done.status == 2
+    assert "--record-mode needs --record" in done.err
