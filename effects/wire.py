@@ -118,7 +118,11 @@ def _set_fields(value: Any) -> dict[str, Any]:
     """The fields of a dataclass that have not their defaults."""
     known = _fields(cast(Hashable, type(value)))
     given = ((name, getattr(value, name), default) for name, default in known)
-    return {name: item for name, item, default in given if item != default}
+    return {
+        name: [*item] if isinstance(item, tuple) else item
+        for name, item, default in given
+        if item != default
+    }
 
 
 def encode(value: Effect | Outcome | Target) -> bytes:

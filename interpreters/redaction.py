@@ -28,6 +28,7 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
+from fnop.core.children.restoring import applied_digests, recorded_digest
 from fnop.core.handlers.program import Program
 from fnop.core.memory.observation import Observation, see
 from fnop.core.values.body import Body
@@ -640,6 +641,20 @@ class Digests:
             is_ = see(Body(other), self._observation).digests
             for scope, digest in was.items():
                 into.add(_bare(digest), _bare(is_[scope]))
+            _learn_applied(one, other, into)
+
+
+def _learn_applied(
+    before: dict[str, Any], after: dict[str, Any], into: Substitutions
+) -> None:
+    """Take note of what the digest of the applied manifest has become, of a child."""
+    digest = recorded_digest(before)
+    if not digest:
+        return
+    for was, is_ in zip(applied_digests(before), applied_digests(after), strict=False):
+        if was == digest:
+            into.add(was, is_)
+            return
 
 
 def _bare(digest: str) -> str:

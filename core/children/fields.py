@@ -19,6 +19,7 @@ from fnop.core.values.table import NOTHING
 from fnop.effects.values import digest, same_json
 
 __all__ = [
+    "applied_with",
     "differing",
     "fields_digest",
     "folded",
@@ -369,6 +370,22 @@ def manages(live: Mapping[str, Any], manager: str, names: Iterable[str]) -> bool
     (True, False)
     """
     return _has(_fields_of(live, manager), names)
+
+
+def applied_with(
+    live: Mapping[str, Any], names: Sequence[str]
+) -> Mapping[str, Any] | None:
+    """The fields of whoever has applied the field of this path; None where nobody has.
+
+    >>> mine = {"manager": "me", "operation": "Apply", "fieldsV1": {"f:data": {}}}
+    >>> applied_with({"metadata": {"managedFields": [mine]}}, ["data"])
+    {'f:data': {}}
+    """
+    for entry in _entries(live):
+        tree = entry.get("fieldsV1")
+        if entry.get("operation") == "Apply" and _has(tree, names):
+            return tree if isinstance(tree, Mapping) else None
+    return None
 
 
 def _has(tree: Any, names: Iterable[str]) -> bool:

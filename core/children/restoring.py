@@ -1,0 +1,116 @@
+"""The manifest that was applied last, made anew from the object that it made.
+
+The managed fields tell which fields were applied, and the annotation `fnop.dev/applied`
+has a digest of the manifest, which shows whether the result is right.  A recording
+needs it: where the contents of an object are replaced, the digest of what was applied
+has to be that of the replaced contents.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
+from typing import Any
+
+from fnop.core.children.fields import applied_with
+from fnop.core.children.marks import (
+    APPLIED_ANNOTATION,
+    APPLIED_PATH,
+    KEEP_ANNOTATION,
+    SET_LABEL,
+)
+from fnop.core.children.owned import OWNER_ANNOTATION
+from fnop.effects.values import digest
+
+__all__ = ["applied_digests", "recorded_digest"]
+
+Json = dict[str, Any]
+_MARKS = (APPLIED_ANNOTATION, KEEP_ANNOTATION, OWNER_ANNOTATION)
+
+
+def recorded_digest(live: Mapping[str, Any]) -> str:
+    """The digest of the manifest that was applied last; "" for no such object.
+
+    >>> notes = {"fnop.dev/applied": "52780133.87aa8ede.e0e83550.4b170ec32f01205f27a4"}
+    >>> recorded_digest({"metadata": {"annotations": notes}})
+    '4b170ec32f01205f27a4'
+    """
+    mark = _mapping(_mapping(live.get("metadata")).get("annotations"))
+    found = mark.get(APPLIED_ANNOTATION)
+    parts = found.split(".") if isinstance(found, str) else ()
+    return parts[3] if len(parts) == 4 else ""
+
+
+def applied_digests(live: Mapping[str, Any]) -> Sequence[str]:
+    """The digests of all manifests that may have been applied, in a fixed order.
+
+    Authors may leave out the namespace, and write `stringData` for `data`.  Of lists
+    only those are restored that are applied as a whole.
+    """
+    meta = _mapping(live.get("metadata"))
+    annotations = _mapping(meta.get("annotations"))
+    applied = applied_with(live, APPLIED_PATH)
+    if applied is None:
+        return ()
+    keep = annotations.get(KEEP_ANNOTATION) == "true"
+    manifest = _picked(live, applied)
+    manifest |= {name: live[name] for name in ("apiVersion", "kind") if name in live}
+    manifest["metadata"] = _without_marks(manifest.get("metadata") or {}, meta)
+    return [
+        digest([each, keep, foreground])
+        for each, foreground in product(_forms(manifest, meta), (False, True))
+    ]
+
+
+def _without_marks(applied: Json, meta: Mapping[str, Any]) -> Json:
+    """The author's part of the applied metadata."""
+    found: Json = {"name": meta.get("name")}
+    for part, marks in (("labels", (SET_LABEL,)), ("annotations", _MARKS)):
+        rest = {k: v for k, v in _mapping(applied.get(part)).items() if k not in marks}
+        if rest:
+            found[part] = rest
+    return found
+
+
+def _forms(manifest: Json, meta: Mapping[str, Any]) -> Iterator[Json]:
+    """The forms in which an author may have written it."""
+    placed = {**manifest["metadata"], "namespace": meta.get("namespace")}
+    for named in (manifest, {**manifest, "metadata": placed}):
+        yield named
+        texts = _texts(named)
+        if texts is not None:
+            yield {k: v for k, v in named.items() if k != "data"} | {
+                "stringData": texts
+            }
+
+
+def _texts(manifest: Json) -> Json | None:
+    """The contents of a Secret as `stringData`; None where they are no texts."""
+    if manifest.get("kind") != "Secret":
+        return None
+    try:
+        return {
+            name: base64.b64decode(value, validate=True).decode()
+            for name, value in _mapping(manifest.get("data")).items()
+        }
+    except (binascii.Error, ValueError, TypeError):
+        return None
+
+
+def _picked(value: Mapping[str, Any], fields: Mapping[str, Any]) -> Json:
+    """The part of a mapping with these fields, as managed fields name them."""
+    found: Json = {}
+    for key, inner in fields.items():
+        name = key.removeprefix("f:")
+        if key == name or name not in value:
+            continue
+        item = value[name]
+        is_part = isinstance(item, Mapping) and isinstance(inner, Mapping) and inner
+        found[name] = _picked(item, inner) if is_part else item
+    return found
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
