@@ -16,6 +16,7 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
+import html
 import json
 import math
 import re
@@ -122,6 +123,7 @@ TOKEN = re.compile(
     rf"{MARK}[0-9a-f]{{24}}"
     rf"|{base64.b64encode(MARK.encode()).decode()}[A-Za-z0-9+/]{{32}}"
     rf"|{MARK.encode().hex()}[0-9a-f]{{48}}"
+    rf"|{MARK.encode().hex().upper()}[0-9A-F]{{48}}"
 )
 
 
@@ -165,6 +167,7 @@ _ESCAPES: dict[str, Callable[[str], str]] = {
     "redacted%2D": lambda text: quote(text, safe=""),
     "redacted%2d": quote,
     "redact%65d-": quote_plus,
+    "redacted&#45;": html.escape,
     r"redacted\x2d": lambda text: repr(text)[1:-1],
     r"redacted\u002d": lambda text: _in_json(text),
     r"redacted\u002D": _ascii_in_json,
@@ -199,6 +202,7 @@ def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
         yield encode(value).decode(), encode(stand_in).decode()
         yield encode(value).decode().rstrip("="), encode(stand_in).decode().rstrip("=")
     yield value.hex(), stand_in.hex()
+    yield value.hex().upper(), stand_in.hex().upper()
 
 
 def _parts(value: bytes) -> Iterator[str]:
@@ -233,7 +237,8 @@ _MARKS = re.compile(
         map(
             re.escape,
             (
-                *(MARK, MARK.encode().hex(), *map(_in_json, _ESCAPES)),
+                *(MARK, MARK.encode().hex(), MARK.encode().hex().upper()),
+                *map(_in_json, _ESCAPES),
                 *_inner_base64(MARK.encode()),
             ),
         )

@@ -409,7 +409,8 @@ def _another(token: str) -> str:
         digest = hashlib.blake2b(token.encode(), digest_size=19)
         return f"concealed-{digest.hexdigest()}"
     try:
-        return _another(bytes.fromhex(token).decode()).encode().hex()
+        found = _another(bytes.fromhex(token).decode()).encode().hex()
+        return found.upper() if token.isupper() else found
     except ValueError:
         clear = base64.b64decode(token).decode()
         return base64.b64encode(_another(clear).encode()).decode()

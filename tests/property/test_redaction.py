@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import html
 import io
 import json
 from collections.abc import Callable, Sequence
@@ -82,6 +83,8 @@ def copies(on: Registry, value: str) -> None:
             "quoted": quote(plain, safe=""),
             "form": quote_plus(plain),
             "shown": repr([plain]),
+            "upper": plain.encode().hex().upper(),
+            "page": f"<b>{html.escape(plain)}</b>",
             "text": f"{name} has {plain}, as the Secret",
         }
         await fnop.apply(config(f"{name}-copies", **data))
@@ -432,6 +435,8 @@ def forms(value: str) -> list[str]:
         json.dumps(once, ensure_ascii=False)[1:-1],
         json.dumps(value)[1:-1],
         raw.hex(),
+        raw.hex().upper(),
+        html.escape(value),
         quote(value, safe=""),
         quote_plus(value),
         repr(value)[1:-1],
