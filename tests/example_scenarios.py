@@ -756,6 +756,26 @@ def hands_off_children(world: World) -> None:
     world.edit("services", "example-1", {"spec": {"selector": {"database": "x"}}})
 
 
+def secret_without_owner(world: World) -> None:
+    """The owner reference is lost, as with some backups; the password is noted."""
+    secret = world.get("secrets", "example-1")
+    assert secret is not None
+    notes = {"example.com/was": secret["data"]["password"]}
+    meta = {"ownerReferences": None, "annotations": notes}
+    world.edit("secrets", "example-1", {"metadata": meta})
+
+
+def same_password() -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get("secrets", "example-1")
+        if found is None or len(found["metadata"].get("ownerReferences") or ()) != 1:
+            return False
+        was = found["metadata"]["annotations"]["example.com/was"]
+        return bool(found["data"]["password"] == was)
+
+    return Expectation("the Secret has its owner again, and the same password", holds)
+
+
 def scaled_by_hand(world: World) -> None:
     world.edit("statefulsets", "example-1/scale", {"spec": {"replicas": 1}})
 
@@ -783,6 +803,7 @@ DATABASE = Story(
                 synced("databases"),
             ),
         ),
+        Step(secret_without_owner, (same_password(), synced("databases"))),
         # As kubectl scale does: older servers tell nobody whose field it is then.
         Step(
             scaled_by_hand,

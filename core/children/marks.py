@@ -10,8 +10,9 @@ copy of it has, too, and by these marks:
 So a copy under another name has no bond, nor has what was left for an owner of another
 uid. A child that has lost the annotation is known by the label, if it is in the
 operator's managed fields: whoever copies an object manages the copy's labels himself.
-One that names no owner any more is a stray: its owner is found by the bond, where it
-can have no owner reference, which others may have taken off on purpose (orphans).
+One that names no owner any more is a stray: its owner is found by the bond, as long as
+the owner lives (the garbage collector takes references off before it lets go of an
+owner whose dependents are orphaned).
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ __all__ = [
     "SET_LABEL",
     "ChildSet",
     "applied_mark",
+    "is_far",
     "is_stray_of",
     "outside",
     "set_of",
@@ -114,11 +116,12 @@ def stray_bond(body: Body | None) -> str:
 
 
 def is_stray_of(owner: Body, key: Key, bond: str) -> bool:
-    """Whether this object with this bond was made for an owner in another namespace."""
-    return _is_far(owner.namespace, key) and bond == _bond(owner.uid, key)
+    """Whether this object with this bond was made for an owner, and is his still."""
+    is_his = is_far(owner.namespace, key) or not owner.is_deleting
+    return is_his and bond == _bond(owner.uid, key)
 
 
-def _is_far(place: str | None, key: Key) -> bool:
+def is_far(place: str | None, key: Key) -> bool:
     """Whether an object cannot refer to an owner in this namespace."""
     return bool(place) and key.namespace != place
 
@@ -131,7 +134,7 @@ def outside(bodies: Mapping[Key, Body], set: ChildSet) -> dict[Key, Body]:
     return {
         key: body
         for key, body in bodies.items()
-        if (OWNER_ANNOTATION in body.mapping("annotations") or _is_far(set.place, key))
+        if (OWNER_ANNOTATION in body.mapping("annotations") or is_far(set.place, key))
         and KEEP_ANNOTATION not in body.mapping("annotations")
         and (set.has(key, body) or set.made_by_any(key, body))
     }

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.children.marks import APPLIED_ANNOTATION, KEEP_ANNOTATION, SET_LABEL
-from fnop.core.children.owned import OWNER_ANNOTATION, Owned
+from fnop.core.children.marks import (
+    APPLIED_ANNOTATION,
+    KEEP_ANNOTATION,
+    SET_LABEL,
+    is_far,
+)
+from fnop.core.children.owned import OWNER_ANNOTATION, Owned, owners_of
 from fnop.core.children.planning import Keeper, rank_of
 from fnop.core.children.told import Conversation, Told, target_of
 from fnop.core.values.body import Body, Key
@@ -26,6 +31,8 @@ def pruned(
     """Delete a child that is not desired any more, or let it go."""
     if body.is_deleting or not (keeper.clears or keeper.set.has(key, body)):
         return  # somebody else's; or it goes already
+    if not owners_of(body) and not is_far(keeper.owner.namespace, key):
+        return  # somebody has taken it from its owner, perhaps to keep it
     label = _label_of(key, owned, keeper)
     why = "whose owner is deleted" if keeper.clears else "which is no longer desired"
     if not (keeper.orphans or KEEP_ANNOTATION in body.mapping("annotations")):

@@ -750,6 +750,45 @@ def test_a_child_whose_owner_somebody_takes_away_is_owned_again() -> None:
     assert data_of(op.sim, "one") is None
 
 
+@pytest.mark.parametrize("is_down", [False, True])
+def test_a_handler_is_shown_a_child_whose_owner_somebody_takes_away(
+    is_down: bool,
+) -> None:
+    """Else it would make anew what is in the child alone, such as a password."""
+    op = Desiring(config_map("one", a="1")).begin()
+    calls = len(op.calls)
+    if is_down:
+        op.sim.stop()
+    op.sim.edit("configmaps/one", metadata={"ownerReferences": None})
+    if is_down:
+        op.sim.restart()
+    op.sim.settle()
+    shown = [[*each["children"]["configmaps"]] for each in op.calls[calls:]]
+    assert shown
+    assert all(each == ["one"] for each in shown)
+    found = op.sim.get("configmaps/one")
+    assert found is not None
+    assert len(found.metadata["ownerReferences"]) == 1
+
+
+def test_what_somebody_has_taken_from_its_owner_is_not_deleted() -> None:
+    op = Desiring(config_map("one", a="1")).begin()
+    op.sim.stop()
+    op.wanted = []
+    op.sim.edit("configmaps/one", metadata={"ownerReferences": None})
+    op.sim.restart().settle()
+    assert op.synced()[0] == "True"
+    assert data_of(op.sim, "one") == {"a": "1"}
+
+
+def test_orphans_of_an_owner_are_let_go() -> None:
+    op = Desiring(config_map("one", a="1")).begin()
+    op.sim.delete(NAME, propagation="Orphan").settle()
+    found = op.sim.get("configmaps/one")
+    assert found is not None
+    assert not found.metadata.get("ownerReferences")
+
+
 def test_what_a_former_owner_has_kept_is_taken_over_where_that_is_asked_for() -> None:
     kept = fnop.child(config_map("one", a="1"), keep=True)
     op = Desiring(kept).begin()
