@@ -64,6 +64,15 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
     help="With --why: as of this step, and not of the recording's end.",
 )
 @click.option(
+    "--from",
+    "begin",
+    type=click.IntRange(min=1),
+    metavar="STEP",
+    help="Go on from this step in a simulated cluster, with what others have done "
+    "since then; the end is compared with the recorded one.",
+)
+@shared("calls", ", with --from")
+@click.option(
     "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
 )
 @guarded
@@ -76,6 +85,8 @@ def replay(
     about: str | None,
     why: str | None,
     at: int | None,
+    begin: int | None,
+    calls: Sequence[str],
     trusted: bool,
     guard: bool,
 ) -> None:
@@ -85,6 +96,7 @@ def replay(
       fnop replay run.fnop
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
+      fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop --object default/orders --why status.phase
 
     Without files the story is told: each call of a handler, its cause, what it asked
@@ -116,6 +128,8 @@ def replay(
         raise click.UsageError("--why needs --object, as in --object default/orders")
     if about is not None and (paths or module):
         raise click.UsageError("--object asks the recording: leave the files out")
+    if begin is not None:
+        _check_from(is_given=bool(paths or module), shadow=shadow)
     if at is not None and why is None:
         raise click.UsageError("--at needs --why")
     limits = UNLIMITED if trusted else RecordingLimits()
@@ -129,7 +143,9 @@ def replay(
                 sys.exit(_tell(file, limits, about))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
-            if shadow:
+            if begin is not None:
+                status = _go_on(file, limits, program, begin, calls)
+            elif shadow:
                 status = _shadow(records, header, program, wanted)
             else:
                 status = _verify(file, header, program, limits)
@@ -140,6 +156,13 @@ def replay(
         except KeyboardInterrupt as interrupt:
             sys.exit(interrupted(interrupt))
     sys.exit(status)
+
+
+def _check_from(*, is_given: bool, shadow: bool) -> None:
+    if not is_given:
+        raise click.UsageError("--from needs the files of an operator")
+    if shadow:
+        raise click.UsageError("use either --shadow or --from")
 
 
 def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
@@ -194,6 +217,29 @@ def _verify(
         )
     echo(f"identical: {number_of(found.steps, 'step')}")
     return 0
+
+
+def _go_on(
+    file: BinaryIO, limits: Any, program: Program, step: int, calls: Sequence[str]
+) -> int:
+    """Let the run go on from a step, in a simulated cluster."""
+    from fnop.adapters.closed_loop_command import gone_on
+    from fnop.adapters.loading import LoadProblem, load
+    from fnop.adapters.models import models_of
+    from fnop.interpreters.recordings import read_header, read_records
+
+    try:
+        models = models_of(load(calls))
+    except LoadProblem as problem:
+        fail(str(problem))
+
+    def read() -> Iterator[dict[str, Any]]:
+        file.seek(0)
+        records = read_records(file, limits)
+        read_header(records)
+        return (each for each in records if each is not None)
+
+    return gone_on(read, program, step, models)
 
 
 def _shadow(

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -27,6 +26,7 @@ from fnop.core.planned.facts import (
 from fnop.core.planned.takeover import called_again
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of, version_of
+from fnop.interpreters.assumed import assumed_definitions
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.plan.dry_run import DryRunOnly, tried, untried
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
@@ -132,7 +132,7 @@ class Planner:
                 remedy = _ASSUMED[known.need.resource.plural]
                 self.notes.append(f"{label} cannot be read ({why}): {remedy}")
         definitions = [e for each in found for e in each.objects if _is_crd(e)]
-        assumed = _definitions(catalogue, cluster, definitions)
+        assumed = assumed_definitions(catalogue, cluster, definitions)
         return simulated.describing(cluster, assumed), found
 
     def _rehearsal(
@@ -275,54 +275,6 @@ def _unmade(handlers: Iterable[Handler]) -> list[Unmade]:
         for each in handlers
         if each.role.value == "startup"
     ]
-
-
-def _definitions(
-    catalogue: Catalogue, cluster: Cluster, definitions: Iterable[dict[str, Any]]
-) -> list[dict[str, Any]]:
-    """Definitions of the kinds that are served, and not known by anything else.
-
-    They are those of aggregated APIs, of other versions of Kubernetes, and of
-    definitions that may not be read: any field is allowed.
-    """
-    known = {(kind.group, kind.plural) for kind in cluster.registry.by_path.values()}
-    known |= {(e["spec"]["group"], e["spec"]["names"]["plural"]) for e in definitions}
-    missing: dict[tuple[str, str], list[Resource]] = {}
-    for each in catalogue.resources:
-        path = (each.group, each.plural)
-        if path not in known and "list" in each.verbs:
-            missing.setdefault(path, []).append(each)
-    return [_definition(versions) for versions in missing.values()]
-
-
-def _definition(versions: Sequence[Resource]) -> dict[str, Any]:
-    first = next((each for each in versions if each.preferred), versions[0])
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    return {
-        "metadata": {"name": f"{first.plural}.{first.group}"},
-        "spec": {
-            "group": first.group,
-            "scope": "Namespaced" if first.namespaced else "Cluster",
-            "names": {
-                "plural": first.plural,
-                "singular": first.singular or first.kind.lower(),
-                "kind": first.kind,
-                "listKind": f"{first.kind}List",
-                "shortNames": list(first.shortcuts),
-                "categories": list(first.categories),
-            },
-            "versions": [
-                {
-                    "name": each.version,
-                    "served": True,
-                    "storage": each is first,
-                    "schema": {"openAPIV3Schema": schema},
-                    "subresources": {"status": {}} if each.has_status else {},
-                }
-                for each in versions
-            ],
-        },
-    }
 
 
 def _notes(run: Rehearsal) -> list[str]:

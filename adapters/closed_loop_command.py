@@ -1,0 +1,55 @@
+"""`fnop replay RUN OPERATOR --from STEP`: the run goes on in a simulated cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import fail
+from fnop.adapters.story_report import story_lines
+from fnop.core.handlers.program import Program
+from fnop.core.history.story import Line
+from fnop.core.values.errors import number_of
+
+__all__ = ["gone_on"]
+
+_DIFFERENCES_SHOWN = 40
+
+
+def gone_on(
+    read: Callable[[], Iterator[dict[str, Any]]],
+    program: Program,
+    step: int,
+    calls: Mapping[str, Any],
+) -> int:
+    """Tell how a run goes on from a step, and how its end differs; the exit status."""
+    from fnop.interpreters.closed_loop import go_on, plot_of
+
+    try:
+        plot = plot_of(read, step)
+    except ValueError as problem:
+        fail(str(problem), 2)
+    changes = number_of(len(plot.changes), "change")
+    objects = number_of(len(plot.objects), "object")
+    echo(f"from #{step}, simulated: {objects} as shown by then, {changes} by others")
+
+    def tell(lines: list[Line]) -> None:
+        for line in story_lines(lines, None):
+            echo(line)
+
+    found = go_on(plot, program, calls=calls, tell=tell)
+    for each in found.refused:
+        echo(f"fnop: not done again, the cluster refuses it: {each}", err=True)
+    for sentence in found.calls.values():
+        echo(f"fnop: {sentence}", err=True)
+    if found.unsettled:
+        echo(f"it does not come to rest: {found.unsettled}")
+    for difference in found.differences[:_DIFFERENCES_SHOWN]:
+        echo(f"otherwise than recorded: {difference}")
+    more = len(found.differences) - _DIFFERENCES_SHOWN
+    if more > 0:
+        echo(f"and {number_of(more, 'difference')} more")
+    if not found.differences and not found.unsettled:
+        echo("the end is as recorded")
+    return 1 if found.differences or found.unsettled else 0

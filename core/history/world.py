@@ -1,0 +1,227 @@
+"""The objects of a recorded run at a step, and what others than the operator have done.
+
+Both are what the operator was shown: nobody else's view is in a recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.children.owned import owners_of
+from fnop.core.history.served import Served
+from fnop.core.history.versions import objects_in
+from fnop.core.values.body import Body
+from fnop.effects.values import same_json
+
+__all__ = ["CONTROLLERS", "Foreign", "Own", "Place", "World", "change_of"]
+
+Json = Mapping[str, Any]
+
+# Managers of the cluster's own controllers: a simulated cluster has them, too.
+CONTROLLERS = frozenset(
+    (
+        *("kube-controller-manager", "kube-scheduler", "kubelet"),
+        *("cloud-controller-manager", "k3s", "kube-apiserver"),
+    )
+)
+_WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
+# Fields that nobody but the API server sets.
+_SERVER = frozenset(
+    (
+        *("uid", "resourceVersion", "generation", "creationTimestamp", "selfLink"),
+        *("managedFields", "deletionTimestamp", "deletionGracePeriodSeconds"),
+    )
+)
+
+
+class Place(NamedTuple):
+    """Which object it is, as it was shown."""
+
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+
+    @classmethod
+    def of(cls, found: Json) -> Place:
+        """The place of an object, by its JSON form."""
+        meta = found["metadata"]
+        where = str(meta.get("namespace") or ""), str(meta.get("name") or "")
+        return cls(str(found.get("apiVersion")), str(found.get("kind")), *where)
+
+
+class Foreign(NamedTuple):
+    """What somebody else has done: `after` is None where the object is gone.
+
+    `before` is None where it was not there.
+    """
+
+    step: int
+    wall: float
+    place: Place
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+@dataclass
+class Own:
+    """The fold of a recording to the versions that its operator has made.
+
+    A write that changes nothing is answered with somebody else's version: one that had
+    been shown before the write was sent.
+    """
+
+    versions: set[tuple[str, str]] = field(default_factory=set)
+    deleted: set[str] = field(default_factory=set)
+    # The effect of each request, and the step in which it was sent.
+    _asked: dict[int, tuple[str, int]] = field(default_factory=dict)
+    _shown: dict[tuple[str, str], int] = field(default_factory=dict)
+    _steps: int = 0
+
+    def add(self, record: Json) -> None:
+        """Take one record in."""
+        input = record["input"]
+        self._steps += 1
+        if input["in"] == "Started":
+            self._asked.clear()
+        asked = None
+        if input["in"] == "Answered":
+            asked = self._asked.pop(input["id"], None)
+        for each in objects_in(input):
+            body = Body(each)
+            version = body.uid, body.version
+            first = self._shown.setdefault(version, self._steps)
+            if asked is not None and first > asked[1]:
+                self.versions.add(version)
+                if asked[0] == "Delete":
+                    self.deleted.add(body.uid)
+        for command in record["commands"]:
+            effect = (command.get("effect") or {}).get("is")
+            if command["do"] == "Perform" and effect in _WRITES:
+                self._asked[command["id"]] = effect, self._steps
+
+
+@dataclass
+class World:
+    """The fold of a recording to the objects that are there.
+
+    `own` is what the operator has made in all of the recording: an answer may come
+    after the watch event of the same write.
+    """
+
+    own: Own
+    served: Served = field(default_factory=Served)
+    objects: dict[Place, dict[str, Any]] = field(default_factory=dict)
+    steps: int = 0
+    wall: float = 0.0
+    _dead: set[str] = field(default_factory=set)
+
+    def add(self, record: Json) -> list[Foreign]:
+        """Take one record in; what others have done by it. Raises as `Attempts.add`."""
+        self.steps += record.get("gap", 1)
+        if "gap" in record:
+            return []
+        input, self.wall = record["input"], record["wall"]
+        if input["in"] == "Started":
+            self.served.begin_anew()
+        self.served.add(record)
+        gone = input["in"] == "WatchEvent" and input.get("type") == "DELETED"
+        return [each for found in objects_in(input) for each in self._see(found, gone)]
+
+    def _see(self, found: dict[str, Any], gone: bool) -> Iterator[Foreign]:
+        place, body = Place.of(found), Body(found)
+        if not body.uid or not body.name or body.uid in self._dead:
+            return  # no object that is kept, or one that an answer shows too late
+        before = self.objects.get(place)
+        was = None if before is None else Body(before)
+        if gone or (body.is_deleting and not body.finalizers):
+            self._dead.add(body.uid)
+            if was is not None and was.uid == body.uid:
+                del self.objects[place]
+            if was is not None and was.uid == body.uid and not _is_known(was, self.own):
+                yield Foreign(self.steps, self.wall, place, before, None)
+            return
+        if was is not None and was.uid == body.uid and was.version == body.version:
+            return
+        self.objects[place] = found
+        if (body.uid, body.version) in self.own.versions or _is_of_controllers(
+            was, body
+        ):
+            return
+        former = before if was is not None and was.uid == body.uid else None
+        yield Foreign(self.steps, self.wall, place, former, found)
+
+    def restorable(self) -> dict[Place, dict[str, Any]]:
+        """The objects, without references to owners that nobody has shown.
+
+        A garbage collector would take these for gone.
+        """
+        known = {Body(each).uid for each in self.objects.values()}
+        return {
+            place: _without_strangers(each, known)
+            for place, each in self.objects.items()
+        }
+
+
+def _is_known(was: Body, own: Own) -> bool:
+    """Whether the end of an object follows from what was done to it before."""
+    return was.is_deleting or was.uid in own.deleted
+
+
+def _is_of_controllers(was: Body | None, body: Body) -> bool:
+    """Whether none but the cluster's own controllers have made a version."""
+    old = [] if was is None else was.meta.get("managedFields") or []
+    new = body.meta.get("managedFields") or []
+    if not isinstance(new, list) or not isinstance(old, list):
+        return False
+    fresh = {
+        str(each.get("manager"))
+        for each in new
+        if isinstance(each, dict) and each not in old
+    }
+    return bool(fresh) and fresh <= CONTROLLERS
+
+
+def _without_strangers(found: dict[str, Any], known: set[str]) -> dict[str, Any]:
+    references = found["metadata"].get("ownerReferences")
+    if not references or all(each.uid in known for each in owners_of(Body(found))):
+        return found
+    left = [
+        each
+        for each in references
+        if isinstance(each, dict) and str(each.get("uid")) in known
+    ]
+    return {**found, "metadata": {**found["metadata"], "ownerReferences": left}}
+
+
+def change_of(before: Json, after: Json) -> tuple[dict[str, Any], Any]:
+    """A change as merge patches: of the object, and of its status (None: no change).
+
+    >>> before = {"metadata": {"uid": "u"}, "spec": {"a": 1, "b": 2}}
+    >>> change_of(before, {"metadata": {"uid": "v"}, "spec": {"a": 1}})
+    ({'spec': {'b': None}}, None)
+    """
+    main = {key: value for key, value in before.items() if key != "status"}
+    other = {key: value for key, value in after.items() if key != "status"}
+    status = None
+    if not same_json(before.get("status"), after.get("status")):
+        status = _patch(before.get("status") or {}, after.get("status") or {})
+    return _patch(_plain(main), _plain(other)), status
+
+
+def _plain(found: dict[str, Any]) -> dict[str, Any]:
+    meta = found.get("metadata") or {}
+    return {**found, "metadata": {k: v for k, v in meta.items() if k not in _SERVER}}
+
+
+def _patch(before: Json, after: Json) -> dict[str, Any]:
+    found: dict[str, Any] = {key: None for key in before if key not in after}
+    for key, value in after.items():
+        was = before.get(key)
+        if key in before and same_json(was, value):
+            continue
+        both = isinstance(was, Mapping) and isinstance(value, Mapping)
+        found[key] = _patch(was, value) if both else value  # type: ignore[arg-type]
+    return found

@@ -1,0 +1,325 @@
+"""A recorded run that goes on otherwise: in a simulated cluster, from some step on.
+
+The objects are those that the operator had been shown by then.  The operator starts
+anew there, and what others have done after it is done again, at its time.  All that
+follows is simulated: the answers, the cluster's own controllers, and the time that
+things take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource, path_of
+from fnop.core.handlers.program import Program
+from fnop.core.history.story import Line, Story
+from fnop.core.history.world import Foreign, Own, Place, World, change_of
+from fnop.core.seam.commands import Command, Perform
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values.now import Now
+from fnop.effects import Call, Outcome
+from fnop.effects.wire import digest_of, from_wire
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.answers import message_of
+from fnop.interpreters.assumed import assumed_definitions
+from fnop.interpreters.check.worlds import (
+    Difference,
+    differences,
+    world_of,
+)
+from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["Ended", "Plot", "go_on", "plot_of"]
+
+Records = Iterable[dict[str, Any]]
+
+
+class Plot(NamedTuple):
+    """What a closed loop needs of a recording.
+
+    `objects` are those at the step, `wall` is its time, `changes` what others have done
+    after it, `end` the objects at the end of the recording, `answers` those of calls,
+    by the digest of the call.
+    """
+
+    catalogue: Catalogue
+    objects: Mapping[Place, dict[str, Any]]
+    wall: float
+    changes: Sequence[Foreign]
+    end: Mapping[Place, dict[str, Any]]
+    answers: Mapping[str, Any]
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """All objects of which anything is known."""
+        changed = (each.place for each in self.changes)
+        return [*dict.fromkeys((*self.objects, *self.end, *changed))]
+
+
+class Ended(NamedTuple):
+    """The end: whether the run came to rest (else why not), and what is otherwise.
+
+    `refused` are the changes by others that the simulated cluster did not take.
+    """
+
+    unsettled: str
+    differences: Sequence[Difference]
+    refused: Sequence[str]
+    calls: Mapping[str, str]
+
+
+def plot_of(read: Callable[[], Records], step: int) -> Plot:
+    """Read a recording, twice; raises `ValueError` where it has not so many steps."""
+    own, calls = Own(), _Calls()
+    for record in read():
+        if "gap" not in record:
+            own.add(record)
+            calls.add(record)
+    world, changes = World(own), list[Foreign]()
+    objects: dict[Place, dict[str, Any]] | None = None
+    wall = 0.0
+    for record in read():
+        found = world.add(record)
+        if objects is not None:
+            changes += found
+        elif world.steps >= step:
+            objects, wall = world.restorable(), world.wall
+    if objects is None:
+        raise ValueError(f"the recording has {world.steps} steps, and no step {step}")
+    end, catalogue = world.restorable(), world.served.catalogue
+    return Plot(catalogue, objects, wall, changes, end, calls.answers)
+
+
+class _Calls:
+    """The fold to the answers of `fnop.call`, by the digest of the call."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Any] = {}
+        self._asked: dict[int, str] = {}
+
+    def add(self, record: dict[str, Any]) -> None:
+        input = record["input"]
+        if input["in"] == "Answered":
+            digest = self._asked.pop(input["id"], None)
+            if digest is not None:
+                self.answers[digest] = from_wire(input["outcome"])
+        for command in record["commands"]:
+            effect = command.get("effect") or {}
+            if command["do"] == "Perform" and effect.get("is") == "Call":
+                self._asked[command["id"]] = digest_of(from_wire(effect))
+
+
+class _Loop(SimulatedRun):
+    """A run whose calls are answered as recorded, where no model answers them."""
+
+    answers: Mapping[str, Any]
+
+    def _call(self, command: Perform, call: Call) -> Outcome:
+        if call.function not in self.calls:
+            found = self.answers.get(digest_of(call))
+            if found is not None:
+                outcome: Outcome = found
+                return outcome
+        return super()._call(command, call)
+
+
+class _Teller:
+    """An observer that tells the story of a run."""
+
+    def __init__(self, tell: Callable[[list[Line]], None]) -> None:
+        self._story, self._tell = Story(), tell
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        self._tell(
+            self._story.add(
+                {
+                    "wall": now.wall,
+                    "mono": now.mono,
+                    "input": input_to_wire(input),
+                    "commands": [*map(command_to_wire, commands)],
+                }
+            )
+        )
+
+
+def go_on(
+    plot: Plot,
+    program: Program,
+    *,
+    calls: Mapping[str, Any] | None = None,
+    pace: Callable[[Cluster], Cluster] = lambda cluster: cluster,
+    tell: Callable[[list[Line]], None] = lambda lines: None,
+) -> Ended:
+    """Run the operator from there; `tell` is given the lines of its story.
+
+    `pace` says how the cluster's own controllers behave.
+    """
+    base = pace(_base(plot.catalogue, plot.places))
+    begin, end = (_restored(base, plot, each) for each in (plot.objects, plot.end))
+    program = Program(program.handlers, program.settings.replace(traces=True))
+    run = _Loop(
+        program,
+        begin,
+        clock=VirtualClock(plot.wall),
+        observers=[_Teller(tell)],
+        calls=calls,
+    )
+    run.answers = plot.answers
+    refused = []
+    run.wait(0)
+    for each in plot.changes:
+        run.wait(max(0.0, each.wall - plot.wall - run.clock.elapsed))
+        refused += _done(run, plot.catalogue, each)
+    rests = run.settle()
+    kinds = {_resource(plot.catalogue, each) for each in plot.places} - {None}
+    # Nobody has told of the objects of other kinds.
+    shown = tuple(_alias_begin(each) for each in kinds if each is not None)
+    expected, found = world_of(end, base), world_of(run.cluster, base)
+    differing = [
+        each
+        for each in differences(expected, found)
+        if each.alias.startswith(shown)
+        and not _OWN.search(each.alias)
+        and not _is_drawn(each)
+    ]
+    return Ended("" if rests else run.unsettled, differing, refused, run.unmodelled)
+
+
+# Objects that a cluster makes in every namespace.
+_OWN = re.compile(r"^(configmaps/kube-root-ca\.crt|serviceaccounts/default)( |$)")
+
+
+def _is_drawn(difference: Difference) -> bool:
+    """Whether it is the value of a Secret: drawn anew, or a token in the recording."""
+    values = difference.expected, difference.found
+    is_held = difference.path.startswith("data.") and None not in values
+    return is_held and difference.alias.startswith("secrets/")
+
+
+def _alias_begin(resource: Resource) -> str:
+    """The beginning of the aliases of a kind's objects (`world_of`)."""
+    return f"{resource.plural}.{resource.group}".rstrip(".") + "/"
+
+
+# ----------------------------------------------------------------- the world restored
+
+
+def _base(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
+    """A cluster with the recorded kinds, and the namespaces that objects are in."""
+    served = {(each.group, each.version, each.plural) for each in catalogue.resources}
+    cluster = simulated.blank_cluster("loop", 0, served)
+    cluster = simulated.describing(cluster, assumed_definitions(catalogue, cluster, ()))
+    names = sorted({each.namespace for each in places} - {""})
+    namespaces = [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "uid": f"namespace-{name}"},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        for name in names
+    ]
+    return simulated.restored(cluster, ("", "v1", "namespaces"), namespaces)
+
+
+def _restored(
+    cluster: Cluster, plot: Plot, objects: Mapping[Place, dict[str, Any]]
+) -> Cluster:
+    for place, each in objects.items():
+        resource = _resource(plot.catalogue, place)
+        path = resource and (resource.group, resource.version, resource.plural)
+        if path and path in cluster.registry.by_path:
+            cluster = simulated.restored(cluster, path, [each])
+    return replace(cluster, version=cluster.version)
+
+
+def _resource(catalogue: Catalogue, place: Place) -> Resource | None:
+    found = (
+        each
+        for each in catalogue.resources
+        if (each.api_version, each.kind) == (place.api_version, place.kind)
+    )
+    return next(found, None)
+
+
+# ----------------------------------------------------------- what others have done
+
+
+def _done(run: SimulatedRun, catalogue: Catalogue, change: Foreign) -> list[str]:
+    """Do what somebody has done; sentences about what the cluster refuses."""
+    place = change.place
+    resource = _resource(catalogue, place)
+    if resource is None:
+        return []
+    path = path_of(resource, place.namespace or None)
+    refused = []
+    for request in _requests(run, resource, path, change):
+        response = run.request(request)
+        gone = response.status == 404 and request.method == "DELETE"
+        if response.status >= 300 and not gone:
+            what = f"{request.method} {resource.plural}/{place.name}"
+            refused.append(f"#{change.step} {what}: {message_of(response)}")
+    return refused
+
+
+def _requests(
+    run: SimulatedRun, resource: Resource, path: str, change: Foreign
+) -> list[ApiRequest]:
+    one = f"{path}/{change.place.name}"
+    present = run.request(ApiRequest("GET", one))
+    before, after = change.before, change.after
+    if after is None:
+        return [ApiRequest("DELETE", one)]
+    if before is None and present.status == 404:
+        return _created(run, resource, path, after)
+    main, status = change_of(before or present.body, after)
+    found = []
+    if "finalizers" in main.get("metadata", {}):
+        main["metadata"]["finalizers"] = _finalizers(before, after, present.body)
+    if any(main.values()) or None in main.values():
+        found.append(ApiRequest("PATCH", one, (), main, MERGE_PATCH))
+    if status:
+        tail = "/status" if resource.has_status else ""
+        patch = {"status": status}
+        found.append(ApiRequest("PATCH", f"{one}{tail}", (), patch, MERGE_PATCH))
+    if _is_deleting(after) and not _is_deleting(before):
+        found.append(ApiRequest("DELETE", one))
+    return found
+
+
+def _created(
+    run: SimulatedRun, resource: Resource, path: str, found: dict[str, Any]
+) -> list[ApiRequest]:
+    """The object as somebody has made it, with its owners as they are called now."""
+    manifest, status = change_of({}, found)
+    requests = [ApiRequest("POST", path, (), manifest)]
+    if status:
+        tail = "/status" if resource.has_status else ""
+        one = f"{path}/{found['metadata']['name']}{tail}"
+        requests.append(ApiRequest("PATCH", one, (), {"status": status}, MERGE_PATCH))
+    return requests
+
+
+def _finalizers(
+    before: dict[str, Any] | None, after: dict[str, Any], present: dict[str, Any]
+) -> list[str]:
+    """Those that are there now, with what somebody has added or taken."""
+    old, new, now = (
+        [*(((each or {}).get("metadata") or {}).get("finalizers") or ())]
+        for each in (before, after, present)
+    )
+    kept = [each for each in now if each in new or each not in old]
+    return [*kept, *(each for each in new if each not in old and each not in kept)]
+
+
+def _is_deleting(found: dict[str, Any] | None) -> bool:
+    return found is not None and bool(found["metadata"].get("deletionTimestamp"))

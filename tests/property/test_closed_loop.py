@@ -1,0 +1,122 @@
+"""A recorded run that goes on in the simulated cluster, from any of its steps."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fnop.core.handlers.program import Program
+from fnop.interpreters.closed_loop import Ended, Plot, go_on, plot_of
+from fnop.interpreters.cluster import Cluster, Off, paced
+from tests.commands import fnop
+from tests.recordings import TRACED, Recording
+from tests.simulations import (
+    ROOT,
+    Scenario,
+    example_calls,
+    example_handlers,
+    is_definition,
+    manifests_of,
+)
+
+KIND = "fnopexamples"
+NAMES = ("01-minimal", "02-children", "05-handlers", "16-indexing", "19-database")
+SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)
+
+
+class Handlers:
+    """As a registry, for a recording."""
+
+    def __init__(self, name: str) -> None:
+        self.handlers = example_handlers(name)
+
+
+@cache
+def recorded(name: str) -> list[dict[str, Any]]:
+    """An example whose user edits, adds and deletes objects."""
+    recording = Recording(Handlers(name), TRACED)  # type: ignore[arg-type]
+    program = recording.program
+    run = Scenario(
+        program.handlers,
+        settings=TRACED,
+        observers=[recording.recorder],
+        calls=example_calls(name),
+    )
+    kinds = [each for each in manifests_of(name) if not is_definition(each)]
+    definitions = [each for each in manifests_of(name) if is_definition(each)]
+    run.apply(*(e for e in definitions if e["spec"]["names"]["plural"] != KIND))
+    run.apply(*kinds).wait(20)
+    for each in kinds:
+        plural = f"{each['kind'].lower()}s"
+        run.edit(plural, each["metadata"]["name"], metadata={"labels": {"a": "b"}})
+        run.wait(5)
+    other = {**kinds[-1], "metadata": {**kinds[-1]["metadata"], "name": "other"}}
+    run.apply(other).wait(5)
+    run.delete(f"{kinds[0]['kind'].lower()}s", kinds[0]["metadata"]["name"])
+    run.wait(60)
+    _, records = recording.records()
+    return [each for each in records if each is not None]
+
+
+def gone_on(name: str, step: int) -> tuple[Plot, Ended]:
+    plot = plot_of(lambda: iter(recorded(name)), step)
+    program = Program(example_handlers(name), TRACED)
+    calls = example_calls(name)
+    return plot, go_on(plot, program, calls=calls, pace=without_kubelet)
+
+
+def without_kubelet(cluster: Cluster) -> Cluster:
+    return paced(cluster, {"kubelet": Off()})
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("share", SHARES)
+def test_the_same_operator_comes_to_the_same_end(name: str, share: float) -> None:
+    step = max(1, round(share * len(recorded(name))))
+    _, found = gone_on(name, step)
+    # The operator starts anew: the example notes that it was resumed.
+    others = [each for each in found.differences if each.path != "status.seen"]
+    assert (found.unsettled, others, [*found.refused]) == ("", [], [])
+
+
+OTHER = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def create_fn(spec, name, **_):
+    return fnop.patch(status={"other": True})
+"""
+
+
+def test_another_operator_comes_to_another_end(tmp_path: Path) -> None:
+    folder = ROOT / "examples" / "01-minimal"
+    operator, manifest = folder / "example.py", folder / "object.yaml"
+    run = ("run", operator, "--simulate", manifest, "--record", "run.fnop")
+    assert fnop(*run, folder=tmp_path).status == 0
+    same = fnop("replay", "run.fnop", operator, "--from", "3", folder=tmp_path)
+    assert (same.status, same.err) == (0, "")
+    first, *_, last = same.out.splitlines()
+    assert first.startswith("from #3, simulated: 0 objects as shown by then, ")
+    assert last == "the end is as recorded"
+    (tmp_path / "other.py").write_text(OTHER)
+    other = fnop("replay", "run.fnop", "other.py", "--from", "3", folder=tmp_path)
+    assert (other.status, other.err) == (1, "")
+    assert "otherwise than recorded: fnopexamples.fnop.dev/example-1 status.other" in (
+        other.out
+    )
+    late = fnop("replay", "run.fnop", operator, "--from", "999", folder=tmp_path)
+    assert late.status == 2
+    assert "and no step 999" in late.complaint
+
+
+def test_changes_by_others_are_done_again() -> None:
+    records = recorded("01-minimal")
+    plot, _ = gone_on("01-minimal", 1)
+    done = [(e.place.name, e.before is None, e.after is None) for e in plot.changes]
+    assert ("example-1", True, False) in done
+    assert ("other", True, False) in done
+    assert any(name == "example-1" and not new for name, new, _ in done)
+    assert [*plot_of(lambda: iter(records), len(records)).changes] == []
