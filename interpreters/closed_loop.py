@@ -43,7 +43,7 @@ Records = Iterable[dict[str, Any]]
 
 
 class Plot(NamedTuple):
-    """What a closed loop needs of a recording.
+    """The part of a recording that a closed loop needs.
 
     `objects` are those at the step, `wall` is its time, `changes` what others have done
     after it, `end` the objects at the end of the recording, `answers` those of calls,
@@ -312,7 +312,7 @@ def _created(
 def _finalizers(
     before: dict[str, Any] | None, after: dict[str, Any], present: dict[str, Any]
 ) -> list[str]:
-    """Those that are there now, with what somebody has added or taken."""
+    """The present finalizers, with what somebody has added or taken."""
     old, new, now = (
         [*(((each or {}).get("metadata") or {}).get("finalizers") or ())]
         for each in (before, after, present)
