@@ -23,7 +23,9 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from itertools import islice
+from operator import is_not
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -556,6 +558,8 @@ class _Places:
         return bool(_HELD_PATH.match(name))
 
     def _is_listed(self, path: Path) -> bool:
+        if not self._listed:
+            return False
         return any(path[-len(each) :] == each for each in self._listed)
 
     @staticmethod
@@ -607,15 +611,22 @@ class _Places:
 
 
 def _is_sensitive_text(name: str, text: str) -> bool:
+    always = _is_sensitive_name(name)
+    if always is None:
+        return False
+    return always or is_telling(text) or _OBJECT_NAME.fullmatch(text) is None
+
+
+@lru_cache(4096)
+def _is_sensitive_name(name: str) -> bool | None:
+    """Whether such a field holds a secret; False for sometimes, None for never."""
     if _ALWAYS.search(name):
         return True
-    if not _SOMETIMES.search(name):
-        return False
-    return is_telling(text) or _OBJECT_NAME.fullmatch(text) is None
+    return False if _SOMETIMES.search(name) else None
 
 
 def _differs(some: Iterable[Any], others: Iterable[Any]) -> bool:
-    return any(one is not other for one, other in zip(some, others, strict=True))
+    return any(map(is_not, some, others))
 
 
 # ---------------------------------------------------------------------------- digests
@@ -717,6 +728,8 @@ class Redaction:
         # The tokens of all values so far, and the telling ones in all their forms.
         self._known: set[str] = set()
         self._copies = Substitutions()
+        # The digests of objects that have no place of a secret.
+        self._plain: set[bytes] = set()
         # Requests about Secrets, and for random bytes that are a secret.
         self._about_secrets: set[int] = set()
         self._drawing: set[int] = set()
@@ -771,14 +784,40 @@ class Redaction:
         commands = record["commands"]
         self._remember(commands)
         if secret or self.is_hinted(line):
-            input = self._places.walk(input, (), secret=secret)
+            input = (
+                self._places.walk(input, (), secret=secret)
+                if secret
+                else self._seen(input)
+            )
             commands = [
-                self._places.walk(each, (), secret=_is_about_secrets(each))
+                self._places.walk(each, (), secret=is_about)
+                if (is_about := _is_about_secrets(each))
+                or self.is_hinted(orjson.dumps(each))
+                else each
                 for each in commands
             ]
         if input is record["input"] and not _differs(commands, record["commands"]):
             return record
         return {**record, "input": input, "commands": commands}
+
+    def _seen(self, input: dict[str, Any]) -> dict[str, Any]:
+        """An input without secrets; one that was seen to have none is not searched.
+
+        The answer to a write comes again as a watch event.
+        """
+        shown = input.get("body") or input.get("outcome")
+        text = orjson.dumps(shown)
+        if not self.is_hinted(text):
+            return input
+        sum_ = hashlib.blake2b(text, digest_size=16).digest()
+        if sum_ in self._plain:
+            return input
+        found: dict[str, Any] = self._places.walk(input, (), secret=False)
+        if found is input:
+            if len(self._plain) >= _PLAIN_MAX:
+                self._plain.clear()
+            self._plain.add(sum_)
+        return found
 
     def is_hinted(self, text: bytes) -> bool:
         """Whether a text may have the place of a secret."""
@@ -874,6 +913,9 @@ class Redaction:
             self._copies.applied(found, copies) if copies else found
         )
         return redacted
+
+
+_PLAIN_MAX = 65_536
 
 
 def _url_base64(raw: bytes) -> str:
