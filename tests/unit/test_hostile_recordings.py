@@ -22,6 +22,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fnop.core.handlers.program import Program
+from fnop.core.seam.inputs import AlarmRang
+from fnop.core.values.now import Now
 from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
 from fnop.interpreters.recordings import (
     UNLIMITED,
@@ -440,3 +442,27 @@ def test_steps_that_keep_too_many_texts() -> None:
     file = io.BytesIO(gzip.compress(lines_of(PRESENT, *steps)))
     with pytest.raises(RecordingProblem, match="refers to more texts"):
         read(file, RecordingLimits(ratio=10_000))
+
+
+@given(st.data())
+def test_whatever_is_written_of_a_file_is_read(data: st.DataObject) -> None:
+    """A process may be killed at any moment, and a write may be done in part."""
+    end = data.draw(st.integers(0, len(WRITTEN) - 1), "so many bytes are there")
+    records = [*read_records(io.BytesIO(WRITTEN[:end]))]
+    if records in ([], [None]):
+        return
+    found = read(io.BytesIO(WRITTEN[:end]))
+    assert found[-1] is None, "it shows as cut off"
+    assert found[1:-1] == RECORDED[: len(found) - 2]
+
+
+def test_what_is_flushed_is_read_while_the_run_goes_on() -> None:
+    file, program = io.BytesIO(), Program(HANDLERS_OF_IT)
+    redaction = Redaction(b"k" * 16, program)
+    recorder = Recorder(file, header_of(program, "test"), redaction)
+    for second in range(5):
+        recorder.observe(Now(second, second), AlarmRang(), ())
+        recorder.save()
+        records = [*read_records(io.BytesIO(file.getvalue()))]
+        assert [each["mono"] for each in records[1:-1] if each] == [*range(second + 1)]
+        assert records[-1] is None
