@@ -162,8 +162,8 @@ def _read(cls: type[NamedTuple], found: Mapping[str, Any]) -> Any:
         value = given[name] = found[name]
         if not _is(value, kind):
             raise TypeError(name)
-    found: Any = cls
-    return found(**given)
+    build: Any = cls
+    return build(**given)
 
 
 @cache

@@ -8,11 +8,10 @@ was there when a later one of its kind was shown.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import accumulate, chain
+from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -168,18 +167,19 @@ class Revisions:
 
 
 def _fill_in(versions: list[Revision], seen: list[tuple[int, int]]) -> None:
-    """A version is there when a version of its kind is shown that is not older."""
-    numbers = [version for version, _ in seen]
-    steps = [step for _, step in seen]
-    earliest = [*accumulate(reversed(steps), min)][::-1]
+    """A version is there when one of its kind is shown that is not older.
+
+    `seen` are the versions of the kind with the steps that showed them, by versions.
+    """
+    numbered = [each for each in versions if each.version.isdecimal()]
+    left, earliest = [*seen], 0
+    for each in sorted(numbered, key=lambda each: int(each.version), reverse=True):
+        while left and left[-1][0] >= int(each.version):
+            _, step = left.pop()
+            earliest = min(earliest or step, step)
+        each.since = each.since or earliest
     for each in versions:
-        if each.since:
-            continue
-        each.since = each.shown
-        if each.version.isdecimal():
-            place = bisect_left(numbers, int(each.version))
-            if place < len(earliest):
-                each.since = min(each.since or earliest[place], earliest[place])
+        each.since = each.since or each.shown
 
 
 # ------------------------------------------------------------------------- contents

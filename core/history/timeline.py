@@ -40,6 +40,7 @@ _ACTORS = {
     "second": "another process of the operator",
     "user": "the user",
 }
+_OTHERS = frozenset(_ACTORS) - {"", "operator"}
 
 
 @dataclass(slots=True, eq=False)
@@ -70,8 +71,9 @@ class Request:
 
     @property
     def made(self) -> Revision | None:
-        """The version that it has made, where it is known."""
-        return self.shown[0] if self.is_write and self.shown else None
+        """The version that it has made; None if it changed nothing, or is unknown."""
+        found = self.shown[0] if self.is_write and self.shown else None
+        return found if found is not None and found.made == self.step else None
 
 
 @dataclass(slots=True, eq=False)
@@ -148,7 +150,7 @@ class Timeline:
     `count` is the number of all.  After the last record comes `end`.
     """
 
-    account: Account = Account()
+    account: Account = field(default_factory=Account)
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_MAX))
     count: int = 0
     revisions: Revisions = field(default_factory=Revisions)
@@ -169,7 +171,7 @@ class Timeline:
         """Line up what the account tells."""
         for change in self.account.changes:
             self.revisions.tell(_revision_of(change))
-        told = (*self.account.marks, *self.account.changes)
+        told: list[Mark | Change] = [*self.account.marks, *self.account.changes]
         places = ((*_place_of(each), number) for number, each in enumerate(told))
         self._ahead = sorted(zip(places, told, strict=True), reverse=True)
 
@@ -200,9 +202,8 @@ class Timeline:
             if command["do"] == "Wrote" and command["id"] in self._open:
                 request = self._open[command["id"]].request
                 assert request is not None
-                request.fields = tuple(
-                    (one, tuple(all)) for one, all in command["fields"]
-                )
+                fields = ((each[0], tuple(each[1])) for each in command["fields"])
+                request.fields = tuple(fields)
 
     def end(self) -> None:
         """The recording is over: tell what came after its last step."""
@@ -331,8 +332,11 @@ class Timeline:
     ) -> None:
         request.answered, request.shown = str(outcome), (*shown,)
         request.ended, request.ended_wall = self.steps, self._wall
-        if request.made is not None:
-            request.made.made = request.made.made or request.step
+        if request.is_write and request.shown:
+            found = request.shown[0]
+            # One that was there before, or that somebody else made, is not its own.
+            is_known = found.shown <= request.step or found.by in _OTHERS
+            found.made = found.made or (0 if is_known else request.step)
         if line is None:
             return
         last = self.events[-1] if self.events else None
@@ -362,7 +366,7 @@ class Timeline:
             self._latest[attempt.handler, attempt.where] = attempt
             if attempt.object is not None:
                 event.object = ref_of(*attempt.object[:3])
-        if line.sort == "send" and line.request in sent:
+        if line.sort == "send" and line.request is not None:
             self._send(event, line.request, sent[line.request])
         self._add(event)
 

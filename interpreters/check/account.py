@@ -217,7 +217,7 @@ def _concealed(found: Difference) -> Differing:
     values = found.expected, found.found
     if found.alias.startswith("secrets/"):
         inside = found.path.partition(".")[0] in ("data", "stringData")
-        values = tuple(_hidden(each, inside=inside) for each in values)  # type: ignore[assignment]
+        values = tuple(_hidden(each, inside=inside) for each in values)
     return Differing(found.alias, found.path.strip("."), *values)
 
 
