@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -59,6 +59,10 @@ class Behind:
             for each in request.shown if request.is_write else ():
                 self._makers[id(each)] = event
 
+    def requests(self, attempt: Attempt) -> Sequence[Request]:
+        """The requests of an attempt, in their order."""
+        return self._requests.get(id(attempt), ())
+
     # --------------------------------------------------------------- what was seen
 
     def sightings(self, attempt: Attempt) -> Iterator[Sighting]:
@@ -66,7 +70,7 @@ class Behind:
         for version in _views(attempt):
             found = self.revisions.find(version.uid, version.version)
             yield Sighting(attempt.step, ref_of(*version[:3]), found)
-        for request in self._requests.get(id(attempt), ()):
+        for request in self.requests(attempt):
             for each in request.shown[:_SHOWN_MAX]:
                 if request.ended:
                     yield Sighting(request.ended, each.ref, each)
@@ -102,7 +106,7 @@ class Behind:
         for attempt in event.attempts:
             yield Link(depth, self._words(attempt, request), attempt.step)
             yield from self._shown_to(attempt, depth + 1)
-            for each in self._requests.get(id(attempt), ()):
+            for each in self.requests(attempt):
                 if each.answered and not each.is_write and each.ended <= request.step:
                     name = each.object.label if each.object else each.verb
                     text = f"it had asked for {name}: {_read(each)}"

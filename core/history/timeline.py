@@ -102,8 +102,13 @@ class Event:
     @property
     def told(self) -> str:
         """The whole text, with what has become of it."""
-        news = self.sort in ("shown", "change", "user")
-        return f"{self.text}{_version(self.revision) if news else self.answer}"
+        match self.sort:
+            case "shown" | "change" | "user":
+                return f"{self.text}{_version(self.revision)}"
+            case "send" if self.request is not None and not self.request.ended:
+                return f"{self.text} -> no reply"
+            case _:
+                return f"{self.text}{self.answer}"
 
     @property
     def attempts(self) -> tuple[Attempt, ...]:
@@ -229,7 +234,10 @@ class Timeline:
                 self._change(found)
 
     def _mark(self, mark: Mark) -> None:
+        before = self.events[-1] if self.events else None
         event = self._add(Event(mark.step, mark.wall, mark.lane, mark.text))
+        if mark.lane == "fault" and before is not None and before.step == mark.step:
+            event.object, event.request = before.object, before.request
         after = self._ahead[-1][1] if self._ahead else None
         if mark.lane == "user" and isinstance(after, Change) and after.by == "user":
             self._ahead.pop()  # one event is the action and its effect
