@@ -76,6 +76,7 @@ class _Page:
             title=escaped(self._title()),
             style=style,
             width=lane_width(lanes.lanes),
+            digits=max(4, len(str(self.timeline.steps)) + 1),
             verdict="\n".join(self._verdict()),
             timeline=timeline,
             footer="\n".join(self._footer()),
@@ -151,7 +152,7 @@ class _Page:
             bad = " class=bad" if event.is_trouble else ""
             link = f'<a class=n href="#{row.anchor}">#{event.step}</a>'
             lane = f"{event.sort}: " if event.sort in ("user", "fault") else ""
-            yield f"<li{bad}>{link} {lane}{escaped(event.told)}</li>"
+            yield f"<li{bad}>{link}{lane}{escaped(event.told)}</li>"
         more = len(marks) - _STORY_MAX
         if more > 0:
             yield f"<li class=key>and {more} more</li>"
@@ -226,8 +227,9 @@ def _part(name: str) -> str:
 _TOOLS = (
     "<div class=tools><input id=filter type=search placeholder='Filter' "
     "aria-label='Filter the events'> <output id=told></output>"
-    "<div class=hint><kbd>←</kbd> <kbd>→</kbd> event &nbsp; <kbd>p</kbd> <kbd>n</kbd> "
-    "write to the object &nbsp; <kbd>/</kbd> filter</div></div>"
+    "<div class=hint><span><kbd>←</kbd> <kbd>→</kbd> event</span> "
+    "<span><kbd>p</kbd> <kbd>n</kbd> write to the object</span> "
+    "<span><kbd>/</kbd> filter</span></div></div>"
 )
 
 
@@ -312,7 +314,7 @@ def _first_trouble(events: Sequence[Event]) -> int:
 def _tick(crash: Crash) -> str:
     told = f"{crash.text}: {', '.join(crash.fails) or 'it does not matter'}"
     kind = " class=m" if crash.fails else ""
-    inside = f'title="{escaped(told)}"><span class=say>{escaped(told)}</span>'
+    inside = f'title="{escaped(told)}"><span class=hid>{escaped(told)}</span>'
     if crash.step:
         return f'<a{kind} href="#{crash.step}" {inside}</a>'
     return f"<span{kind} {inside}</span>"
@@ -344,10 +346,11 @@ _VALUE_LENGTH = 160
 
 
 def _worldly(differing: Differing, value: Any) -> str:
-    """A value of one world; of a whole object only that it is there."""
+    """A value of one world; of an object that only one has, that it is there."""
+    is_whole = not differing.field and None in (differing.expected, differing.found)
     if value is None:
-        return "absent" if differing.field else "missing"
-    if not differing.field:
+        return "missing" if is_whole else "absent"
+    if is_whole:
         return "there"
     text = json.dumps(value, ensure_ascii=False)
     short = text if len(text) <= _VALUE_LENGTH else f"{text[:_VALUE_LENGTH]}..."

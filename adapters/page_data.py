@@ -21,6 +21,7 @@ __all__ = ["PageData", "as_script"]
 
 _TEXT_LENGTH_MAX = 200
 _NUMBER_MAX = 2**53
+_SECONDS_MAX = 1e12
 
 
 class PageData:
@@ -91,7 +92,8 @@ class PageData:
         return one_line(self._shorten(text))
 
     def _milliseconds(self, wall: float) -> int:
-        return round((wall - self._began) * 1000)
+        seconds = max(-_SECONDS_MAX, min(wall - self._began, _SECONDS_MAX))
+        return round(seconds * 1000)
 
     def _number(self, ref: Ref) -> int:
         return self._numbers.setdefault(ref, len(self._numbers))

@@ -160,9 +160,8 @@ def _row(row: Row, brief: Callable[[str], str], *, where: bool) -> str:
         return f"<tr class=ghost>{empty}{cell}{words}"
     event = row.event
     classes = event.sort + (" bad" if event.is_trouble else "")
-    about = (
-        f"<span class=o>{escaped(event.where)}</span>" if where and event.where else ""
-    )
+    named = where and event.where
+    about = f"<span class=o>{escaped(event.where)}</span> " if named else ""
     depth = " d1" if event.depth else ""
     words = escaped(brief(event.told)).replace(" -&gt; ", " → ")
     return (
@@ -180,7 +179,7 @@ def _crash(crashes: Sequence[Crash]) -> str:
     if not fails:
         return "<i title='a crash here does not matter'></i>"
     told = escaped(f"a crash here matters: {', '.join(fails)}")
-    return f'<i class=m title="{told}"></i><span class=say>{told}</span>'
+    return f'<i class=m title="{told}"></i><span class=hid>{told}</span> '
 
 
 # ------------------------------------------------------------------------------- lanes
@@ -223,11 +222,16 @@ class Lanes:
     def head(self) -> str:
         """The names of the lanes, slanted above them."""
         names = "".join(
-            f'<text transform="translate({x + 4} 108) rotate(-50)">'
+            f'<text transform="translate({x + 4} 0) rotate(-50)">'
             f"<title>{escaped(_named(lane))}</title>{escaped(_short(lane))}</text>"
             for lane, x in self._places.items()
         )
-        return f"<svg role=img aria-label='the lanes'>{names}</svg>"
+        longest = max((len(_short(each)) for each in self.lanes), default=0)
+        height = 24 + 5 * longest
+        return (
+            f'<svg role=img aria-label="the lanes" style="height:{height}px">'
+            f'<g transform="translate(0 {height - 8})">{names}</g></svg>'
+        )
 
     def definitions(self) -> str:
         """The states of all lanes, to which rows refer."""
@@ -346,10 +350,14 @@ def _short(lane: Lane) -> str:
     if not isinstance(lane, Ref):
         return lane
     kind = lane.kind.partition(".")[0]
-    if len(kind) + len(lane.name) >= _LENGTH_MAX:
-        kind = _cut(kind, _KIND_LENGTH_MAX)
+    if len(kind) + len(lane.name) >= _LENGTH_MAX and len(kind) > _KIND_LENGTH_MAX:
+        kind = f"{kind[: _KIND_LENGTH_MAX - 1]}…"
     return f"{kind}/{_cut(lane.name, _LENGTH_MAX - len(kind) - 1)}"
 
 
 def _cut(text: str, length: int) -> str:
-    return text if len(text) <= length else f"{text[: length - 1]}…"
+    """A text without its middle, where it is too long."""
+    if len(text) <= length:
+        return text
+    tail = length // 2
+    return f"{text[: length - tail - 1]}…{text[-tail:]}"

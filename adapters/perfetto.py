@@ -321,5 +321,6 @@ def _bytes(field_number: int, value: bytes) -> bytes:
     return _varint(field_number << 3 | 2) + _varint(len(value)) + value
 
 
-def _text(field_number: int, value: str) -> bytes:
-    return _bytes(field_number, one_line(value).encode(errors="backslashreplace"))
+def _text(field_number: int, value: object) -> bytes:
+    text = one_line(str(value))
+    return _bytes(field_number, text.encode(errors="backslashreplace"))

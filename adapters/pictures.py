@@ -81,9 +81,10 @@ def _read(
     records = read_records(file, limits)
     header = read_header(records)
     check = header.get("check")
+    told = check.get("account") if isinstance(check, dict) else None
     try:
-        account = account_from_json(check.get("account") if check else None)
-    except (AttributeError, ValueError) as problem:
+        account = account_from_json(told)
+    except ValueError as problem:
         raise RecordingProblem(str(problem)) from problem
     timeline, cut_off = Timeline(account, deque(maxlen=most)), False
     for number, record in enumerate(records, 1):

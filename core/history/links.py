@@ -81,7 +81,10 @@ class Behind:
 
     def links(self, event: Event) -> list[Link]:
         """The chain from an event to what it goes back to."""
-        return [*self._links(event, 0)][:_LINKS_MAX]
+        told: dict[tuple[str, int], Link] = {}
+        for each in self._links(event, 0):
+            told.setdefault((each.text, each.step), each)
+        return [*told.values()][:_LINKS_MAX]
 
     def _links(self, event: Event, depth: int) -> Iterator[Link]:
         if event.sort in ("shown", "change") and event.revision is not None:
@@ -98,7 +101,8 @@ class Behind:
         if maker is not None:
             text = f"version {found.version} was made by {maker.text}"
             yield Link(depth, text, maker.step)
-            yield from self._links(maker, depth + 1)
+            if not depth:
+                yield from self._links(maker, 1)
         elif found.by:
             yield Link(depth, f"version {found.version} was made by {found.by}")
 
@@ -138,7 +142,7 @@ class Behind:
                 yield from self._made(found, depth + 1)
 
 
-_DEPTH_MAX = 3
+_DEPTH_MAX = 2
 
 
 def _views(attempt: Attempt) -> list[Version]:

@@ -187,7 +187,10 @@ class Timeline:
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
-        step, self._wall = self.steps + 1, float(record["wall"])
+        step, wall = self.steps + 1, record["wall"]
+        if not isinstance(wall, int | float):
+            raise TypeError("the time of a step is no number")
+        self._wall = wall
         self._catch_up(step)
         lines = self._story.told(record)
         if record["input"]["in"] == "Started":
@@ -207,8 +210,7 @@ class Timeline:
             if command["do"] == "Wrote" and command["id"] in self._open:
                 request = self._open[command["id"]].request
                 assert request is not None
-                fields = ((each[0], tuple(each[1])) for each in command["fields"])
-                request.fields = tuple(fields)
+                request.fields = tuple(map(_fields_of, command["fields"]))
 
     def end(self) -> None:
         """The recording is over: tell what came after its last step."""
@@ -366,7 +368,7 @@ class Timeline:
 
     def _tell(self, line: Line, sent: Mapping[int, Json]) -> None:
         event = Event(
-            *(line.step, line.wall, line.sort, line.text, line.where, line.depth),
+            *(line.step, line.wall, line.sort, line.text, str(line.where), line.depth),
             attempt=line.attempt,
         )
         attempt = line.attempt
@@ -409,6 +411,12 @@ def _place_of(told: Mark | Change) -> tuple[float, float]:
             return step + 1, version + 0.5
         case Change(since=since, version=version):
             return since, version
+
+
+def _fields_of(told: Any) -> tuple[str, tuple[str, ...]]:
+    """A handler, and the pointers of its fields; raises for what is none."""
+    name, pointers = told
+    return str(name), tuple(str(each) for each in pointers)
 
 
 def _is_told_twice(event: Event) -> bool:
