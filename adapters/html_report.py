@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -36,7 +37,7 @@ from fnop.core.values.errors import number_of
 
 __all__ = ["page_of"]
 
-_STORY_MAX, _WORLDS_MAX = 14, 40
+_STORY_MAX, _WORLDS_MAX, _FAILURES_SHOWN = 14, 40, 2
 
 
 def page_of(
@@ -290,13 +291,16 @@ def _is_asked(row: Row, crash: Crash) -> bool:
 
 
 def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
-    """What users and faults did, when the operator began, and what has failed."""
-    rest = False
+    """What users and faults did, when the operator began, and who failed first."""
+    rest, failures = False, Counter[str]()
     for row in rows:
         event = row.event
         if event is None:
             continue
         is_failure = event.is_trouble and event.sort in ("say", "end")
+        who = event.attempt.handler if event.attempt is not None else ""
+        failures[who] += is_failure
+        is_failure = is_failure and failures[who] <= _FAILURES_SHOWN
         is_start = event.sort == "start" and not rest  # of those a rest tells
         rest = event.sort == "rest"
         if is_start or is_failure or event.sort in ("user", "fault", "rest", "stop"):

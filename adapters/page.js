@@ -1,7 +1,7 @@
 'use strict';
 const one = (q) => document.querySelector(q);
 const D = JSON.parse(one('#data').textContent), rows = [...document.querySelectorAll('tr[id]')];
-const panel = one('#panel'), box = one('#filter'), told = one('#told');
+const panel = one('#panel'), box = one('#filter');
 const at = (id) => rows.findIndex((row) => row.id === id);
 let now = -1;
 
@@ -38,13 +38,15 @@ const table = (heads, a, b) => {
 // The truth beside version v, which somebody has seen; -1 is nothing.
 const beside = (o, v, t, ms, who) => {
   const [name, versions] = D.o[o], k = versions.findLastIndex((e) => e[1] <= t);
-  const p = make('p', make('b', name), v < 0 ? ' nothing ' : ` version ${versions[v][0]} `);
-  const isOld = k > v, isGone = k < 0 || versions[k][6];
-  p.className = isOld ? 'old' : '';
-  const s = isOld && Math.max(0, ms - versions[v + 1][3]) / 1000;
-  p.append(make('mark', (isOld ? `${count(k - v, 'revision')} old${s ? ` for ${s} s` : ''}: ` : '') +
-    (isGone ? 'it is not there' : isOld ? 'it is in version ' + versions[k][0] : 'as it is')));
-  return [p, isOld && !isGone && v >= 0 ? table(['field', 'truth', who], fields(o, k), fields(o, v)) : ''];
+  const isGone = k < 0 || versions[k][6], isOld = k > v && !(v < 0 && isGone);
+  let state = isGone ? 'it is not there' : isOld ? 'it is in version ' + versions[k][0] : 'as it is';
+  if (isOld && v >= 0) {
+    const s = Math.max(0, ms - versions[v + 1][3]) / 1000;
+    state = count(k - v, 'revision') + ` old${s ? ` for ${s} s` : ''}: ` + state;
+  }
+  const p = make('p', make('b', name), v < 0 ? ' unseen ' : ` version ${versions[v][0]} `, make('mark', state));
+  if (isOld) p.className = 'old';
+  return [p, isOld && v >= 0 && !isGone ? table(['field', 'truth', who], fields(o, k), fields(o, v)) : ''];
 };
 const views = (e, t) => {
   const out = [];
@@ -68,8 +70,7 @@ const show = (i) => {
   const row = rows[i], e = D.e[i];
   row.setAttribute('aria-current', 'true');
   for (let d = row; (d = d.parentElement.closest('details'));) d.open = true;
-  const out = [make('h2', link(row.id), ' ', row.cells[4].textContent)];
-  out.push(...views(e, e.t || parseInt(row.id)));
+  const out = [make('h2', link(row.id), ' ', row.cells[4].textContent), ...views(e, e.t || parseInt(row.id))];
   if (e.y) {
     out.push(h3('Why'), make('ol', ...e.y.map(([depth, words, step]) => {
       const li = make('li', words + ' ', step ? link(step) : '');
@@ -79,7 +80,7 @@ const show = (i) => {
   }
   if (e.v >= 0) {
     out.push(h3('What changed'),
-      table(['field', 'before', 'after'], fields(e.o, e.v - 1), fields(e.o, e.v)) || 'nothing that counts');
+      table(['field', 'before', 'after'], fields(e.o, e.v - 1), fields(e.o, e.v)) || 'only its version');
   }
   panel.replaceChildren(...out);
   one('aside').scrollTop = 0;
@@ -91,7 +92,7 @@ const go = (i) => {
   rows[i].querySelector('a').focus({preventScroll: true});
   rows[i].scrollIntoView({block: 'nearest'});
 };
-const seek = (by, holds) => {
+const seek = (by, holds = () => true) => {
   let i = now + by;
   while (rows[i] && !(rows[i].checkVisibility() && holds(D.e[i]))) i += by;
   go(i);
@@ -103,12 +104,12 @@ const jump = () => {
 const filter = () => {
   const words = box.value.toLowerCase();
   for (const row of rows) row.hidden = !row.textContent.toLowerCase().includes(words);
-  told.textContent = words && count(rows.filter((row) => !row.hidden).length, 'event');
+  one('#told').textContent = words && count(rows.filter((row) => !row.hidden).length, 'event');
 };
 
-const any = () => true, write = (e) => e.w && !(D.e[now]?.o >= 0 && D.e[now].o !== e.o);
+const write = (e) => e.w && !(D.e[now]?.o >= 0 && D.e[now].o !== e.o);
 const keys = {
-  ArrowLeft: () => seek(-1, any), ArrowRight: () => seek(1, any),
+  ArrowLeft: () => seek(-1), ArrowRight: () => seek(1),
   p: () => seek(-1, write), n: () => seek(1, write), '/': () => box.focus(),
 };
 addEventListener('keydown', (k) => {

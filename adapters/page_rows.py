@@ -5,6 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 
 from fnop.adapters.plain import one_line
 from fnop.adapters.story_report import clock
@@ -103,38 +104,39 @@ def as_html(group: Group, brief: Callable[[str], str], *, where: bool) -> Iterat
     bad = f", <span class=bad>{troubles} in trouble</span>" if troubles else ""
     yield f"<details open><summary>{escaped(group.title)} <small>{told}{bad}</small>"
     yield "</summary>"
-    for is_equal, rows in _stretches(group.rows):
-        if is_equal and len(rows) >= FOLDED_MIN:
-            yield "<details class=eq><summary>"
-            yield f"{number_of(len(rows), 'event')} as in the run without faults"
-            yield f" <small>{_span(rows)}</small>"
-            yield "</summary>"
-            yield from _table(rows, brief, where=where)
-            yield "</details>"
-        else:
-            yield from _table(rows, brief, where=where)
+    for fold, rows in _stretches(group.rows):
+        if fold:
+            yield f"<details class=eq><summary>{number_of(len(rows), 'event')} {fold}"
+            yield f" <small>{_span(rows)}</small></summary>"
+        yield from _table(rows, brief, where=where)
+        yield "</details>" if fold else ""
     yield "</details>"
 
 
-def _stretches(rows: Sequence[Row]) -> Iterator[tuple[bool, list[Row]]]:
-    """The rows, parted where stretches that are long enough are as in the reference."""
-    runs: list[tuple[bool, list[Row]]] = []
-    for row in rows:
-        if runs and runs[-1][0] == row.is_equal:
-            runs[-1][1].append(row)
-        else:
-            runs.append((row.is_equal, [row]))
+def _stretches(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+    """The rows, parted where a stretch is long enough to be folded, and why it is."""
     plain: list[Row] = []
-    for is_equal, run in runs:
-        if is_equal and len(run) >= FOLDED_MIN:
+    for fold, run in groupby(rows, _fold):
+        found = [*run]
+        if fold and len(found) >= FOLDED_MIN:
             if plain:
-                yield False, plain
+                yield "", plain
             plain = []
-            yield True, run
+            yield fold, found
         else:
-            plain += run
+            plain += found
     if plain:
-        yield False, plain
+        yield "", plain
+
+
+def _fold(row: Row) -> str:
+    """What a row has in common with others, of which many are folded; else ""."""
+    if row.is_equal:
+        return "as in the run without faults"
+    is_change = row.event is not None and row.event.sort == "change"
+    if is_change and row.event is not None and row.event.by == "cluster":
+        return "of the cluster's controllers"
+    return ""
 
 
 def _span(rows: Sequence[Row]) -> str:

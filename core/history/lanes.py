@@ -64,6 +64,8 @@ def _objects(events: Iterable[Event]) -> list[Ref]:
     for each in events:
         if each.object is None or each.object.kind in _ASIDE:
             continue
+        if not each.object.name:
+            continue  # a listing is about no object
         # A sight alone is no reason, but counts where there is one.
         is_reason = bool(each.attempts or each.request or each.sort == "user")
         counts[each.object] += 1_000 if is_reason else 1

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from fnop.core.history.attempts import Attempt
 from fnop.core.history.revisions import Ref, Revision, Revisions, ref_of
-from fnop.core.history.timeline import Event, Request
+from fnop.core.history.timeline import ACTORS, Event, Request
 from fnop.core.seam.traces import Version
 from fnop.core.values.diff import path_at
 
@@ -104,7 +104,8 @@ class Behind:
             if not depth:
                 yield from self._links(maker, 1)
         elif found.by:
-            yield Link(depth, f"version {found.version} was made by {found.by}")
+            by = ACTORS.get(found.by, found.by)
+            yield Link(depth, f"version {found.version} was made by {by}")
 
     def _decided(self, event: Event, request: Request, depth: int) -> Iterator[Link]:
         for attempt in event.attempts:

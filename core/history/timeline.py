@@ -21,7 +21,7 @@ from fnop.core.history.revisions import Ref, Revision, Revisions, ref_of, told
 from fnop.core.history.story import Line, Story
 from fnop.core.history.versions import objects_in
 
-__all__ = ["EVENTS_MAX", "Event", "Request", "Timeline"]
+__all__ = ["ACTORS", "EVENTS_MAX", "Event", "Request", "Timeline"]
 
 Json = Mapping[str, Any]
 
@@ -30,7 +30,7 @@ EVENTS_MAX = 10_000
 _WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
 _VERBS = {"ADDED": "added", "MODIFIED": "modified", "DELETED": "deleted"}
 # The words of the account for who has made a change.
-_ACTORS = {
+ACTORS = {
     "": "somebody",
     "cluster": "the cluster's controllers",
     "given": "the scene",
@@ -40,7 +40,7 @@ _ACTORS = {
     "second": "another process of the operator",
     "user": "the user",
 }
-_OTHERS = frozenset(_ACTORS) - {"", "operator"}
+_OTHERS = frozenset(ACTORS) - {"", "operator"}
 
 
 @dataclass(slots=True, eq=False)
@@ -253,7 +253,7 @@ class Timeline:
             self._credit(event, change.since - 1)
         if change.by in ("operator", "given") or event.object is None:
             return  # a request tells of it, or it was there before
-        by = _ACTORS.get(change.by, change.by)
+        by = ACTORS.get(change.by, change.by)
         what = _VERBS.get(change.type, change.type)
         event.text = f"{event.object.label} is {what} by {by}"
         self._add(event)
@@ -431,7 +431,7 @@ def _version(found: Revision | None) -> str:
         return ""
     news = f": {found.changed}" if found.changed and not found.made else ""
     news = f", made by #{found.made}" if found.made else news
-    by = f" by {found.by}" if news.startswith(":") and found.by not in _ACTORS else ""
+    by = f" by {found.by}" if news.startswith(":") and found.by not in ACTORS else ""
     return f", version {found.version}{news}{by}"
 
 
