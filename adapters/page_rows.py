@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
@@ -204,6 +205,8 @@ class Lanes:
         self._places = {lane: FIRST + PITCH * n for n, lane in enumerate(self.lanes)}
         self._refs = {each for each in self.lanes if isinstance(each, Ref)}
         self._versions = {ref: objects.get(ref, ()) for ref in self._refs}
+        names = {each.namespace for each in self._refs if each.namespace}
+        self._place = _place_in(*names) if len(names) == 1 else None
         self._next = dict.fromkeys(self._refs, 0)
         self._alive: set[Ref] = set()
         self._calls = [0] * (len(events) + 1)
@@ -216,10 +219,7 @@ class Lanes:
 
     def brief(self, text: str) -> str:
         """A text without the namespace of objects, where all have the same."""
-        if len({each.namespace for each in self._refs if each.namespace}) == 1:
-            for ref in self._refs:
-                text = text.replace(ref.label, ref._replace(namespace="").label)
-        return text
+        return text if self._place is None else self._place.sub(r"\1/", text)
 
     def head(self) -> str:
         """The names of the lanes, slanted above them."""
@@ -313,6 +313,11 @@ class Lanes:
         line += f"M{source} {MIDDLE}{_tip(target, source)}" if both else ""
         lost = event.sort == "send" and not event.answer and _is_lost(event)
         return f'<path class={kind} d="{line}"/>' + (_cross(source) if lost else "")
+
+
+def _place_in(namespace: str) -> re.Pattern[str]:
+    """The kind and the namespace of an object, as its label has them."""
+    return re.compile(rf"(?<![\w/-])([a-z][a-z0-9]*)/{re.escape(namespace)}/(?=[^\s/])")
 
 
 def _is_lost(event: Event) -> bool:

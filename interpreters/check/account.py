@@ -38,7 +38,7 @@ from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["Step", "account_of"]
+__all__ = ["Step", "account_of", "happened", "record_of"]
 
 # What is beyond is not told: such a run goes on for ever.
 PLACES_MAX = 5_000
@@ -79,15 +79,14 @@ def account_of(
 
     The case's program traces.  Without time no further crash is tried.
     """
-    trial, watched = _watched(case, failure.schedule)
+    trial, steps, found = happened(case, failure.schedule, redaction())
     explorer = Explorer(case)
-    found = _happened(trial, watched, redaction())
     beside, differing = _differences(explorer, trial, failure)
     crashes, untried = _crashes(explorer, trial, has_time)
     reference: tuple[Place, ...] = ()
     if failure.schedule:
         reference = tuple(_lines(case, redaction()))
-    return watched.steps, found._replace(
+    return steps, found._replace(
         beside=beside,
         differences=tuple(differing[:PLACES_MAX]),
         reference=reference,
@@ -96,28 +95,32 @@ def account_of(
     )
 
 
-def _watched(case: Case, schedule: Schedule) -> tuple[Trial, Watched]:
+def happened(
+    case: Case, schedule: Schedule, redaction: Redaction
+) -> tuple[Trial, list[Step], Account]:
+    """The trial of a schedule, its steps, and its account: what has happened."""
     found: list[Watched] = []
 
     def observer(run: SimulatedRun) -> Watched:
         found.append(Watched(run))
         return found[0]
 
-    return observed(case, schedule, observer), found[0]
+    trial = observed(case, schedule, observer)
+    return trial, found[0].steps, _happened(trial, found[0], redaction)
 
 
 def _lines(case: Case, redaction: Redaction) -> Iterator[Place]:
     """The events of the run without faults."""
-    trial, watched = _watched(case, ())
-    timeline = Timeline(_happened(trial, watched, redaction))
-    for each in watched.steps:
-        timeline.add(_record(each))
+    _, steps, account = happened(case, (), redaction)
+    timeline = Timeline(account)
+    for each in steps:
+        timeline.add(record_of(each))
     timeline.end()
     for event in [*timeline.events][:PLACES_MAX]:
         yield Place(event.key, event.text)
 
 
-def _record(step: Step) -> dict[str, Any]:
+def record_of(step: Step) -> dict[str, Any]:
     """A step as its record, with secrets."""
     return {
         "wall": step.now.wall,
@@ -182,7 +185,7 @@ def _redacted(
 ) -> Iterator[dict[str, Any]]:
     """The objects as a recording of the same run would show them."""
     for step in watched.steps:  # a secret may be known from any of them
-        record = _record(step)
+        record = record_of(step)
         redaction.scrubbed([record], [orjson.dumps(record)])
     for event in events:
         input = {"in": "WatchEvent", "type": event.type, "body": event.object}
