@@ -13,6 +13,7 @@ from fnop.core.memory.observation import essence_of
 from fnop.core.objects.explaining import fields_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import diff
+from fnop.core.values.errors import number_of
 from fnop.effects.desired import label_of
 
 __all__ = ["Line", "Story"]
@@ -28,8 +29,8 @@ class Line(NamedTuple):
 
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
     1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
-    "send", "answer", "end" or "say"; `attempt` is the one that it belongs to, `request`
-    the number of the one that is sent or answered.
+    "send", "answer", "end", "say" or "gap"; `attempt` is the one that it belongs to,
+    `request` the number of the one that is sent or answered.
     """
 
     step: int
@@ -60,6 +61,7 @@ class Story:
     attempts: Attempts = field(default_factory=Attempts)
     _last: dict[tuple[str, str], _Shown] = field(default_factory=dict)
     _sent: dict[int, _Sent] = field(default_factory=dict)
+    _wall: float = 0.0
 
     def add(self, record: Json) -> list[Line]:
         """The lines of one more record. Raises as `Attempts.add`."""
@@ -67,6 +69,9 @@ class Story:
 
     def told(self, record: Json) -> list[Line]:
         """The lines of one more record, with one for each request that is sent."""
+        if "gap" in record:
+            return [self._missed(record["gap"])]
+        self._wall = record["wall"]
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
@@ -76,6 +81,13 @@ class Story:
         for command in commands:
             lines += self._done(command, known, told, step, wall)
         return lines
+
+    def _missed(self, count: Any) -> Line:
+        if not isinstance(count, int):
+            raise TypeError("the number of missing steps is none")
+        self.attempts.add({"gap": count})
+        text = f"{number_of(count, 'step')} could not be recorded"
+        return Line(self.attempts.steps, self._wall, "", text, sort="gap")
 
     def _heard(self, input: Json, step: int, wall: float) -> Iterator[Line]:
         match input:

@@ -121,7 +121,7 @@ class Event:
     def is_trouble(self) -> bool:
         """Whether something has gone wrong here."""
         match self.sort:
-            case "fault" | "say":
+            case "fault" | "say" | "gap":
                 return True
             case "end":
                 return "failure" in ((self.attempt and self.attempt.end) or {})
@@ -187,6 +187,10 @@ class Timeline:
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
+        if "gap" in record:
+            for line in self._story.told(record):
+                self._tell(line, {})
+            return
         step, wall = self.steps + 1, record["wall"]
         if not isinstance(wall, int | float):
             raise TypeError("the time of a step is no number")

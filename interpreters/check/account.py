@@ -190,8 +190,9 @@ def _redacted(
     for event in events:
         input = {"in": "WatchEvent", "type": event.type, "body": event.object}
         record = {"wall": 0.0, "mono": 0.0, "input": input, "commands": []}
-        (line,) = redaction.scrubbed([record], [orjson.dumps(record)])
-        body: dict[str, Any] = orjson.loads(without_seals(line))["input"]["body"]
+        (found,) = redaction.scrubbed([record], [orjson.dumps(record)])
+        text = without_seals(orjson.dumps(found["input"]["body"]))
+        body: dict[str, Any] = orjson.loads(text)
         yield body
 
 

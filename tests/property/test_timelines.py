@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from hypothesis import given, settings, strategies as st
 
 from fnop.adapters.html_report import page_of
@@ -16,9 +18,10 @@ from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 
 
-def timeline_in(recording: Recording) -> Timeline:
+def read(recording: Recording) -> tuple[dict[str, Any], Timeline]:
+    """The header, and the timeline."""
     header, records = recording.records()
-    return timeline_of(header, [each for each in records if each is not None])
+    return header, timeline_of(header, [each for each in records if each is not None])
 
 
 def assert_consistent(timeline: Timeline) -> None:
@@ -53,11 +56,10 @@ def test_a_ring_of_any_size_has_a_page_and_a_trace(
     )
     moved(run, script)
     assert run.settle()
-    assert_consistent(timeline_in(whole))
-    last = dumped(keeping(80), ring)
-    timeline = timeline_in(last)
+    _, all_of_it = read(whole)
+    assert_consistent(all_of_it)
+    header, timeline = read(dumped(keeping(80), ring))
     assert_consistent(timeline)
-    header, _ = last.records()
     header |= {"dropped": ring.dropped} if ring.dropped else {}
     page = page_of(header, timeline, "ring.fnop", cut_off=False)
     seen = seen_in(page)

@@ -204,7 +204,9 @@ def test_the_same_recording_has_the_same_page(
 
 
 def write(path: Path, header: Json, records: list[Json]) -> None:
-    lines = (json.dumps(each).encode() + b"\n" for each in (header, *records))
+    """Write a recording of format 2, whose steps are whole records."""
+    whole = ({**header, "format": 2}, *records)
+    lines = (json.dumps(each).encode() + b"\n" for each in whole)
     path.write_bytes(gzip.compress(b"".join(lines)))
 
 
@@ -370,3 +372,29 @@ def test_an_alignment_keeps_both_orders(own: list[str], other: list[str]) -> Non
 def test_leaves_are_no_containers(value: Any) -> None:
     for _, leaf in leaves_of(value):
         assert leaf in ({}, []) or not isinstance(leaf, dict | list)
+
+
+def test_a_gap_is_told(database: tuple[Json, list[Json]], tmp_path: Path) -> None:
+    header, records = database
+    write(tmp_path / "run.fnop", header, [*records[:12], {"gap": 7}, *records[19:]])
+    story = fnop("replay", "run.fnop", folder=tmp_path)
+    assert (story.status, story.err) == (0, "")
+    assert "#19 7 steps could not be recorded" in story.out
+    done = fnop(
+        *("replay", "run.fnop", "--html", "page.html", "--perfetto", "trace.pb"),
+        folder=tmp_path,
+    )
+    assert done.status == 0
+    page = (tmp_path / "page.html").read_text()
+    assert '<tr id="19" class="gap bad">' in page
+    assert seen_in(page).rows[-1].partition(".")[0] == str(len(records))
+
+
+@pytest.mark.parametrize("gap", ["no", 1.5, None, []])
+def test_a_gap_that_is_none_is_damage(gap: Any, tmp_path: Path) -> None:
+    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    header, records = read_recording(old)
+    write(tmp_path / "run.fnop", header, [*records, {"gap": gap}])
+    done = fnop("replay", "run.fnop", "--html", "page.html", folder=tmp_path)
+    assert done.status == 3
+    assert "cannot be understood" in done.complaint
