@@ -148,7 +148,7 @@ def _span(rows: Sequence[Row]) -> str:
 def _table(
     rows: Sequence[Row], brief: Callable[[str], str], *, where: bool
 ) -> Iterator[str]:
-    yield "<table><tbody>"
+    yield '<table aria-label="events: a crash here, step, time, lanes, text"><tbody>'
     for row in rows:
         yield _row(row, brief, where=where)
     yield "</tbody></table>"

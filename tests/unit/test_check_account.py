@@ -48,7 +48,7 @@ def failure(folder: Path, source: str = CERTIFY) -> Path:
     (folder / "object.yaml").write_text(yaml.safe_dump(OBJECT))
     done = fnop("check", "op.py", "--property", "same_end", folder=folder, limit=120)
     assert done.status == 1, done.err
-    found = re.findall(r"recording (\S+)\n +as a page  fnop replay (\S+) --", done.out)
+    found = re.findall(r"recording (\S+)\n +as a page fnop replay (\S+) --", done.out)
     assert found
     assert all(one == other for one, other in found)
     return folder / str(found[0][0])

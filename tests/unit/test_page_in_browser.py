@@ -102,6 +102,7 @@ async def test_it_fits_its_window(pages: Path, width: int) -> None:
     async with browser() as tab:
         await tab.open((pages / "page.html").as_uri(), width)
         assert await tab.value(OVERHANG) <= 0
+        assert await tab.value("document.querySelector('td.n').offsetWidth") < 80
         await tab.press("ArrowRight")
         assert await tab.value(OVERHANG) <= 0
 
