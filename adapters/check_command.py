@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -422,7 +422,7 @@ class _Checking:
         file = folder / f"{failure.violation.property}-{digest}.fnop"
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            _record(file, case, failure, record)
+            _record(file, case, failure, record, self._has_time)
         except OSError as problem:
             echo(f"fnop: {file} cannot be written: {problem}", err=True)
             return ""
@@ -484,21 +484,34 @@ def _status(report: Report) -> int:
 
 
 def _record(
-    file: Path, case: Case, failure: Failure, record: Mapping[str, Any]
+    file: Path,
+    case: Case,
+    failure: Failure,
+    record: Mapping[str, Any],
+    has_time: Callable[[], bool],
 ) -> None:
     """Write the run of a failure as a recording, which `fnop replay` reads."""
     from fnop.adapters.recording_files import opened
     from fnop.core.handlers.program import Program
-    from fnop.interpreters.check.explore import observed
+    from fnop.core.history.account import account_to_json
+    from fnop.interpreters.check.account import account_of
     from fnop.interpreters.recorder import Recorder, header_of
     from fnop.interpreters.redaction import Redaction
 
     handlers, settings = case.program.handlers, case.program.settings
     program = Program(handlers, settings.replace(traces=True))
+
+    def redaction() -> Redaction:
+        return Redaction(_NO_SECRET, program)
+
+    traced = case._replace(program=program)
+    steps, account = account_of(traced, failure, redaction, has_time)
+    told = {**record, "account": account_to_json(account)}
     with opened(file) as target:
-        header = {**header_of(program, fnop.__version__), "check": dict(record)}
-        recorder = Recorder(target, header, Redaction(_NO_SECRET, program))
-        observed(case._replace(program=program), failure.schedule, (recorder,))
+        header = {**header_of(program, fnop.__version__), "check": told}
+        recorder = Recorder(target, header, redaction())
+        for each in steps:
+            recorder.observe(*each)
         recorder.finish()
 
 

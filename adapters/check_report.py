@@ -79,6 +79,7 @@ def _failure_lines(
     yield from _lanes(failure)
     if file:
         yield f"   recording {file}"
+        yield f"   as a page fnop replay {file} --html failure.html"
         yield f"   as a test fnop check --as-test {file} > test_regression.py"
     yield ""
 

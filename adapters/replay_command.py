@@ -11,6 +11,7 @@ import click
 
 import fnop
 from fnop.adapters.options import files, shared
+from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
@@ -63,6 +64,7 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
     metavar="STEP",
     help="With --why: as of this step, and not of the recording's end.",
 )
+@pictured
 @click.option(
     "--from",
     "begin",
@@ -89,6 +91,8 @@ def replay(
     calls: Sequence[str],
     trusted: bool,
     guard: bool,
+    html: str | None,
+    perfetto: str | None,
 ) -> None:
     """Tell a recorded run, decide it again with the handlers of some files, or ask why.
 
@@ -132,11 +136,16 @@ def replay(
         _check_from(is_given=bool(paths or module), shadow=shadow)
     if at is not None and why is None:
         raise click.UsageError("--at needs --why")
+    pictures = html is not None or perfetto is not None
+    if pictures and (paths or module or shadow or about):
+        raise click.UsageError("--html and --perfetto show the whole recording alone")
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
         try:
             records = read_records(file, limits)
             header = read_header(records)
+            if pictures:
+                sys.exit(picture(recording, file, limits, html, perfetto))
             if why is not None and about is not None:
                 sys.exit(_explain(file, limits, about, why, at))
             if not (paths or module or shadow):

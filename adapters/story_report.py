@@ -12,7 +12,7 @@ from fnop.core.history.provenance import Shown, Sight, Why
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
-__all__ = ["story_lines", "why_lines"]
+__all__ = ["clock", "moment", "story_lines", "why_lines"]
 
 _VALUE_LENGTH = 200
 _SIGHTS_SHOWN = 10
@@ -25,7 +25,7 @@ def story_lines(lines: Iterable[Line], where: str | None) -> Iterator[str]:
             about = f"[{each.where}] " if each.where and where is None else ""
             indent = "    " * each.depth
             step = f"#{each.step}"
-            yield f"{_clock(each.wall)} {step:>6} {indent}{about}{each.text}"
+            yield f"{clock(each.wall)} {step:>6} {indent}{about}{each.text}"
 
 
 def why_lines(
@@ -55,7 +55,7 @@ def _written(why: Why, places: Mapping[str, str]) -> str:
     write = why.write
     if write is None:
         return f"written by somebody else; managers of the field: {managers}"
-    request = f"{write.effect['is']} sent at #{write.step}, {_clock(write.wall)}"
+    request = f"{write.effect['is']} sent at #{write.step}, {clock(write.wall)}"
     lost = "" if write.version else ", whose reply was lost"
     if why.author:
         place = f" ({places[why.author]})" if places.get(why.author) else ""
@@ -69,7 +69,7 @@ def _written(why: Why, places: Mapping[str, str]) -> str:
 def _decided(attempt: Attempt) -> str:
     retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
     reason = f", for {attempt.reason}" if attempt.reason else ""
-    began = f"begun at #{attempt.step}, {_clock(attempt.now.wall)}"
+    began = f"begun at #{attempt.step}, {clock(attempt.now.wall)}"
     return f"decided by the call of {attempt.handler} {began}{reason}{retry}"
 
 
@@ -87,16 +87,31 @@ def _seen(sight: Sight) -> str:
 
 
 def _shown(shown: Shown) -> str:
-    return f"first shown at #{shown.step} ({shown.by}), {_clock(shown.wall)}"
+    return f"first shown at #{shown.step} ({shown.by}), {clock(shown.wall)}"
 
 
-def _clock(wall: float) -> str:
-    """The time of day.
+def clock(wall: float) -> str:
+    """The time of day; "?" for what is no time.
 
-    >>> _clock(0.25)
-    '00:00:00.250'
+    >>> clock(0.25), clock(1e300)
+    ('00:00:00.250', '?')
     """
-    return datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S.%f")[:-3]
+    try:
+        return datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S.%f")[:-3]
+    except (OverflowError, OSError, ValueError):
+        return "?"
+
+
+def moment(wall: float) -> str:
+    """The date and the time.
+
+    >>> moment(0.25), moment(1e300)
+    ('1970-01-01 00:00:00 UTC', '?')
+    """
+    try:
+        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+    except (OverflowError, OSError, ValueError):
+        return "?"
 
 
 def _text(value: object) -> str:

@@ -13,6 +13,7 @@ from fnop.core.memory.observation import essence_of
 from fnop.core.objects.explaining import fields_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import diff
+from fnop.core.values.errors import number_of
 from fnop.effects.desired import label_of
 
 __all__ = ["Line", "Story"]
@@ -27,7 +28,9 @@ class Line(NamedTuple):
     """One line: the step and its time, the object as `namespace/name`, and the text.
 
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
-    1 for what belongs to a call.
+    1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
+    "send", "answer", "end", "say" or "gap"; `attempt` is the one that it belongs to,
+    `request` the number of the one that is sent or answered.
     """
 
     step: int
@@ -35,6 +38,9 @@ class Line(NamedTuple):
     where: str
     text: str
     depth: int = 0
+    sort: str = ""
+    attempt: Attempt | None = None
+    request: int | None = None
 
 
 class _Shown(NamedTuple):
@@ -55,9 +61,17 @@ class Story:
     attempts: Attempts = field(default_factory=Attempts)
     _last: dict[tuple[str, str], _Shown] = field(default_factory=dict)
     _sent: dict[int, _Sent] = field(default_factory=dict)
+    _wall: float = 0.0
 
     def add(self, record: Json) -> list[Line]:
         """The lines of one more record. Raises as `Attempts.add`."""
+        return [each for each in self.told(record) if each.sort != "send"]
+
+    def told(self, record: Json) -> list[Line]:
+        """The lines of one more record, with one for each request that is sent."""
+        if "gap" in record:
+            return [self._missed(record["gap"])]
+        self._wall = record["wall"]
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
@@ -68,18 +82,27 @@ class Story:
             lines += self._done(command, known, told, step, wall)
         return lines
 
+    def _missed(self, count: Any) -> Line:
+        if not isinstance(count, int):
+            raise TypeError("the number of missing steps is none")
+        self.attempts.add({"gap": count})
+        text = f"{number_of(count, 'step')} could not be recorded"
+        return Line(self.attempts.steps, self._wall, "", text, sort="gap")
+
     def _heard(self, input: Json, step: int, wall: float) -> Iterator[Line]:
         match input:
             case {"in": "Started"}:
-                yield Line(step, wall, "", "the operator starts")
+                yield Line(step, wall, "", "the operator starts", sort="start")
             case {"in": "StopRequested", "reason": reason}:
-                yield Line(step, wall, "", f"the operator is to stop: {_brief(reason)}")
+                text = f"the operator is to stop: {_brief(reason)}"
+                yield Line(step, wall, "", text, sort="stop")
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 sent = self._sent.pop(number, None)
                 if sent is not None:
                     seconds = wall - sent.wall
                     text = f"{sent.text} -> {_outcome(outcome)} ({took(seconds)})"
-                    yield Line(step, wall, sent.where, text, 1)
+                    where = sent.where
+                    yield Line(step, wall, where, text, 1, "answer", request=number)
             case _:
                 pass
 
@@ -96,23 +119,29 @@ class Story:
         where = "" if attempt is None else attempt.where
         match command:
             case {"do": "Began"} if attempt is not None:
-                yield Line(step, wall, where, self._called(attempt))
+                text = self._called(attempt)
+                yield Line(step, wall, where, text, 0, "call", attempt)
             case {"do": "Asked", "effect": effect} if not _is_sent(effect):
-                yield Line(step, wall, where, f"asks for {_named(effect)}", 1)
+                text = f"asks for {_named(effect)}"
+                yield Line(step, wall, where, text, 1, "ask", attempt)
             case {"do": "Desires", "desired": desired}:
-                yield Line(step, wall, where, f"desires {_desired(desired)}", 1)
+                text = f"desires {_desired(desired)}"
+                yield Line(step, wall, where, text, 1, "desire", attempt)
             case {"do": "Ended"} if attempt is not None:
                 if "failure" in command and attempt.handler in told:
                     return
-                yield Line(step, wall, where, _end(command, attempt), 1)
+                text = _end(command, attempt)
+                yield Line(step, wall, where, text, 1, "end", attempt)
             case {"do": "Perform", "id": number, "effect": effect}:
                 where = _brief(command.get("subject") or "")
                 text = _request(command, effect)
                 self._sent[number] = _Sent(where, text, wall)
+                yield Line(step, wall, where, text, 1, "send", request=number)
             case {"do": "Say", "message": message} if _is_trouble(command):
                 where = _brief(command.get("subject") or "")
                 text = f"{command['level']}: {_brief(message)}"
-                yield Line(step, wall, where, text, 1 if where else 0)
+                by = _by(known, command.get("handler"), where)
+                yield Line(step, wall, where, text, 1 if where else 0, "say", by)
             case _:
                 pass
 
@@ -141,6 +170,12 @@ def _news(was: _Shown, now: _Shown) -> str:
     news = f", changed: {found}" if found else ""
     news += f", changed children: {_listed(names)}" if names else ""
     return news or ", nothing new in its essence"
+
+
+def _by(known: Mapping[int, Attempt], handler: Any, where: str) -> Attempt | None:
+    """The attempt that a line of the log is about."""
+    found = (each for each in known.values() if each.handler == handler)
+    return next((each for each in found if each.where == where), None)
 
 
 def _is_trouble(command: Json) -> bool:

@@ -161,14 +161,16 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     )
 
 
-def observed(case: Case, schedule: Schedule, observers: Iterable[Observer]) -> Trial:
-    """The trial of a schedule from the operator's beginning on, before observers.
+def observed(
+    case: Case, schedule: Schedule, observer: Callable[[SimulatedRun], Observer]
+) -> Trial:
+    """The trial of a schedule from the operator's beginning on, before an observer.
 
     It has been played when this returns.
     """
     scene = prepared(case)
     run = scene.base.fork()
-    run.machine = Machine(case.program, observers)
+    run.machine = Machine(case.program, (observer(run),))
     if not any(each.kind.name == "F18:backlog" for each in schedule):
         run.settle(seconds=BOOT_SECONDS)
     return Trial(scene, schedule, run=run).play()

@@ -109,21 +109,28 @@ class Unrest(NamedTuple):
 class Visit(NamedTuple):
     """A site that the trial has come to: in which turn, and at what point.
 
-    `place` is the number of actions that the user has done, `version` the cluster's.
+    `place` is the number of actions that the user has done, `version` the cluster's,
+    `step` that of the operator by then.
     """
 
     turn: int
     place: int
     version: int
     site: Site
+    step: int = 0
 
 
 class Happened(NamedTuple):
-    """One thing in the story of a trial: when, on which lane, and what."""
+    """One thing in the story of a trial: when, on which lane, and what.
+
+    `step` is the operator's last one before, `version` the cluster's by then.
+    """
 
     at: float  # virtual seconds since the script's beginning
     lane: str
     what: Any
+    step: int = 0
+    version: int = 0
 
 
 class Hold(NamedTuple):

@@ -184,6 +184,7 @@ def _remake(trial: Trial, command: Perform) -> None:
     if path is None:
         return
     now = {"gracePeriodSeconds": 0}
+    trial.begins("rival")
     trial.run.request(ApiRequest("DELETE", path, body=now))
     kept = {key: meta[key] for key in ("name", "namespace", "labels") if key in meta}
     rest = {key: each for key, each in found.items() if key != "status"}
@@ -210,6 +211,7 @@ def _touch(trial: Trial, command: Perform, *, held: bool) -> None:
 def _as_rival(trial: Trial, found: dict[str, Any], change: dict[str, Any]) -> None:
     path = object_path(trial.run, found, found["metadata"].get("namespace", ""))
     if path is not None:
+        trial.begins("rival")
         query = (("fieldManager", "rival"),)
         body = {"metadata": change}
         trial.run.request(ApiRequest("PATCH", path, query, body, MERGE_PATCH))
@@ -274,6 +276,7 @@ def released_at_rest(trial: Trial) -> bool:
 def _land(trial: Trial, request: ApiRequest) -> None:
     """Let a request of a former process arrive."""
     version = trial.run.cluster.version
+    trial.begins("late")
     body = trial.run.request(request).body
     meta = body.get("metadata") if isinstance(body, dict) else None
     if trial.run.cluster.version != version and isinstance(meta, dict):
@@ -357,6 +360,7 @@ def _tamper(trial: Trial, fault: Fault) -> None:
             case _:
                 path = object_path(trial.run, found, meta.get("namespace", ""))
                 if path is not None:
+                    trial.begins("rival")
                     trial.run.request(ApiRequest("DELETE", path))
         return
 

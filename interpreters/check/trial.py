@@ -92,6 +92,8 @@ class Trial:
         self.lines: list[tuple[Phase, Say]] = []
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
+        # Who makes the changes after a version of the cluster, up to the next one.
+        self.actors: list[tuple[int, str]] = []
         self.refused: list[str] = []
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
         self.crashes = 0  # those before all was healed
@@ -134,7 +136,7 @@ class Trial:
     def _begin(self) -> None:
         """Let those faults strike that are there from the start."""
         self.first_version = self.run.cluster.version
-        self._since = self.run.clock.elapsed
+        self.since = self.run.clock.elapsed
         if any(each.kind.code == "F20" for each in self.left):
             assert self.scene.former is not None
             self.run.crash(self.scene.former)
@@ -248,6 +250,7 @@ class Trial:
                 if self.slow:
                     run.clock.advance_to(run.clock.elapsed + 1.0)
             return not self._is_endless()
+        self.begins("cluster")
         if run.control() or self._let_rivals_act():
             return not self._is_endless()
         if self._is_at_rest() or not self._pass_time():
@@ -269,6 +272,7 @@ class Trial:
                 return True
             return second.pass_time()
         second.take(place)
+        self.begins("second")
         run.catch_up(second.cluster)
         return True
 
@@ -434,6 +438,7 @@ class Trial:
 
     def _act(self, action: Action) -> None:
         self.tell("user", action)
+        self.begins("user")
         try:
             act(self.run, action, self.scene.namespace)
         except ActionRefused as problem:
@@ -492,6 +497,7 @@ class Trial:
     ) -> Outcome:
         before = self.run.cluster.version
         view = self._view(command)
+        self.begins("operator")
         outcome = perform()
         after = self.run.cluster.version
         path = self._path(command)
@@ -596,11 +602,21 @@ class Trial:
     def _visited(self, site: Site) -> None:
         if self.phase is Phase.SCRIPT:
             version = self.run.cluster.version
-            self.visits.append(Visit(self.turns, self.place, version, site))
+            visit = Visit(self.turns, self.place, version, site, self.run.steps)
+            self.visits.append(visit)
 
     def tell(self, lane: str, what: Any) -> None:
         """Add to the story."""
-        self.story.append(Happened(self.run.clock.elapsed - self._since, lane, what))
+        run = self.run
+        at = run.clock.elapsed - self.since
+        self.story.append(Happened(at, lane, what, run.steps, run.cluster.version))
+
+    def begins(self, actor: str) -> None:
+        """Note who makes the changes of the cluster from now on."""
+        version = self.run.cluster.version
+        if self.actors and self.actors[-1][0] == version:
+            self.actors.pop()
+        self.actors.append((version, actor))
 
     def due(self, site: Site) -> Fault | None:
         """The fault that strikes here, if one does; it does so once."""
@@ -629,6 +645,7 @@ class Trial:
                 patch = rival(found)
                 path = object_path(self.run, found, key[0])
                 if patch and path is not None:
+                    self.begins("rival")
                     query = (("fieldManager", "rival"),)
                     request = ApiRequest("PATCH", path, query, patch, MERGE_PATCH)
                     self.run.request(request)
@@ -691,7 +708,7 @@ _CONTAINERS = (
         "rejections",
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
-    *("_rivals_at", "stray", "outside"),
+    *("_rivals_at", "stray", "outside", "actors"),
 )
 
 

@@ -20,6 +20,7 @@ from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.externals import externals_of
 
 __all__ = [
+    "ASIDE",
     "UID",
     "Difference",
     "Volatile",
@@ -39,7 +40,7 @@ _STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 _OWN = "fnop.dev/"
 # Kinds that say nothing about the end: what was told, who leads, and what the cluster's
 # own controllers keep about the past.
-_ASIDE = frozenset(
+ASIDE = frozenset(
     (
         *(("", "events"), ("events.k8s.io", "events"), ("", "nodes")),
         *(("coordination.k8s.io", "leases"), ("apps", "controllerrevisions")),
@@ -110,7 +111,7 @@ def objects_in(
     """The objects that are not as they were in the `base`, by kind and key."""
     for resource, shelf in sorted(cluster.shelves.items()):
         before = base.shelves.get(resource)
-        if shelf is before or resource in _ASIDE:
+        if shelf is before or resource in ASIDE:
             continue
         for key, found in sorted(shelf.items()):
             if before is None or before.get(key) is not found:

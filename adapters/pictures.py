@@ -1,0 +1,110 @@
+"""The options of `fnop replay` that write a recording's timeline into a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import fail
+from fnop.core.history.timeline import EVENTS_MAX, Timeline
+
+__all__ = ["picture", "pictured"]
+
+_FILE = click.Path(dir_okay=False)
+
+
+def pictured(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options `--html` and `--perfetto`."""
+    html = click.option(
+        "--html",
+        type=_FILE,
+        metavar="FILE",
+        help="Write the run as a page for browsers, which needs no network.",
+    )
+    perfetto = click.option(
+        "--perfetto",
+        type=_FILE,
+        metavar="FILE",
+        help="Write the run as a trace for https://ui.perfetto.dev.",
+    )
+    return html(perfetto(command))
+
+
+def picture(
+    name: str, file: BinaryIO, limits: Any, html: str | None, perfetto: str | None
+) -> int:
+    """Write the timeline of a recording; the exit status.
+
+    Raises `fnop.interpreters.recordings.RecordingProblem`.
+    """
+    from fnop.adapters.html_report import page_of
+    from fnop.adapters.perfetto import TRACE_EVENTS_MAX, trace_of
+
+    if html is not None:
+        header, timeline, cut_off = _read(file, limits, EVENTS_MAX)
+        page = page_of(header, timeline, Path(name).name, cut_off=cut_off)
+        _write(html, page.encode(errors="backslashreplace"))
+        _tell_left_out(html, timeline)
+    if perfetto is not None:
+        header, timeline, cut_off = _read(file, limits, TRACE_EVENTS_MAX)
+        _write(perfetto, trace_of(timeline))
+        _tell_left_out(perfetto, timeline)
+    return 0
+
+
+def _tell_left_out(path: str, timeline: Timeline) -> None:
+    """Tell what a file does not show."""
+    left = timeline.count - len(timeline.events)
+    if left:
+        told = f"{left:,} of {timeline.count:,} events"
+        echo(f"fnop: {path} has no place for the first {told}", err=True)
+
+
+def _read(
+    file: BinaryIO, limits: Any, most: int
+) -> tuple[dict[str, Any], Timeline, bool]:
+    """The header, the timeline of so many events at most, and whether it is cut off."""
+    from fnop.core.history.account import account_from_json
+    from fnop.interpreters.recordings import (
+        RecordingProblem,
+        read_header,
+        read_records,
+        understood,
+    )
+
+    file.seek(0)
+    records = read_records(file, limits)
+    header = read_header(records)
+    check = header.get("check")
+    told = check.get("account") if isinstance(check, dict) else None
+    try:
+        account = account_from_json(told)
+    except ValueError as problem:
+        raise RecordingProblem(str(problem)) from problem
+    timeline, cut_off = Timeline(account, deque(maxlen=most)), False
+    for number, record in enumerate(records, 1):
+        if record is None:
+            cut_off = True
+            echo("fnop: the recording is cut off: its end was never written", err=True)
+            break
+        with understood(number):
+            timeline.add(record)
+    timeline.end()
+    return header, timeline, cut_off
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file that its owner alone may read, as a recording."""
+    from fnop.adapters.recording_files import opened
+
+    try:
+        with opened(Path(path)) as target:
+            target.write(content)
+    except OSError as problem:
+        fail(f"{path} cannot be written: {problem.strerror or problem}")
+    echo(f"{path}: {len(content):,} bytes")

@@ -1,0 +1,189 @@
+"""The account of a check: what its recording tells beside the operator's steps.
+
+The steps are what the operator saw.  `fnop check` also knows what the user and the
+faults did, each change of the cluster, and how the run went without faults.  A header
+is somebody else's, as all of a recording: what is read here is plain values of the
+expected types, or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple, get_type_hints
+
+__all__ = [
+    "Account",
+    "Change",
+    "Crash",
+    "Differing",
+    "Mark",
+    "Place",
+    "account_from_json",
+    "account_to_json",
+]
+
+
+class Mark(NamedTuple):
+    """A thing that somebody has done after a step: on which lane, and what.
+
+    `wall` is the virtual time (Unix seconds), `version` is the cluster's by then.  The
+    lanes are "user", "fault" and "rest".
+    """
+
+    step: int
+    wall: float
+    lane: str
+    text: str
+    version: int
+
+
+class Change(NamedTuple):
+    """A change of the cluster, which is there from a step on.
+
+    `type` is that of watch events, `by` who has made it: "user", "operator", "cluster"
+    for its own controllers, or "rival" for anybody else.  `body` is the object without
+    secrets.
+    """
+
+    since: int
+    version: int
+    kind: str
+    namespace: str
+    name: str
+    uid: str
+    type: str
+    by: str
+    body: dict[str, Any]
+
+
+class Differing(NamedTuple):
+    """A difference of two worlds; None stands for what is not there."""
+
+    object: str
+    field: str
+    expected: Any
+    found: Any
+
+
+class Place(NamedTuple):
+    """A line of the reference: what makes it equal to another one, and its text."""
+
+    key: str
+    text: str
+
+
+class Crash(NamedTuple):
+    """The end of a crash at one place of the run without faults.
+
+    `step` is that of the same place in the recorded run, 0 where it has none before its
+    first fault; `handler` and `verb` say which request of the step it is.  `fails` are
+    the properties that the crash violates: none where it does not matter.
+    """
+
+    step: int
+    text: str
+    handler: str
+    verb: str
+    fails: list[str]
+
+
+class Account(NamedTuple):
+    """All that the header tells.
+
+    `differences` are those to the world `beside`, such as that of the run without
+    faults, whose lines are the `reference`.  `untried` counts the places of crashes
+    that nobody has tried.
+    """
+
+    marks: tuple[Mark, ...] = ()
+    changes: tuple[Change, ...] = ()
+    beside: str = ""
+    differences: tuple[Differing, ...] = ()
+    reference: tuple[Place, ...] = ()
+    crashes: tuple[Crash, ...] = ()
+    untried: int = 0
+
+
+_PARTS: dict[str, type[NamedTuple]] = {
+    "marks": Mark,
+    "changes": Change,
+    "differences": Differing,
+    "reference": Place,
+    "crashes": Crash,
+}
+
+
+def account_to_json(account: Account) -> dict[str, Any]:
+    """The account as plain JSON.
+
+    >>> account_to_json(Account(reference=(Place("start", "begins"),)))["reference"]
+    [{'key': 'start', 'text': 'begins'}]
+    """
+    return {
+        name: [each._asdict() for each in value] if name in _PARTS else value
+        for name, value in account._asdict().items()
+    }
+
+
+def account_from_json(found: Any) -> Account:
+    """The account of a header; an empty one where it has none.
+
+    Raises `ValueError` for anything else, in a sentence.
+
+    >>> account_from_json({"untried": 2}).untried
+    2
+    """
+    if found is None:
+        return Account()
+    try:
+        parts = {
+            name: tuple(_read(cls, each) for each in found.get(name, ()))
+            for name, cls in _PARTS.items()
+        }
+        beside, untried = found.get("beside", ""), found.get("untried", 0)
+    except (AttributeError, KeyError, TypeError) as problem:
+        raise ValueError(_DAMAGED) from problem
+    if not isinstance(beside, str) or not isinstance(untried, int):
+        raise ValueError(_DAMAGED)
+    return Account(beside=beside, untried=untried, **parts)
+
+
+_DAMAGED = (
+    "the recording's account of its check is damaged, or was not written by fnop; "
+    "leave out --html and --perfetto to read the rest"
+)
+
+
+def _read(cls: type[NamedTuple], found: Mapping[str, Any]) -> Any:
+    """A value of the class, whose fields have the types that it names."""
+    given = {}
+    for name, kind in _hints(cls).items():
+        value = given[name] = found[name]
+        if not _is(value, kind):
+            raise TypeError(name)
+    build: Any = cls
+    return build(**given)
+
+
+@cache
+def _hints(cls: type[NamedTuple]) -> dict[str, Any]:
+    return get_type_hints(cls)
+
+
+def _is(value: Any, kind: Any) -> bool:
+    match kind:
+        case _ if kind is Any:
+            return True
+        case _ if kind is float:
+            return isinstance(value, int | float)
+        case _ if kind == list[str]:
+            return isinstance(value, list) and _are_texts(value)
+        case _ if kind == dict[str, Any]:
+            return isinstance(value, dict)
+        case _:
+            return isinstance(value, kind)
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)

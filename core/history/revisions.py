@@ -1,0 +1,244 @@
+"""The versions of all objects of a recording: since when each was there, and was shown.
+
+A version that the operator was shown late was there before.  Where the recording knows
+the cluster (`fnop.core.history.account`), it says since when.  Elsewhere the versions
+themselves tell: those of one kind are counted together (KEP-5504), so that a version
+was there when a later one of its kind was shown.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.core.children.fields import managers_at
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Diff, diff
+
+__all__ = [
+    "VERSIONS_MAX",
+    "Ref",
+    "Revision",
+    "Revisions",
+    "leaves_of",
+    "ref_of",
+    "told",
+]
+
+Json = Mapping[str, Any]
+
+# Of more versions the oldest are forgotten, but for the last one of each object.
+VERSIONS_MAX = 20_000
+
+
+class Ref(NamedTuple):
+    """An object by its names, which a later one may have again."""
+
+    kind: str  # plural.group
+    namespace: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Its kind and its names: `pods/default/web`."""
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind.partition('.')[0]}/{place}{self.name}"
+
+
+def ref_of(resource: str, namespace: object, name: object) -> Ref:
+    """The object of a resource's key.
+
+    >>> ref_of("deployments.v1.apps", "default", "web").kind
+    'deployments.apps'
+    """
+    plural, _, rest = resource.partition(".")
+    group = rest.partition(".")[2]
+    kind = f"{plural}.{group}" if group else plural
+    return Ref(kind, str(namespace or ""), str(name or ""))
+
+
+@dataclass(slots=True, eq=False)
+class Revision:
+    """One version of an object.
+
+    `since` is the step from which on it is there, `shown` the one that showed it to the
+    operator, `made` the one that sent the operator's request for it; 0 where there is
+    none.  `wall` is the time of the earliest of them that is known (Unix seconds).
+    `by` is who has made it: managers, or a word of the account; `changed` are the
+    fields that differ from the version that was known before.  An object that is
+    `gone` has a body, which is its last one.
+    """
+
+    ref: Ref
+    uid: str
+    version: str
+    wall: float
+    since: int = 0
+    shown: int = 0
+    made: int = 0
+    by: str = ""
+    changed: str = ""
+    gone: bool = False
+    body: bytes = b""
+
+    @property
+    def leaves(self) -> dict[str, Any]:
+        """Its fields that are no mappings and no lists, by their paths."""
+        return {} if self.gone else dict(leaves_of(orjson.loads(self.body or b"{}")))
+
+
+class Revisions:
+    """The fold of versions, in the order in which they become known."""
+
+    def __init__(self) -> None:
+        self.forgotten = 0
+        self._known: dict[tuple[str, str], Revision] = {}
+        self._last: dict[Ref, Revision] = {}
+        self._order: deque[Revision] = deque()
+        # Per kind: the versions that were shown, of objects and of listings, and when.
+        self._seen: dict[str, list[tuple[int, int]]] = {}
+
+    def tell(self, found: Revision) -> None:
+        """Take note of a version of which the account tells; its `body` is its JSON."""
+        before = self._last.get(found.ref)
+        if before is not None and not (before.gone or found.gone):
+            found.changed = _named(_differing(before, orjson.loads(found.body)))
+        self._keep(found)
+
+    def show(
+        self, ref: Ref, data: dict[str, Any], step: int, wall: float, *, gone: bool
+    ) -> Revision:
+        """Take note of an object that an input shows."""
+        body = Body(data)
+        known = self._known.get((body.uid, body.version))
+        if known is None:
+            known = Revision(ref, body.uid, body.version, wall, gone=gone)
+            known.body = orjson.dumps(told(data))
+            before = self._last.get(ref)
+            if before is not None and not (before.gone or gone):
+                items = _differing(before, told(data))
+                known.changed = _named(items)
+                known.by = _makers(data, items)
+            self._keep(known)
+        known.shown = known.shown or step
+        known.gone = known.gone or gone
+        self.reach(ref.kind, body.version, step)
+        return known
+
+    def reach(self, kind: str, version: str, step: int) -> None:
+        """Take note that a kind has come to a version: by an object, or a listing."""
+        if version.isdecimal():
+            self._seen.setdefault(kind, []).append((int(version), step))
+
+    def find(self, uid: str, version: str) -> Revision | None:
+        """This version of the object; None if nobody has told of it, or forgotten."""
+        return self._known.get((uid, version))
+
+    def _keep(self, found: Revision) -> None:
+        self._known[found.uid, found.version] = found
+        self._last[found.ref] = found
+        self._order.append(found)
+        while len(self._order) > VERSIONS_MAX and len(self._last) < VERSIONS_MAX:
+            oldest = self._order.popleft()
+            if self._last.get(oldest.ref) is oldest:
+                self._order.append(oldest)
+                continue
+            self.forgotten += 1
+            del self._known[oldest.uid, oldest.version]
+
+    def of_objects(self) -> dict[Ref, list[Revision]]:
+        """The versions of each object in their order, with `since` filled in."""
+        found: dict[Ref, list[Revision]] = {}
+        for each in self._order:
+            found.setdefault(each.ref, []).append(each)
+        for ref, versions in found.items():
+            _fill_in(versions, sorted(self._seen.get(ref.kind, ())))
+            if all(each.version.isdecimal() for each in versions):
+                versions.sort(key=lambda each: int(each.version))
+            last = 0
+            for each in versions:
+                each.since = last = max(each.since, last)
+        return found
+
+
+def _fill_in(versions: list[Revision], seen: list[tuple[int, int]]) -> None:
+    """A version is there when one of its kind is shown that is not older.
+
+    `seen` are the versions of the kind with the steps that showed them, by versions.
+    """
+    numbered = [each for each in versions if each.version.isdecimal()]
+    left, earliest = [*seen], 0
+    for each in sorted(numbered, key=lambda each: int(each.version), reverse=True):
+        while left and left[-1][0] >= int(each.version):
+            _, step = left.pop()
+            earliest = min(earliest or step, step)
+        each.since = each.since or earliest
+    for each in versions:
+        each.since = each.since or each.shown
+
+
+# ------------------------------------------------------------------------- contents
+
+# Who has written which fields is asked for by its own question (`--why`).
+_ASIDE = frozenset(("managedFields", "resourceVersion"))
+_FIELDS_ASKED = 50
+_NAMES_SHOWN, _FIELDS_NAMED = 3, 4
+
+
+def told(data: Json) -> dict[str, Any]:
+    """An object without what says in every version that it is another one.
+
+    >>> told({"metadata": {"name": "x", "resourceVersion": "7"}})
+    {'metadata': {'name': 'x'}}
+    """
+    meta = data.get("metadata")
+    if not isinstance(meta, dict):
+        return dict(data)
+    kept = {name: value for name, value in meta.items() if name not in _ASIDE}
+    return {**data, "metadata": kept}
+
+
+def _differing(before: Revision, now: Json) -> Diff:
+    return diff(orjson.loads(before.body or b"{}"), now)
+
+
+def _named(items: Diff) -> str:
+    """The fields that differ, the first of them by their names.
+
+    >>> _named(diff({"a": 1}, {"a": 2, "b": {"c": 3}}))
+    'a, b'
+    """
+    names = [".".join(each.field) or "all of it" for each in items]
+    more = len(names) - _FIELDS_NAMED
+    text = ", ".join(names[:_FIELDS_NAMED])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _makers(data: Json, items: Diff) -> str:
+    """The managers of the fields that differ, where they are known."""
+    found = (managers_at(data, each.field) for each in items[:_FIELDS_ASKED])
+    return ", ".join([*dict.fromkeys(chain.from_iterable(found))][:_NAMES_SHOWN])
+
+
+def leaves_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a JSON value that are no mappings and no lists, or empty ones.
+
+    >>> dict(leaves_of({"spec": {"a": [{"b": 1}], "c": {}}}))
+    {'spec.a[0].b': 1, 'spec.c': {}}
+    >>> dict(leaves_of({"metadata": {"labels": {"a.b/c": "x"}}}))
+    {'metadata.labels[a.b/c]': 'x'}
+    """
+    if isinstance(value, dict) and value:
+        for name, each in value.items():
+            dotted = f"{path}.{name}" if path else name
+            yield from leaves_of(each, f"{path}[{name}]" if "." in name else dotted)
+    elif isinstance(value, list) and value:
+        for number, each in enumerate(value):
+            yield from leaves_of(each, f"{path}[{number}]")
+    else:
+        yield path, value

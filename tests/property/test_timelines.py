@@ -1,0 +1,68 @@
+"""Timelines of any run, and of whatever a ring remembers of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings, strategies as st
+
+from fnop.adapters.html_report import page_of
+from fnop.adapters.perfetto import trace_of
+from fnop.core.history.timeline import Timeline
+from fnop.interpreters.ring import Ring
+from tests.pages import seen_in, timeline_of
+from tests.property.test_convergence import moved, scripts
+from tests.property.test_ring import dumped
+from tests.property.test_shadow import Script, keeping
+from tests.recordings import TRACED, Recording
+from tests.simulations import Scenario, example
+
+
+def read(recording: Recording) -> tuple[dict[str, Any], Timeline]:
+    """The header, and the timeline."""
+    header, records = recording.records()
+    return header, timeline_of(header, [each for each in records if each is not None])
+
+
+def assert_consistent(timeline: Timeline) -> None:
+    """Versions are there before they are seen, and made before they are there."""
+    objects = timeline.revisions.of_objects()
+    for versions in objects.values():
+        steps = [each.since for each in versions]
+        assert steps == sorted(steps)
+        for each in versions:
+            assert 0 < each.since <= (each.shown or each.since)
+            assert each.made < each.since
+    for event in timeline.events:
+        attempt = event.attempt
+        if event.sort == "call" and attempt is not None and attempt.object is not None:
+            version = attempt.object
+            found = timeline.revisions.find(version.uid, version.version)
+            assert found is not None
+            assert 0 < found.since <= attempt.step
+
+
+@settings(max_examples=60)
+@given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
+def test_a_ring_of_any_size_has_a_page_and_a_trace(
+    script: Script, size: int, age: int
+) -> None:
+    ring, whole = Ring(size=size, age=age), Recording(keeping(80))
+    run = Scenario(
+        keeping(80),
+        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
+        settings=TRACED,
+        observers=(ring, whole.recorder),
+    )
+    moved(run, script)
+    assert run.settle()
+    _, all_of_it = read(whole)
+    assert_consistent(all_of_it)
+    header, timeline = read(dumped(keeping(80), ring))
+    assert_consistent(timeline)
+    header |= {"dropped": ring.dropped} if ring.dropped else {}
+    page = page_of(header, timeline, "ring.fnop", cut_off=False)
+    seen = seen_in(page)
+    assert len(seen.rows) == len(timeline.events) == len(seen.data["e"])
+    assert ("which the ring had dropped" in page) == bool(ring.dropped)
+    assert trace_of(timeline)
