@@ -18,6 +18,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.history.contents import Contents, Named, NoSuchObject
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
+from fnop.core.values.paths import FieldPath, parse_path, path_text
 
 __all__ = ["replay"]
 
@@ -53,9 +54,10 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 @click.option(
     "--why",
     metavar="FIELD",
-    help="Tell why a field of the object has its value, such as status.phase or "
+    help="Tell why a field of the object has its value, such as status.phase, "
+    "spec.ports[0].port, status.conditions[type=Ready] or "
     "metadata.labels[app.kubernetes.io/name]: who has written it, in which decision, "
-    "and what that had seen.",
+    "and what that had seen; or who has removed it.",
 )
 @click.option(
     "--at",
@@ -73,6 +75,11 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 )
 @shared("calls", ", with --from")
 @click.option(
+    "--changes-only",
+    is_flag=True,
+    help="Tell the story without the calls that end with nothing.",
+)
+@click.option(
     "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
 )
 @guarded
@@ -87,20 +94,21 @@ def replay(
     at: int | None,
     begin: int | None,
     calls: Sequence[str],
+    changes_only: bool,
     trusted: bool,
     guard: bool,
 ) -> None:
     """Tell a recorded run, decide it again with the handlers of some files, or ask why.
 
     \b
-      fnop replay run.fnop
+      fnop replay run.fnop --changes-only
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop --object default/orders --why status.phase
 
     Without files the story is told: each call of a handler, its cause, what it asked
-    for and was answered, and its end.
+    for and was answered, and its end; and what others did to its objects.
 
     With files it says "identical", or shows the first decision that is another one now,
     or that cannot be compared since a secret in it is a token in the recording.  With
@@ -132,15 +140,18 @@ def replay(
         _check_from(is_given=bool(paths or module), shadow=shadow)
     if at is not None and why is None:
         raise click.UsageError("--at needs --why")
+    field = None if why is None else _field(why)
+    if changes_only and (paths or module or why is not None):
+        raise click.UsageError("--changes-only is for the story: leave the rest out")
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
         try:
             records = read_records(file, limits)
             header = read_header(records)
-            if why is not None and about is not None:
-                sys.exit(_explain(file, limits, about, why, at))
+            if field is not None and about is not None:
+                sys.exit(_explain(file, limits, about, field, at))
             if not (paths or module or shadow):
-                sys.exit(_tell(file, limits, about))
+                sys.exit(_tell(file, limits, about, changes_only=changes_only))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
             if begin is not None:
@@ -163,6 +174,13 @@ def _check_from(*, is_given: bool, shadow: bool) -> None:
         raise click.UsageError("--from needs the files of an operator")
     if shadow:
         raise click.UsageError("use either --shadow or --from")
+
+
+def _field(why: str) -> FieldPath:
+    try:
+        return parse_path(why)
+    except ValueError as problem:
+        raise click.UsageError(f"--why {problem}") from problem
 
 
 def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
@@ -263,21 +281,36 @@ def _shadow(
     return 0
 
 
-def _tell(file: BinaryIO, limits: Any, about: str | None) -> int:
+def _tell(file: BinaryIO, limits: Any, about: str | None, *, changes_only: bool) -> int:
     """Tell the story of a run, or of one object in it."""
     from fnop.adapters.story_report import story_lines
+    from fnop.core.history.busy import Busy
     from fnop.core.history.story import Story
 
     where = None if about is None else _named(file, limits, about, None).where
-    story = Story()
+    busy = None
+    if changes_only:
+        found = Busy()
+        _folded(file, limits, found.add, None)
+        busy = found.calls
+    story = Story(manager=_manager(file, limits))
 
     def tell(lines: list[Line]) -> None:
-        for line in story_lines(lines, where):
+        for line in story_lines(lines, where, busy):
             echo(line)
 
     header, truncated = _folded(file, limits, story.add, None, tell)
     _tell_what_lacks(header, truncated=truncated)
     return 0
+
+
+def _manager(file: BinaryIO, limits: Any) -> str:
+    """The recorded operator's name in managed fields."""
+    from fnop.interpreters.recordings import read_header, read_records
+    from fnop.interpreters.replay import recorded_settings
+
+    file.seek(0)
+    return recorded_settings(read_header(read_records(file, limits))).marker
 
 
 def _tell_what_lacks(header: dict[str, Any], *, truncated: bool) -> None:
@@ -291,21 +324,22 @@ def _tell_what_lacks(header: dict[str, Any], *, truncated: bool) -> None:
         )
 
 
-def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) -> int:
+def _explain(
+    file: BinaryIO, limits: Any, about: str, field: FieldPath, at: int | None
+) -> int:
     """Tell why a field has its value; the recording is read twice."""
     from fnop.adapters.story_report import why_lines
-    from fnop.core.children.fields import names_in
     from fnop.core.history.provenance import Provenance
 
     named = _named(file, limits, about, at)
-    provenance = Provenance(*named)
+    provenance = Provenance(*named, _manager(file, limits))
     header, truncated = _folded(file, limits, provenance.add, at)
-    found = provenance.why(tuple(names_in(why)))
+    found = provenance.why(field)
     if found is None:
-        fail(f"{named} has no field {why} {_until(at)}")
+        fail(f"{named} has no field {path_text(field)} {_until(at)}, nor had it before")
     places = header.get("places")
     known = places if isinstance(places, dict) else {}
-    for line in why_lines(named, why, found, known):
+    for line in [*why_lines(named, path_text(field), found, known)]:
         echo(line)
     _tell_what_lacks(header, truncated=truncated)
     return 0

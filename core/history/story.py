@@ -1,33 +1,40 @@
-"""The story of a run: cause, handler, effects and outcomes, line by line."""
+"""The story of a run: cause, handler, effects and outcomes, line by line.
+
+Fields are named as `--why` takes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.explaining.advice import span
 from fnop.core.explaining.recorded import took
 from fnop.core.history.attempts import Attempt, Attempts
+from fnop.core.history.fields import changes_of, fields_text, listed
+from fnop.core.history.others import Others
+from fnop.core.history.reasons import Reasons
 from fnop.core.memory.observation import essence_of
-from fnop.core.objects.explaining import fields_of
 from fnop.core.values.body import Body, Key
-from fnop.core.values.diff import diff
+from fnop.core.values.diff import path_at
+from fnop.core.values.paths import path_text
 from fnop.effects.desired import label_of
 
-__all__ = ["Line", "Story"]
+__all__ = ["Line", "Story", "named"]
 
 Json = Mapping[str, Any]
 
 _TEXT_LENGTH_MAX = 300
-_NAMES_SHOWN = 8
 
 
 class Line(NamedTuple):
     """One line: the step and its time, the object as `namespace/name`, and the text.
 
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
-    1 for what belongs to a call.
+    1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
+    "send", "answer", "end", "say", or "other" for what others did; `attempt` is the one
+    that it belongs to, `request` the number of the one that is sent or answered.
     """
 
     step: int
@@ -35,11 +42,17 @@ class Line(NamedTuple):
     where: str
     text: str
     depth: int = 0
+    sort: str = ""
+    attempt: Attempt | None = None
+    request: int | None = None
 
 
 class _Shown(NamedTuple):
+    """What a handler was shown, and by which process, from 1."""
+
     body: Body
     children: Mapping[Key, str]
+    process: int
 
 
 class _Sent(NamedTuple):
@@ -50,36 +63,59 @@ class _Sent(NamedTuple):
 
 @dataclass
 class Story:
-    """The fold: records in, lines out."""
+    """The fold: records in, lines out.
+
+    `manager` is the operator's name in managed fields, where it is known.
+    """
 
     attempts: Attempts = field(default_factory=Attempts)
+    manager: str = ""
     _last: dict[tuple[str, str], _Shown] = field(default_factory=dict)
     _sent: dict[int, _Sent] = field(default_factory=dict)
+    _others: Others = field(default_factory=Others)
+    _reasons: Reasons = field(default_factory=Reasons)
+    _process: int = 0
+
+    def __post_init__(self) -> None:
+        self._others.manager = self.manager
 
     def add(self, record: Json) -> list[Line]:
         """The lines of one more record. Raises as `Attempts.add`."""
+        lines = [each for each in self.told(record) if each.sort != "send"]
+        step, wall = self.attempts.steps, record["wall"]
+        deeds = self._others.add(record)
+        others = (Line(step, wall, *each, sort="other") for each in deeds)
+        return [*others, *lines]
+
+    def told(self, record: Json) -> list[Line]:
+        """The lines of one more record, with one for each request that is sent."""
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
+        if input["in"] == "Started":
+            self._process += 1
         lines = [*self._heard(input, step, wall)]
         commands = record["commands"]
         told = {each.get("handler") for each in commands if _is_trouble(each)}
+        timed = input["in"] == "AlarmRang"
         for command in commands:
-            lines += self._done(command, known, told, step, wall)
+            lines += self._done(command, known, told, step, wall, timed=timed)
         return lines
 
     def _heard(self, input: Json, step: int, wall: float) -> Iterator[Line]:
         match input:
             case {"in": "Started"}:
-                yield Line(step, wall, "", "the operator starts")
+                yield Line(step, wall, "", "the operator starts", sort="start")
             case {"in": "StopRequested", "reason": reason}:
-                yield Line(step, wall, "", f"the operator is to stop: {_brief(reason)}")
+                text = f"the operator is to stop: {_brief(reason)}"
+                yield Line(step, wall, "", text, sort="stop")
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 sent = self._sent.pop(number, None)
                 if sent is not None:
                     seconds = wall - sent.wall
                     text = f"{sent.text} -> {_outcome(outcome)} ({took(seconds)})"
-                    yield Line(step, wall, sent.where, text, 1)
+                    where = sent.where
+                    yield Line(step, wall, where, text, 1, "answer", request=number)
             case _:
                 pass
 
@@ -90,33 +126,46 @@ class Story:
         told: Container[str | None],
         step: int,
         wall: float,
+        *,
+        timed: bool,
     ) -> Iterator[Line]:
-        """The lines about a command; `told` are handlers whose failure is logged."""
+        """The lines about a command; `told` are handlers whose failure is logged.
+
+        `timed` tells that nothing has happened but that a time has come.
+        """
         attempt = known.get(command.get("attempt", -1))
         where = "" if attempt is None else attempt.where
+        if attempt is not None:
+            self._reasons.note(command, attempt, step)
         match command:
             case {"do": "Began"} if attempt is not None:
-                yield Line(step, wall, where, self._called(attempt))
+                text = self._called(attempt, timed=timed)
+                yield Line(step, wall, where, text, 0, "call", attempt)
             case {"do": "Asked", "effect": effect} if not _is_sent(effect):
-                yield Line(step, wall, where, f"asks for {_named(effect)}", 1)
+                text = f"asks for {named(effect)}"
+                yield Line(step, wall, where, text, 1, "ask", attempt)
             case {"do": "Desires", "desired": desired}:
-                yield Line(step, wall, where, f"desires {_desired(desired)}", 1)
+                text = f"desires {_desired(desired)}"
+                yield Line(step, wall, where, text, 1, "desire", attempt)
             case {"do": "Ended"} if attempt is not None:
                 if "failure" in command and attempt.handler in told:
                     return
-                yield Line(step, wall, where, _end(command, attempt), 1)
+                text = _end(command, attempt)
+                yield Line(step, wall, where, text, 1, "end", attempt)
             case {"do": "Perform", "id": number, "effect": effect}:
                 where = _brief(command.get("subject") or "")
                 text = _request(command, effect)
                 self._sent[number] = _Sent(where, text, wall)
+                yield Line(step, wall, where, text, 1, "send", request=number)
             case {"do": "Say", "message": message} if _is_trouble(command):
                 where = _brief(command.get("subject") or "")
                 text = f"{command['level']}: {_brief(message)}"
-                yield Line(step, wall, where, text, 1 if where else 0)
+                by = _by(known, command.get("handler"), where)
+                yield Line(step, wall, where, text, 1 if where else 0, "say", by)
             case _:
                 pass
 
-    def _called(self, attempt: Attempt) -> str:
+    def _called(self, attempt: Attempt, *, timed: bool) -> str:
         """The beginning of a call: what is called, why, and what it is shown."""
         body, name = attempt.body, attempt.handler
         retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
@@ -125,22 +174,57 @@ class Story:
             return f"{name} is called{reason}{retry}"
         was = self._last.get((name, body.uid))
         children = {key: each.version for key, each in attempt.children.items()}
-        self._last[name, body.uid] = shown = _Shown(body, children)
-        news = "" if was is None else _news(was, shown)
-        return f"{name} is called{reason}{retry}: version {body.version}{news}"
+        shown = _Shown(body, children, self._process)
+        self._last[name, body.uid] = shown
+        words = [*self._why(attempt), *(() if was is None else _news(was, shown))]
+        if not words:
+            words = [*self._otherwise(attempt, was, timed=timed)]
+        said = "".join(f", {each}" for each in words)
+        return f"{name} is called{reason}{retry}: version {body.version}{said}"
+
+    def _why(self, attempt: Attempt) -> Iterator[str]:
+        uid = "" if attempt.body is None else attempt.body.uid
+        newest = next((each.version for each in self.attempts.versions.of(uid)), "")
+        kinds = self.attempts.catalogue.resources
+        about = "" if attempt.object is None else attempt.object.resource
+        resource = next((each for each in kinds if each.key == about), None)
+        yield from self._reasons.of(attempt, newest, resource)
+
+    def _otherwise(
+        self, attempt: Attempt, was: _Shown | None, *, timed: bool
+    ) -> Iterator[str]:
+        """What can be said of a call without a reason or a change of the essence."""
+        if was is None or attempt.body is None:
+            return
+        beside = changes_of(was.body.data, attempt.body.data)
+        if self._reasons.is_timed(attempt, at_its_time=timed):
+            yield "its time has come"
+        elif beside:
+            yield f"changed: {fields_text(beside)}"
+        elif attempt.reason is None:
+            yield "nothing new in its essence"
 
 
-def _news(was: _Shown, now: _Shown) -> str:
+def _news(was: _Shown, now: _Shown) -> Iterator[str]:
     """The differences from the call before."""
-    found = fields_of(diff(essence_of(was.body), essence_of(now.body)))
+    if was.process != now.process:
+        yield "the first call of this process"
+    found = fields_text(changes_of(essence_of(was.body), essence_of(now.body)))
     both = {**was.children, **now.children}
     changed = [
         each for each in both if was.children.get(each) != now.children.get(each)
     ]
     names = sorted(f"{key.resource.partition('.')[0]}/{key.name}" for key in changed)
-    news = f", changed: {found}" if found else ""
-    news += f", changed children: {_listed(names)}" if names else ""
-    return news or ", nothing new in its essence"
+    if found:
+        yield f"changed: {found}"
+    if names:
+        yield f"changed children: {listed(names)}"
+
+
+def _by(known: Mapping[int, Attempt], handler: Any, where: str) -> Attempt | None:
+    """The attempt that a line of the log is about."""
+    found = (each for each in known.values() if each.handler == handler)
+    return next((each for each in found if each.where == where), None)
 
 
 def _is_trouble(command: Json) -> bool:
@@ -160,9 +244,9 @@ def _end(trace: Json, attempt: Attempt) -> str:
         final = ", for good" if failure.get("permanent") else ""
         return f"fails{again}{final}: {failure['type']}: {message}"
     patches = [each for each in trace.get("patches", ()) if each]
-    words = [_named(each) for each in (*trace.get("plan", ()), *patches)]
+    words = [named(each) for each in (*trace.get("plan", ()), *patches)]
     parts = [f"part {each}" for each in trace.get("parts", ())]
-    told = _listed([*words, *parts])
+    told = listed([*words, *parts])
     if told:
         return f"ends with {told}"
     return "ends" if attempt.desires is None else "ends, all is as desired"
@@ -175,7 +259,7 @@ def _desired(desired: Json) -> str:
     conditions = [
         f"{each['type']}={each['status']}" for each in desired.get("conditions", ())
     ]
-    return _listed([*children, *conditions]) or "no children"
+    return listed([*children, *conditions]) or "no children"
 
 
 def _request(command: Json, effect: Json) -> str:
@@ -183,18 +267,19 @@ def _request(command: Json, effect: Json) -> str:
     place = f"{command['namespace']}/" if command.get("namespace") else ""
     about = f"{resource.partition('.')[0]}/{place}{command.get('name') or ''}"
     by = f", for {command['handler']}" if command.get("handler") else ""
-    return f"{_named(effect, about if resource else '')}{by}"
+    return f"{named(effect, about if resource else '')}{by}"
 
 
-def _named(effect: Json, about: str = "") -> str:
+def named(effect: Json, about: str = "") -> str:
     """An effect in a few words, with its fields and without their values."""
     kind = effect["is"]
     match kind:
         case "Patch":
             fields = [*_fields(effect.get("merge") or {}, ())]
-            fields += [str(each.get("path")) for each in effect.get("json") or ()]
+            patched = (path_at(str(e.get("path"))) for e in effect.get("json") or ())
+            fields += [path_text(each) or "all of it" for each in patched]
             where = f" {about}" if about else ""
-            return f"Patch{where} ({_listed(fields) or 'nothing'})"
+            return f"Patch{where} ({listed(fields) or 'nothing'})"
         case "Sleep":
             return f"Sleep {_span(effect['seconds'])}"
         case "Again":
@@ -224,7 +309,7 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
         if isinstance(each, Mapping) and each and len(here) < 3:
             yield from _fields(each, here)
         else:
-            yield ".".join(here)
+            yield path_text(here)
 
 
 def _outcome(outcome: Json) -> str:
@@ -242,13 +327,6 @@ def _span(seconds: float) -> str:
     ('0.5s', '30d')
     """
     return f"{seconds:g}s" if seconds < 120 else span(seconds)
-
-
-def _listed(words: Iterable[str]) -> str:
-    found = [*words]
-    more = len(found) - _NAMES_SHOWN
-    text = ", ".join(found[:_NAMES_SHOWN])
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def _brief(text: Any) -> str:

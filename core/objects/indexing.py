@@ -72,6 +72,17 @@ class Index(Mapping[Any, tuple[Any, ...]]):
     def __repr__(self) -> str:
         return f"<Index of {number_of(len(self), 'key')}>"
 
+    def entries(self) -> Iterator[tuple[Any, Key, Any]]:
+        """Each key with each of its objects, and the value of that.
+
+        >>> index = Index().with_object(Key("pods", "n", "p"), {"a": 1})
+        >>> [(key, of.name, value) for key, of, value in index.entries()]
+        [('a', 'p', 1)]
+        """
+        for key in self:
+            found = self._values[key]
+            yield from ((key, each, found[each]) for each in sorted(found))
+
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
         """The index with these values of an object, instead of its former ones."""
         had = self._names.get(key, ())
