@@ -16,6 +16,7 @@ from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, progr
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
 from fnop.core.history.contents import Contents, Named, NoSuchObject
+from fnop.core.history.sorts import WORDS
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, parse_path, path_text
@@ -23,9 +24,6 @@ from fnop.core.values.paths import FieldPath, parse_path, path_text
 __all__ = ["replay"]
 
 EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
-
-# The words of `--fail-on`: decisions that may not be other ones.
-DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 
 
 @click.command()
@@ -43,7 +41,7 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
     "fail_on",
     metavar="WHAT,...",
     help="With --shadow: exit with 1 where a change is one of these: "
-    f"{', '.join(DECISIONS)}.",
+    f"{', '.join(WORDS)}.",
 )
 @click.option(
     "--object",
@@ -118,8 +116,8 @@ def replay(
 
     Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
     not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
-    4 when it is cut off or has only the last of a run, 5 when another release has to
-    read it.
+    4 when that cannot be decided: a secret conceals it, or the recording is cut off or
+    has only the last of a run, 5 when another release has to read it.
     """
     from fnop.interpreters.replay import (
         UNLIMITED,
@@ -189,9 +187,9 @@ def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
     if not shadow:
         raise click.UsageError("--fail-on needs --shadow")
     found = frozenset(each.strip() for each in fail_on.split(","))
-    unknown = sorted(found - {*DECISIONS})
+    unknown = sorted(found - {*WORDS})
     if unknown:
-        names = ", ".join(DECISIONS)
+        names = ", ".join(WORDS)
         raise click.UsageError(f"--fail-on knows {names}, and not {unknown[0]!r}")
     return found
 
@@ -219,7 +217,7 @@ def _verify(
         others = other_handlers(header, program)
         if others:
             echo(f"fnop: {others}", err=True)
-        return EXIT_ERROR
+        return EXIT_INCOMPLETE if found.difference.doubt else EXIT_ERROR
     if found.missing:
         fail(
             f"identical for {number_of(found.steps, 'step')}, where the recording "
