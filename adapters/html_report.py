@@ -28,11 +28,11 @@ from fnop.adapters.page_rows import (
     grouped,
     lane_width,
 )
-from fnop.adapters.story_report import moment
 from fnop.core.history.account import Account, Crash, Differing
 from fnop.core.history.alignment import aligned
 from fnop.core.history.links import Behind
 from fnop.core.history.timeline import Event, Timeline
+from fnop.core.history.times import stamp
 from fnop.core.values.errors import number_of
 
 __all__ = ["page_of"]
@@ -113,7 +113,7 @@ class _Page:
         parts = [self.name, number_of(self.timeline.steps, "step")]
         parts += [number_of(count, "handler")] if count else []
         if self.events:
-            parts.append(moment(self.events[0].wall))
+            parts.append(stamp(self.events[0].wall))
         return ", ".join(parts)
 
     def _facts(self) -> Iterator[str]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from itertools import groupby
 
 from fnop.adapters.plain import one_line
-from fnop.adapters.story_report import clock
 from fnop.core.history.account import Crash, Place
 from fnop.core.history.lanes import (
     OPERATOR,
@@ -20,6 +19,7 @@ from fnop.core.history.lanes import (
 )
 from fnop.core.history.revisions import Ref, Revision
 from fnop.core.history.timeline import Event
+from fnop.core.history.times import clock
 from fnop.core.values.errors import number_of
 
 __all__ = ["Group", "Lanes", "Row", "as_html", "escaped", "grouped", "lane_width"]

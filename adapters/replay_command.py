@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import click
 
@@ -17,15 +17,14 @@ from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, progr
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
 from fnop.core.history.contents import Contents, Named, NoSuchObject
+from fnop.core.history.sorts import WORDS
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
+from fnop.core.values.paths import FieldPath, parse_path, path_text
 
 __all__ = ["replay"]
 
 EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
-
-# The words of `--fail-on`: decisions that may not be other ones.
-DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 
 
 @click.command()
@@ -43,7 +42,7 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
     "fail_on",
     metavar="WHAT,...",
     help="With --shadow: exit with 1 where a change is one of these: "
-    f"{', '.join(DECISIONS)}.",
+    f"{', '.join(WORDS)}.",
 )
 @click.option(
     "--object",
@@ -54,9 +53,10 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 @click.option(
     "--why",
     metavar="FIELD",
-    help="Tell why a field of the object has its value, such as status.phase or "
+    help="Tell why a field of the object has its value, such as status.phase, "
+    "spec.ports[0].port, status.conditions[type=Ready] or "
     "metadata.labels[app.kubernetes.io/name]: who has written it, in which decision, "
-    "and what that had seen.",
+    "and what that had seen; or who has removed it.",
 )
 @click.option(
     "--at",
@@ -75,6 +75,11 @@ DECISIONS = ("any", "raise", "delete", "create", "apply", "patch", "event")
 )
 @shared("calls", ", with --from")
 @click.option(
+    "--changes-only",
+    is_flag=True,
+    help="Tell the story without the calls that end with nothing.",
+)
+@click.option(
     "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
 )
 @guarded
@@ -82,29 +87,21 @@ def replay(
     recording: str,
     paths: Sequence[str],
     module: Sequence[str],
-    shadow: bool,
-    fail_on: str | None,
-    about: str | None,
-    why: str | None,
-    at: int | None,
-    begin: int | None,
-    calls: Sequence[str],
     trusted: bool,
     guard: bool,
-    html: str | None,
-    perfetto: str | None,
+    **options: Any,
 ) -> None:
     """Tell a recorded run, decide it again with the handlers of some files, or ask why.
 
     \b
-      fnop replay run.fnop
+      fnop replay run.fnop --changes-only
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop --object default/orders --why status.phase
 
     Without files the story is told: each call of a handler, its cause, what it asked
-    for and was answered, and its end.
+    for and was answered, and its end; and what others did to its objects.
 
     With files it says "identical", or shows the first decision that is another one now,
     or that cannot be compared since a secret in it is a token in the recording.  With
@@ -114,50 +111,33 @@ def replay(
 
     Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
     not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
-    4 when it is cut off or has only the last of a run, 5 when another release has to
-    read it.
+    4 when that cannot be decided: a secret conceals it, or the recording is cut off or
+    has only the last of a run, 5 when another release has to read it.
     """
     from fnop.interpreters.replay import (
         UNLIMITED,
         RecordingLimits,
         RecordingProblem,
         Unsupported,
-        read_header,
-        read_records,
         recorded_settings,
     )
 
-    wanted = _wanted(fail_on, shadow=shadow)
-    if why is not None and about is None:
-        raise click.UsageError("--why needs --object, as in --object default/orders")
-    if about is not None and (paths or module):
-        raise click.UsageError("--object asks the recording: leave the files out")
-    if begin is not None:
-        _check_from(is_given=bool(paths or module), shadow=shadow)
-    if at is not None and why is None:
-        raise click.UsageError("--at needs --why")
-    pictures = html is not None or perfetto is not None
-    if pictures and (paths or module or shadow or about):
-        raise click.UsageError("--html and --perfetto show the whole recording alone")
+    wish = _wish_of(options, is_given=bool(paths or module))
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
+        source = _Source(recording, file, limits)
         try:
-            records = read_records(file, limits)
-            header = read_header(records)
-            if pictures:
-                sys.exit(picture(recording, file, limits, html, perfetto))
-            if why is not None and about is not None:
-                sys.exit(_explain(file, limits, about, why, at))
-            if not (paths or module or shadow):
-                sys.exit(_tell(file, limits, about))
+            header, records = source.read()
+            if not (paths or module or wish.shadow):
+                sys.exit(_asked(source, wish))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
-            if begin is not None:
-                status = _go_on(file, limits, program, begin, calls)
-            elif shadow:
-                status = _shadow(records, header, program, wanted)
+            if wish.begin is not None:
+                status = _go_on(source, program, wish.begin, wish.calls)
+            elif wish.shadow:
+                status = _shadow(records, header, program, wish.fail_on)
             else:
-                status = _verify(file, header, program, limits)
+                status = _verify(source, header, program)
         except Unsupported as problem:
             fail(str(problem), EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
@@ -167,11 +147,85 @@ def replay(
     sys.exit(status)
 
 
-def _check_from(*, is_given: bool, shadow: bool) -> None:
-    if not is_given:
-        raise click.UsageError("--from needs the files of an operator")
-    if shadow:
-        raise click.UsageError("use either --shadow or --from")
+class _Source(NamedTuple):
+    """A recording that is read, as often as it is needed."""
+
+    path: str
+    file: BinaryIO
+    limits: Any
+
+    def read(self) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
+        """The header, and the records from the first one on."""
+        from fnop.interpreters.recordings import read_header, read_records
+
+        self.file.seek(0)
+        records = read_records(self.file, self.limits)
+        return read_header(records), records
+
+
+class _Wish(NamedTuple):
+    """The options of a call."""
+
+    shadow: bool
+    fail_on: frozenset[str]
+    about: str | None
+    field: FieldPath | None
+    at: int | None
+    begin: int | None
+    calls: Sequence[str]
+    changes_only: bool
+    html: str | None
+    perfetto: str | None
+
+    @property
+    def pictures(self) -> bool:
+        """Whether the recording is to be drawn."""
+        return self.html is not None or self.perfetto is not None
+
+
+def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
+    """The options, if they go together; `is_given` tells that there is an operator."""
+    fail_on, why = options.pop("fail_on"), options.pop("why")
+    found = _Wish(
+        **options,
+        fail_on=_wanted(fail_on, shadow=options["shadow"]),
+        field=None if why is None else _field(why),
+    )
+    asks = found.about is not None
+    refusals = {
+        "--why needs --object, as in --object default/orders": why is not None
+        and not asks,
+        "--object asks the recording: leave the files out": asks and is_given,
+        "--from needs the files of an operator": found.begin is not None
+        and not is_given,
+        "use either --shadow or --from": found.begin is not None and found.shadow,
+        "--at needs --why": found.at is not None and why is None,
+        "--html and --perfetto show the whole recording alone": found.pictures
+        and (is_given or found.shadow or asks),
+        "--changes-only is for the story: leave the rest out": found.changes_only
+        and (is_given or why is not None),
+    }
+    for sentence, is_wrong in refusals.items():
+        if is_wrong:
+            raise click.UsageError(sentence)
+    return found
+
+
+def _asked(source: _Source, wish: _Wish) -> int:
+    """Answer what the recording alone can be asked."""
+    file, limits = source.file, source.limits
+    if wish.pictures:
+        return picture(source.path, file, limits, wish.html, wish.perfetto)
+    if wish.field is not None and wish.about is not None:
+        return _explain(file, limits, wish.about, wish.field, wish.at)
+    return _tell(file, limits, wish.about, changes_only=wish.changes_only)
+
+
+def _field(why: str) -> FieldPath:
+    try:
+        return parse_path(why)
+    except ValueError as problem:
+        raise click.UsageError(f"--why {problem}") from problem
 
 
 def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
@@ -180,16 +234,14 @@ def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
     if not shadow:
         raise click.UsageError("--fail-on needs --shadow")
     found = frozenset(each.strip() for each in fail_on.split(","))
-    unknown = sorted(found - {*DECISIONS})
+    unknown = sorted(found - {*WORDS})
     if unknown:
-        names = ", ".join(DECISIONS)
+        names = ", ".join(WORDS)
         raise click.UsageError(f"--fail-on knows {names}, and not {unknown[0]!r}")
     return found
 
 
-def _verify(
-    file: BinaryIO, header: dict[str, Any], program: Program, limits: Any
-) -> int:
+def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
     """Compare all decisions, up to the first that differs."""
     from fnop.interpreters.replay import other_handlers, replay_file
 
@@ -200,7 +252,7 @@ def _verify(
             "steps, and cannot be decided again; ask it with --shadow or --why",
             EXIT_INCOMPLETE,
         )
-    found = replay_file(file, program, limits)
+    found = replay_file(source.file, program, source.limits)
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
@@ -210,7 +262,7 @@ def _verify(
         others = other_handlers(header, program)
         if others:
             echo(f"fnop: {others}", err=True)
-        return EXIT_ERROR
+        return EXIT_INCOMPLETE if found.difference.doubt else EXIT_ERROR
     if found.missing:
         fail(
             f"identical for {number_of(found.steps, 'step')}, where the recording "
@@ -228,14 +280,11 @@ def _verify(
     return 0
 
 
-def _go_on(
-    file: BinaryIO, limits: Any, program: Program, step: int, calls: Sequence[str]
-) -> int:
+def _go_on(source: _Source, program: Program, step: int, calls: Sequence[str]) -> int:
     """Let the run go on from a step, in a simulated cluster."""
     from fnop.adapters.closed_loop_command import gone_on
     from fnop.adapters.loading import LoadProblem, load
     from fnop.adapters.models import models_of
-    from fnop.interpreters.recordings import read_header, read_records
 
     try:
         models = models_of(load(calls))
@@ -243,9 +292,7 @@ def _go_on(
         fail(str(problem))
 
     def read() -> Iterator[dict[str, Any]]:
-        file.seek(0)
-        records = read_records(file, limits)
-        read_header(records)
+        _, records = source.read()
         return (each for each in records if each is not None)
 
     return gone_on(read, program, step, models)
@@ -272,21 +319,36 @@ def _shadow(
     return 0
 
 
-def _tell(file: BinaryIO, limits: Any, about: str | None) -> int:
+def _tell(file: BinaryIO, limits: Any, about: str | None, *, changes_only: bool) -> int:
     """Tell the story of a run, or of one object in it."""
     from fnop.adapters.story_report import story_lines
+    from fnop.core.history.busy import Busy
     from fnop.core.history.story import Story
 
     where = None if about is None else _named(file, limits, about, None).where
-    story = Story()
+    busy = None
+    if changes_only:
+        found = Busy()
+        _folded(file, limits, found.add, None)
+        busy = found.calls
+    story = Story(manager=_manager(file, limits))
 
     def tell(lines: list[Line]) -> None:
-        for line in story_lines(lines, where):
+        for line in story_lines(lines, where, busy):
             echo(line)
 
     header, truncated = _folded(file, limits, story.add, None, tell)
     _tell_what_lacks(header, truncated=truncated)
     return 0
+
+
+def _manager(file: BinaryIO, limits: Any) -> str:
+    """The recorded operator's name in managed fields."""
+    from fnop.interpreters.recordings import read_header, read_records
+    from fnop.interpreters.replay import recorded_settings
+
+    file.seek(0)
+    return recorded_settings(read_header(read_records(file, limits))).marker
 
 
 def _tell_what_lacks(header: dict[str, Any], *, truncated: bool) -> None:
@@ -300,21 +362,22 @@ def _tell_what_lacks(header: dict[str, Any], *, truncated: bool) -> None:
         )
 
 
-def _explain(file: BinaryIO, limits: Any, about: str, why: str, at: int | None) -> int:
+def _explain(
+    file: BinaryIO, limits: Any, about: str, field: FieldPath, at: int | None
+) -> int:
     """Tell why a field has its value; the recording is read twice."""
     from fnop.adapters.story_report import why_lines
-    from fnop.core.children.fields import names_in
     from fnop.core.history.provenance import Provenance
 
     named = _named(file, limits, about, at)
-    provenance = Provenance(*named)
+    provenance = Provenance(*named, _manager(file, limits))
     header, truncated = _folded(file, limits, provenance.add, at)
-    found = provenance.why(tuple(names_in(why)))
+    found = provenance.why(field)
     if found is None:
-        fail(f"{named} has no field {why} {_until(at)}")
+        fail(f"{named} has no field {path_text(field)} {_until(at)}, nor had it before")
     places = header.get("places")
     known = places if isinstance(places, dict) else {}
-    for line in why_lines(named, why, found, known):
+    for line in [*why_lines(named, path_text(field), found, known)]:
         echo(line)
     _tell_what_lacks(header, truncated=truncated)
     return 0

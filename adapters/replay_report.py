@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fnop.core.history.sorts import words_of
 from fnop.core.values.diff import Diff, DiffItem, diff
 from fnop.core.values.errors import number_of
+from fnop.core.values.paths import Contrast, contrasts, path_text
 
 if TYPE_CHECKING:
+    from fnop.core.history.shadow import Changed
     from fnop.interpreters.replay import Difference
     from fnop.interpreters.shadow import Judged, Shadow
 
@@ -90,70 +94,142 @@ def _shown(value: Any) -> str:
 def shadow_lines(found: Shadow) -> list[str]:
     """The number of decisions that change, and groups of them that are alike."""
     lines = [*_summary(found)]
-    groups: dict[tuple[str, str, tuple[str, ...]], list[Judged]] = {}
-    for each in found.changed:
-        groups.setdefault(_group_of(each), []).append(each)
-    largest = sorted(groups.values(), key=len, reverse=True)
-    for group in largest[:_GROUPS_SHOWN]:
+    changed = _groups([*found.changed, *found.reindexed])
+    for group in changed[:_GROUPS_SHOWN]:
         lines += ["", *_group_lines(group)]
-    if len(largest) > _GROUPS_SHOWN:
-        lines += ["", f"and {number_of(len(largest) - _GROUPS_SHOWN, 'other group')}"]
+    for group in _groups(found.concealed)[:_GROUPS_SHOWN]:
+        lines += ["", *_concealed_lines(group)]
+    if len(changed) > _GROUPS_SHOWN:
+        lines += ["", f"and {number_of(len(changed) - _GROUPS_SHOWN, 'other group')}"]
     return lines
 
 
 def _summary(found: Shadow) -> Iterator[str]:
-    changed = len(found.changed)
-    change = "changes" if changed == 1 else "change"
-    yield f"{changed} of {found.attempts:,} recorded decisions {change}"
-    if found.concealed:
+    change = "changes" if len(found.changed) == 1 else "change"
+    yield f"{len(found.changed)} of {found.attempts:,} recorded decisions {change}"
+    for name, count in sorted(found.missing.items()):
+        yield f"{number_of(count, 'decision')} of {name}, which is no handler now"
+    for name, count in sorted(found.unindexed.items()):
+        yield f"{number_of(count, 'value')} of the index {name}, which is none now"
+    for handler in found.new:
+        yield f"{handler.label} ({handler.place or '?'}) is not in the recording"
+    if found.reindexed:
+        change = "changes" if len(found.reindexed) == 1 else "change"
         yield (
-            f"{number_of(found.concealed, 'decision')} cannot be compared: the "
-            "recording holds tokens in place of secrets"
+            f"{len(found.reindexed)} of {found.indexed:,} values of objects in indices "
+            f"{change}"
+        )
+    if found.concealed:
+        they = "it depends" if len(found.concealed) == 1 else "they depend"
+        yield (
+            f"{number_of(len(found.concealed), 'decision')} cannot be compared: {they} "
+            "on secrets, and the recording holds tokens in their place"
         )
     for why, count in found.untold.most_common():
         yield f"{number_of(count, 'decision')} cannot be asked again: {why}"
-    for name, count in sorted(found.missing.items()):
-        yield f"{number_of(count, 'decision')} of {name}, which is no handler now"
     if found.truncated:
         yield "the recording is cut off: its end was never written"
 
 
+def _groups(changes: Sequence[Judged]) -> list[list[Judged]]:
+    """Changes of one handler, of one sort, in the same fields; the largest first."""
+    groups: dict[tuple[str, str, tuple[str, ...]], list[Judged]] = {}
+    for each in changes:
+        groups.setdefault(_group_of(each), []).append(each)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
 def _group_of(judged: Judged) -> tuple[str, str, tuple[str, ...]]:
-    """Changes of one handler, of one sort, in the same fields, are alike."""
     changed = judged.changed
-    fields = tuple(sorted({_dotted(each.field) for each in changed.fields}))
+    fields = dict.fromkeys(_generic(each, judged) for each in _fields(changed))
     what = changed.failure.type if changed.failure is not None else changed.sort
-    return judged.handler.id, what, fields[:_FIELDS_SHOWN]
+    return judged.handler.id, what, tuple(sorted(fields)[:_FIELDS_SHOWN])
+
+
+def _fields(changed: Changed) -> list[Contrast]:
+    """The fields that differ, also within lists."""
+    return [
+        each
+        for item in changed.fields
+        for each in contrasts(item.old, item.new, item.field)
+    ]
+
+
+def _generic(field: Contrast, judged: Judged) -> str:
+    """A field without the name of the object, after which its children are named.
+
+    So one change is one group, however many objects there are.
+    """
+    about = judged.attempt.object
+    if about is None or not about.name:
+        return _path(field)
+    name = re.escape(about.name)
+    return re.sub(rf"(?<![A-Za-z0-9]){name}(?![A-Za-z0-9])", "*", _path(field))
 
 
 def _group_lines(group: Sequence[Judged]) -> Iterator[str]:
     first = group[0]
-    handler, changed = first.handler, first.changed
-    times = f"{len(group)} x " if len(group) > 1 else ""
-    yield f"{times}{handler.label} ({handler.place or '?'}) {_verb(first)}"
-    is_alike = ("is" in changed.recorded) == ("is" in changed.now)
-    fields = changed.fields if is_alike else ()
-    for item in fields[:_FIELDS_SHOWN]:
-        yield f"  {_dotted(item.field)}: {_brief(item.old)} -> {_brief(item.new)}"
+    yield f"{_times(group)} {_verb(first)}"
+    is_alike = ("is" in first.changed.recorded) == ("is" in first.changed.now)
+    fields = _fields(first.changed) if is_alike else []
+    for each in fields[:_FIELDS_SHOWN]:
+        yield f"  {_titled_in(each, group)}: {_brief(each.old)} -> {_brief(each.new)}"
     more = len(fields) - _FIELDS_SHOWN
     if more > 0:
         yield f"  and {number_of(more, 'field')} more"
-    places = Counter(f"{each.attempt.where or handler.id}" for each in group)
+    if is_alike and not fields:
+        yield "  the same, in another order"
+    yield f"  at {_places(group)}"
+
+
+def _concealed_lines(group: Sequence[Judged]) -> Iterator[str]:
+    """Decisions that cannot be compared: which, and in what, without the values."""
+    yield f"{_times(group)} cannot be compared"
+    fields = [_titled_in(each, group) for each in _fields(group[0].changed)]
+    more = len(fields) - _FIELDS_SHOWN
+    rest = f" and {more} more" if more > 0 else ""
+    if fields:
+        yield f"  in {', '.join(fields[:_FIELDS_SHOWN])}{rest}"
+    yield f"  at {_places(group)}"
+
+
+def _times(group: Sequence[Judged]) -> str:
+    handler = group[0].handler
+    times = f"{len(group)} x " if len(group) > 1 else ""
+    return f"{times}{handler.label} ({handler.place or '?'})"
+
+
+def _titled_in(field: Contrast, group: Sequence[Judged]) -> str:
+    """A field by its name; where there are several objects, in the form of all."""
+    places = {each.attempt.where for each in group}
+    return _path(field) if len(places) == 1 else _generic(field, group[0])
+
+
+def _places(group: Sequence[Judged]) -> str:
+    """The objects of a group, and the steps in which the calls began."""
+    handler = group[0].handler
+    places = Counter(each.attempt.where or handler.id for each in group)
     names = [name for name, _ in places.most_common(_EXAMPLES_SHOWN)]
     rest = f", and {len(places) - len(names)} more" if len(places) > len(names) else ""
-    steps = ", ".join(f"#{each.attempt.step}" for each in group[:_EXAMPLES_SHOWN])
-    yield f"  at {', '.join(names)}{rest} (step {steps})"
+    steps = [f"#{each.attempt.step}" for each in group[:_EXAMPLES_SHOWN]]
+    steps += ["..."] if len(group) > len(steps) else []
+    word = "step" if len(group) == 1 else "steps"
+    return f"{', '.join(names)}{rest} ({word} {', '.join(steps)})"
 
 
 def _verb(judged: Judged) -> str:
     changed = judged.changed
+    if changed.sort == "indexes":
+        failure = f": it raises {changed.failure}" if changed.failure else ""
+        return f"returns other values{failure}"
     if changed.failure is not None and changed.sort == "raises":
         return f"raises {changed.failure}"
-    if changed.sort == "asks":
-        recorded = _named(changed.recorded)
-        return f"asks for {_named(changed.now)}, where it {_ended(recorded)}"
-    asked = _named(changed.recorded)
-    return f"ends, where it asked for {asked}" if asked else "ends otherwise"
+    recorded, now = _named(changed.recorded), _named(changed.now)
+    if changed.sort != "asks":
+        return f"ends, where it asked for {recorded}" if recorded else "ends otherwise"
+    if recorded == now:
+        return f"asks for {now} with other fields"
+    return f"asks for {now}, where it {_ended(recorded)}"
 
 
 def _ended(recorded: str) -> str:
@@ -164,17 +240,18 @@ def _named(decision: dict[str, Any]) -> str:
     """An effect in words: its kind, and what it is about; "" for an end."""
     if "is" not in decision:
         return ""
-    manifest = decision.get("manifest") or decision.get("object") or {}
+    manifest = decision.get("manifest") or decision.get("child") or {}
     target = decision.get("target") or {}
     meta = manifest.get("metadata") or {}
     kind = manifest.get("kind") or target.get("kind") or target.get("resource") or ""
     name = meta.get("name") or target.get("name") or decision.get("function") or ""
+    name = name or (decision.get("reason") if decision["is"] == "Event" else "")
     about = "/".join(str(each) for each in (kind, name) if each)
     return f"{decision['is']} {about}".strip()
 
 
-def _dotted(field: Sequence[str]) -> str:
-    return ".".join(field) or "all of it"
+def _path(field: Contrast) -> str:
+    return path_text(field.path) or "all of it"
 
 
 def _brief(value: Any) -> str:
@@ -185,54 +262,9 @@ def _brief(value: Any) -> str:
 
 
 def sorts_of(found: Shadow) -> frozenset[str]:
-    """The words of `--fail-on` that the changes are: for what is new in a decision.
-
-    "raise" is a failure where there was none; the others are effects that are asked for
-    now, or desired no more: a child that is not desired any more is a "delete".
-    """
-    return frozenset(sort for each in found.changed for sort in _sorts(each))
-
-
-def _sorts(judged: Judged) -> Iterator[str]:
-    changed = judged.changed
-    yield "any"
-    if changed.failure is not None:
-        yield "raise"
-    were, are = _effects(changed.recorded), _effects(changed.now)
-    for name, count in (are - were).items():
-        if count > 0 and name in _SORTS:
-            yield _SORTS[name]
-    if _children(changed.recorded) - _children(changed.now):
-        yield "delete"
-    if _children(changed.now) - _children(changed.recorded):
-        yield "create"
-
-
-_SORTS = {
-    "Delete": "delete",
-    "Create": "create",
-    "Adopt": "create",
-    "Apply": "apply",
-    "Patch": "patch",
-    "Event": "event",
-}
-
-
-def _effects(decision: dict[str, Any]) -> Counter[str]:
-    """The kinds of the effects of a decision, each with its contents."""
-    plan = [decision] if "is" in decision else decision.get("plan", ())
-    patches = [each for each in decision.get("patches", ()) if each]
-    return Counter(each["is"] for each in (*plan, *patches))
-
-
-def _children(decision: dict[str, Any]) -> set[tuple[str, ...]]:
-    desired = decision.get("desired") or {}
-    manifests = [each["manifest"] for each in desired.get("children", ())]
-    return {
-        (
-            str(each.get("kind")),
-            str(each["metadata"].get("namespace", "")),
-            str(each["metadata"].get("name")),
-        )
-        for each in manifests
-    }
+    """The words of `--fail-on` that the changes are."""
+    changes = (*found.changed, *found.reindexed)
+    words = {word for each in changes for word in words_of(each.attempt, each.changed)}
+    if any((*found.missing.values(), *found.unindexed.values())):
+        words |= {"any", "removed"}
+    return frozenset(words)

@@ -3,67 +3,132 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import UTC, datetime
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
 
 from fnop.core.history.attempts import Attempt
+from fnop.core.history.busy import Call, call_of
 from fnop.core.history.contents import Named
 from fnop.core.history.provenance import Shown, Sight, Why
-from fnop.core.history.story import Line
+from fnop.core.history.sources import IndexEntry, Reply, Source
+from fnop.core.history.story import Line, named
+from fnop.core.history.times import clock
 from fnop.core.values.errors import number_of
+from fnop.core.values.paths import contrasts, path_text
 
-__all__ = ["clock", "moment", "story_lines", "why_lines"]
+__all__ = ["story_lines", "why_lines"]
 
 _VALUE_LENGTH = 200
 _SIGHTS_SHOWN = 10
+_CONTRASTS_SHOWN = 8
+_ANSWERS_SHOWN = 8
+_SOURCES_SHOWN = 3
 
 
-def story_lines(lines: Iterable[Line], where: str | None) -> Iterator[str]:
-    """Time, step, object and text; of one object, where one is asked for."""
+def story_lines(
+    lines: Iterable[Line], where: str | None, busy: Container[Call] | None = None
+) -> Iterator[str]:
+    """Time, step, object and text; of one object, where one is asked for.
+
+    With `busy` calls are left out that are not among these.
+    """
     for each in lines:
-        if where is None or each.where == where:
-            about = f"[{each.where}] " if each.where and where is None else ""
-            indent = "    " * each.depth
-            step = f"#{each.step}"
-            yield f"{clock(each.wall)} {step:>6} {indent}{about}{each.text}"
+        if where not in (None, each.where) or _is_quiet(each, busy):
+            continue
+        about = f"[{each.where}] " if each.where and where is None else ""
+        indent = "    " * each.depth
+        step = f"#{each.step}"
+        yield f"{clock(each.wall)} {step:>6} {indent}{about}{each.text}"
+
+
+def _is_quiet(line: Line, busy: Container[Call] | None) -> bool:
+    is_of_call = line.attempt is not None and line.sort in _OF_CALLS
+    if busy is None or line.attempt is None or not is_of_call:
+        return False
+    return call_of(line.attempt) not in busy
+
+
+_OF_CALLS = frozenset(("call", "ask", "desire", "end"))
 
 
 def why_lines(
-    named: Named, field: str, why: Why, places: Mapping[str, str]
+    about: Named, field: str, why: Why, places: Mapping[str, str]
 ) -> Iterator[str]:
     """The chain from the value to the input that it goes back to.
 
     `places` are where the handlers were written, by their ids.
     """
-    yield f"{named}: {field} = {_text(why.value)}"
-    before = "it was not there before"
-    if why.before is not None and why.former is not None:
-        before = f"{_text(why.former)} until version {why.before.body.version}"
-    yield f"  since version {why.shown.body.version}, {_shown(why.shown)}; {before}"
+    yield f"{about}: {field} {_valued(why)}"
+    if why.gone is not None:
+        yield f"  the object is gone since #{why.gone.step}, {clock(why.gone.wall)}"
+    yield from _since(why)
     yield f"  {_written(why, places)}"
     if why.attempt is not None:
         yield f"  {_decided(why.attempt)}"
-        for sight in why.sights[:_SIGHTS_SHOWN]:
-            yield f"    it was shown {_seen(sight)}"
-        more = len(why.sights) - _SIGHTS_SHOWN
-        if more > 0:
-            yield f"    and {number_of(more, 'object')} more"
+        yield from (f"    {each}" for each in _given(why))
+
+
+def _valued(why: Why) -> str:
+    return "is not there any more" if why.value is None else f"= {_text(why.value)}"
+
+
+def _since(why: Why) -> Iterator[str]:
+    """The version in which the value appeared, or is missing, and what was before."""
+    version, shown = why.shown.body.version, _shown(why.shown)
+    if why.value is None:
+        assert why.before is not None
+        yield f"  removed in version {version}, {shown}"
+        yield f"  it was {_text(why.former)} until version {why.before.body.version}"
+        return
+    if why.before is None or why.former is None:
+        yield f"  since version {version}, {shown}; it was not there before"
+        return
+    until = why.before.body.version
+    if not isinstance(why.value, dict | list):
+        former = f"{_text(why.former)} until version {until}"
+        yield f"  since version {version}, {shown}; {former}"
+        return
+    yield f"  since version {version}, {shown}; in version {until} it was otherwise:"
+    found = [*contrasts(why.former, why.value)]
+    for path, old, new in found[:_CONTRASTS_SHOWN]:
+        yield f"    {path_text(path) or 'all of it'}: {_text(old)} -> {_text(new)}"
+    more = len(found) - _CONTRASTS_SHOWN
+    if more > 0:
+        yield f"    and {number_of(more, 'field')} more"
 
 
 def _written(why: Why, places: Mapping[str, str]) -> str:
-    managers = ", ".join(why.managers) or "nobody that managed fields name"
     write = why.write
+    deed = "removed" if why.value is None else "written"
+    if why.is_servers and write is not None:
+        return f"set by the API server with the {_sent(why, places)}"
+    if why.is_servers:
+        return "set by the API server, and not with a request of this operator"
     if write is None:
-        return f"written by somebody else; managers of the field: {managers}"
+        return f"{deed} by somebody else; {_managed(why)}"
+    if why.author or why.is_own:
+        by = "" if why.author else ", by fnop itself"
+        return f"{deed} by the {_sent(why, places)}{by}"
+    return f"set by the API server with the {_sent(why, places)}; {_managed(why)}"
+
+
+def _managed(why: Why) -> str:
+    managers = ", ".join(why.managers) or "nobody that managed fields name"
+    until = " until then" if why.value is None else ""
+    return f"managers of the field{until}: {managers}"
+
+
+def _sent(why: Why, places: Mapping[str, str]) -> str:
+    """The request behind a version, with the handler where it is the author."""
+    write = why.write
+    assert write is not None
     request = f"{write.effect['is']} sent at #{write.step}, {clock(write.wall)}"
-    lost = "" if write.version else ", whose reply was lost"
-    if why.author:
-        place = f" ({places[why.author]})" if places.get(why.author) else ""
-        return f"written by the {request}{lost}, for handler {why.author}{place}"
-    if why.is_own:
-        return f"written by the {request}{lost}, by fnop itself"
-    by = f"managers of the field: {managers}"
-    return f"set by the API server with the {request}; {by}"
+    lost = "" if write.answered == "Applied" else ", whose reply was lost"
+    handler = why.author or (write.handler if why.is_servers else "")
+    if not handler:
+        return f"{request}{lost}"
+    place = f" ({places[handler]})" if places.get(handler) else ""
+    return f"{request}{lost}, for handler {handler}{place}"
 
 
 def _decided(attempt: Attempt) -> str:
@@ -71,6 +136,37 @@ def _decided(attempt: Attempt) -> str:
     reason = f", for {attempt.reason}" if attempt.reason else ""
     began = f"begun at #{attempt.step}, {clock(attempt.now.wall)}"
     return f"decided by the call of {attempt.handler} {began}{reason}{retry}"
+
+
+def _given(why: Why) -> Iterator[str]:
+    """What the attempt was shown and answered, and where it has an equal value."""
+    for sight in why.sights[:_SIGHTS_SHOWN]:
+        yield f"it was shown {_seen(sight)}"
+    more = len(why.sights) - _SIGHTS_SHOWN
+    if more > 0:
+        yield f"and {number_of(more, 'object')} more"
+    for reply in why.answers[-_ANSWERS_SHOWN:]:
+        yield f"it was answered at #{reply.step}: {named(reply.asked)}"
+    if why.indices:
+        keys = (f"{name} ({number_of(size, 'key')})" for name, size in why.indices)
+        yield f"it could read the indices {', '.join(keys)}"
+    for source, since in islice(why.sources, _SOURCES_SHOWN):
+        yield f"the value is equal to {_source(source, since)}"
+
+
+def _source(source: Source, since: int) -> str:
+    path = path_text(source.path)
+    match source.of:
+        case Reply(asked, step):
+            part = f"{path} of " if path else ""
+            return f"{part}what {named(asked)} answered at #{step}"
+        case IndexEntry(index, key, of):
+            part = f", in {path}" if path else ""
+            kind = of.resource.partition(".")[0]
+            place = f"{of.namespace}/{of.name}" if of.namespace else of.name
+            seen = f", since #{since}" if since else ""
+            held = f"what the index {index} holds for {_text(key)}{part}"
+            return f"{held}: it is of {kind}/{place}{seen}"
 
 
 def _seen(sight: Sight) -> str:
@@ -88,30 +184,6 @@ def _seen(sight: Sight) -> str:
 
 def _shown(shown: Shown) -> str:
     return f"first shown at #{shown.step} ({shown.by}), {clock(shown.wall)}"
-
-
-def clock(wall: float) -> str:
-    """The time of day; "?" for what is no time.
-
-    >>> clock(0.25), clock(1e300)
-    ('00:00:00.250', '?')
-    """
-    try:
-        return datetime.fromtimestamp(wall, UTC).strftime("%H:%M:%S.%f")[:-3]
-    except (OverflowError, OSError, ValueError):
-        return "?"
-
-
-def moment(wall: float) -> str:
-    """The date and the time.
-
-    >>> moment(0.25), moment(1e300)
-    ('1970-01-01 00:00:00 UTC', '?')
-    """
-    try:
-        return datetime.fromtimestamp(wall, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-    except (OverflowError, OSError, ValueError):
-        return "?"
 
 
 def _text(value: object) -> str:

@@ -2,18 +2,26 @@
 
 Nothing can act: what the author's code tries to do to the world is refused, and impure
 handlers are not asked.
+
+Where the recording has tokens in place of secrets, an attempt that decides otherwise is
+asked once more, with other tokens.  What differs between the two depends on a secret:
+there the recorded decision cannot be compared, and the present one is taken for it.
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import INDICES
 from fnop.core.history.attempts import Attempt, Attempts
+from fnop.core.history.retelling import Tell, as_recorded, retold
 from fnop.core.history.shadow import (
     Changed,
     Same,
@@ -21,11 +29,28 @@ from fnop.core.history.shadow import (
     Untold,
     Verdict,
     asked_again,
+    by_name,
+    decided,
+    in_order,
+    with_decision,
 )
+from fnop.core.history.versions import objects_in
 from fnop.core.objects.indexing import empty_indices
+from fnop.core.seam.traces import Version
+from fnop.core.values.body import Body, is_behind
+from fnop.core.values.now import Now
+from fnop.effects.values import canonical, same_json
 from fnop.interpreters.guard import Act, Guard
+from fnop.interpreters.likeness import MISSING, Likeness, Retold
 from fnop.interpreters.recordings import Unsupported, understood
-from fnop.interpreters.redaction import has_token
+from fnop.interpreters.redaction import (
+    MARK,
+    TOKEN_LENGTH,
+    draws_secret,
+    forms,
+    has_token,
+    rewritten,
+)
 
 __all__ = ["Judged", "Shadow", "shadow"]
 
@@ -42,16 +67,23 @@ class Judged(NamedTuple):
 class Shadow:
     """The verdict on a recording: how many decisions there are, and which change.
 
-    `untold` counts the attempts that could not be asked again, by the reason; so does
-    `concealed` those whose difference may come from tokens in place of secrets alone.
-    `acts` is what the author's code was forbidden to do.
+    `untold` counts the attempts that could not be asked again, by the reason;
+    `concealed` are those that differ in what depends on secrets, and in nothing else.
+    `indexed` counts the values of objects in indices, and `reindexed` are those that
+    change.  `missing` counts the decisions of handlers that are none now, and
+    `unindexed` the values of such indices; `new` are handlers that the recorded
+    operator had not.  `acts` is what the author's code was forbidden to do.
     """
 
     attempts: int = 0
     changed: list[Judged] = field(default_factory=list)
     untold: Counter[str] = field(default_factory=Counter)
-    concealed: int = 0
+    concealed: list[Judged] = field(default_factory=list)
+    indexed: int = 0
+    reindexed: list[Judged] = field(default_factory=list)
     missing: Counter[str] = field(default_factory=Counter)
+    unindexed: Counter[str] = field(default_factory=Counter)
+    new: tuple[Handler, ...] = ()
     truncated: bool = False
     acts: tuple[Act, ...] = ()
 
@@ -79,7 +111,7 @@ def shadow(
             break
         with understood(number):
             run.add(record)
-    return run.end()
+    return run.end(header)
 
 
 class _Shadow:
@@ -88,26 +120,63 @@ class _Shadow:
     def __init__(self, program: Program) -> None:
         self.attempts = Attempts()
         self.found = Shadow()
+        self._program = program
         self._handlers = {each.id: each for each in program.handlers}
         self._settings = program.settings
         self._empty = empty_indices(program)
         self._guard = Guard(refuses=True) if program.settings.guard else None
         # Attempts of sub-handlers that end before the one that declares them.
         self._waiting: dict[str, list[Attempt]] = {}
+        # From the first record with a token on.
+        self._secrets: _Secrets | None = None
+        # The requests for random bytes that are a secret.
+        self._drawing: set[int] = set()
+        # The last version of each object, by its apiVersion, kind and names.
+        self._bodies: dict[tuple[str, ...], Body] = {}
 
     def add(self, record: dict[str, Any]) -> None:
+        if record.get("redacted") and self._secrets is None:
+            self._secrets = _Secrets(self._program, self._drawing)
+        self._draw(record)
+        self._see(record["input"])
         for each in self.attempts.add(record):
             self._ask(each)
+        now = Now(record["wall"], record["mono"])
+        for command in record["commands"]:
+            if command["do"] == "Indexed":
+                self._index(command, now)
 
-    def end(self) -> Shadow:
+    def _draw(self, record: dict[str, Any]) -> None:
+        """Take note of random bytes that are a secret."""
+        input = record["input"]
+        if input["in"] == "Started":
+            self._drawing.clear()
+        if input.get("id") in self._drawing and self._secrets is not None:
+            self._secrets.draw(input)
+        for each in record["commands"]:
+            if each["do"] == "Perform" and draws_secret(each):
+                self._drawing.add(each["id"])
+
+    def end(self, header: Mapping[str, Any]) -> Shadow:
         for each in self.attempts.cut_off():
             self._ask(each)
         for name, waiting in self._waiting.items():
             self.found.missing[name] += len(waiting)
             self.found.attempts += len(waiting)
+        self._compare(header.get("handlers"))
         if self._guard is not None:
             self.found.acts = tuple(self._guard.news())
         return self.found
+
+    def _compare(self, names: Any) -> None:
+        """Find out which handlers are new, and which have gone without a decision."""
+        if not isinstance(names, list):
+            return
+        known = set(map(str, names))
+        program = self._program.handlers
+        self.found.new = tuple(each for each in program if each.id not in known)
+        for name in known - {each.id for each in program} - {*self.found.unindexed}:
+            self.found.missing[name] += 0
 
     def _ask(self, attempt: Attempt) -> None:
         handler = self._handlers.get(attempt.handler)
@@ -115,31 +184,27 @@ class _Shadow:
             self._waiting.setdefault(attempt.handler, []).append(attempt)
             return
         self.found.attempts += 1
-        verdict = self._verdict(attempt, handler)
+        verdict = self._judge(attempt, handler, self.found.changed)
+        if isinstance(verdict, Same):
+            self._settings = verdict.settings or self._settings
+        if not isinstance(verdict, Untold):
+            self._declare(verdict.parts)
+
+    def _judge(
+        self, attempt: Attempt, handler: Handler, changed: list[Judged]
+    ) -> Verdict:
+        """Ask a handler again, and note the verdict."""
+        told, verdict, concealed = self._verdict(attempt, handler)
         match verdict:
-            case Same(settings, parts):
-                self._settings = settings or self._settings
-                self._declare(parts)
             case Changed():
-                self._note(attempt, handler, verdict)
-                self._declare(verdict.parts)
+                changed.append(Judged(told, handler, verdict))
             case Untold(why):
                 self.found.untold[why] += 1
-
-    def _verdict(self, attempt: Attempt, handler: Handler) -> Verdict:
-        around = Surroundings(
-            self.attempts.catalogue, self._settings, self.attempts.versions, self._empty
-        )
-        if self._guard is None:
-            return asked_again(attempt, handler, around)
-        with self._guard:
-            return asked_again(attempt, handler, around)
-
-    def _note(self, attempt: Attempt, handler: Handler, changed: Changed) -> None:
-        if changed.fields and all(map(_may_be_concealed, changed.fields)):
-            self.found.concealed += 1
-        else:
-            self.found.changed.append(Judged(attempt, handler, changed))
+            case Same() if concealed is not None:
+                self.found.concealed.append(Judged(told, handler, concealed))
+            case Same():
+                pass
+        return verdict
 
     def _declare(self, parts: tuple[Handler, ...]) -> None:
         """Know sub-handlers, and ask those of their attempts that have ended."""
@@ -148,8 +213,189 @@ class _Shadow:
             for attempt in self._waiting.pop(each.id, ()):
                 self._ask(attempt)
 
+    def _verdict(
+        self, attempt: Attempt, handler: Handler
+    ) -> tuple[Attempt, Verdict, Changed | None]:
+        """The attempt as it was told, the verdict, and what only depends on secrets.
 
-def _may_be_concealed(item: Any) -> bool:
-    """Whether a difference is of texts of which one holds a token for a secret."""
-    texts = (str(item.old), str(item.new))
-    return any(has_token(each.encode()) for each in texts)
+        The last is the first difference of that kind.
+        """
+        secrets = self._secrets
+        if secrets is None:
+            return attempt, self._asked(attempt, handler, as_recorded), None
+        told, concealed = retold(attempt, secrets.tell), None
+        while True:
+            verdict = self._asked(told, handler, secrets.tell)
+            if not isinstance(verdict, Changed):
+                return told, verdict, concealed
+            twin = retold(attempt, secrets.vary)
+            other = self._decided(twin, handler, verdict.number)
+            if other is None:
+                return told, verdict, concealed
+            if _shape(other) != _shape(verdict.now):
+                return told, Same(parts=verdict.parts), concealed or verdict
+            recorded = secrets.likened(verdict.recorded, verdict.now, other)
+            if same_json(recorded, verdict.recorded):
+                return told, verdict, concealed
+            concealed = concealed or verdict
+            told = with_decision(told, verdict.number, recorded)
+
+    def _asked(self, attempt: Attempt, handler: Handler, tell: Tell) -> Verdict:
+        around = self._around(tell)
+        if self._guard is None:
+            return asked_again(attempt, handler, around)
+        with self._guard:
+            return asked_again(attempt, handler, around)
+
+    def _decided(self, attempt: Attempt, handler: Handler, number: int) -> Any:
+        assert self._secrets is not None
+        around = self._around(self._secrets.vary)
+        if self._guard is None:
+            return decided(attempt, handler, around, number)
+        with self._guard:
+            return decided(attempt, handler, around, number)
+
+    def _around(self, tell: Tell) -> Surroundings:
+        known = self.attempts.catalogue, self._settings, self.attempts.versions
+        return Surroundings(*known, self._empty, tell)
+
+    # -------------------------------------------------------------------- indices
+
+    def _see(self, input: Mapping[str, Any]) -> None:
+        is_gone = input.get("type") == "DELETED"
+        for each in objects_in(input):
+            body = Body(each)
+            names = str(each.get("apiVersion")), str(each.get("kind"))
+            place = (*names, body.namespace or "", body.name)
+            known = self._bodies.get(place)
+            if is_gone:
+                self._bodies.pop(place, None)
+            elif known is None or not is_behind(body.version, known.version):
+                self._bodies[place] = body
+
+    def _index(self, trace: dict[str, Any], now: Now) -> None:
+        """Ask an index function again for the values of an object, as it was then."""
+        name = trace["index"]
+        handler = self._handlers.get(name)
+        if handler is None or handler.role not in INDICES:
+            self.found.unindexed[name] += 1
+            return
+        resource, namespace, of = trace["object"]
+        kinds = self.attempts.catalogue.resources
+        kind = next((each for each in kinds if each.key == resource), None)
+        names = ("", "") if kind is None else (kind.api_version, kind.kind)
+        body = self._bodies.get((*names, namespace, of))
+        if body is None and not trace.get("values"):
+            return  # the object is gone: no function was asked
+        self.found.indexed += 1
+        if body is None:
+            self.found.untold["the object of an index is not in the recording"] += 1
+            return
+        version = Version(resource, namespace, of, body.uid, body.version)
+        step = self.attempts.steps
+        attempt = Attempt(0, name, step, now, version, body, end=trace)
+        self._judge(attempt, handler, self.found.reindexed)
+
+
+# ---------------------------------------------------------------------- secrets
+
+
+class _Secrets:
+    """What is known of the texts that depend on secrets."""
+
+    def __init__(self, program: Program, drawing: Container[int]) -> None:
+        self._told, self._twin = Retold(program), Retold(program, _another, drawing)
+        self._likeness = Likeness(self._told, self._twin, {})
+
+    def tell(self, value: Any) -> Any:
+        """A recorded value, with the texts that handlers make now of their tokens."""
+        return _retold(value, self._told)
+
+    def vary(self, value: Any) -> Any:
+        """The same with other tokens."""
+        return _retold(value, self._twin)
+
+    def draw(self, input: dict[str, Any]) -> None:
+        """Take note of random bytes: with the other tokens there are others, too.
+
+        Their text is often encoded once more, as in the data of a Secret.
+        """
+        told = self._twin.input(input)
+        drawn, others = (each["outcome"].get("value") for each in (input, told))
+        if drawn != others:
+            for text, instead in forms(drawn.encode(), others):
+                self._twin.texts.add(text, instead)
+
+    def likened(self, recorded: Any, now: Any, other: Any) -> Any:
+        """The recorded decision, with what depends on secrets as it is now.
+
+        `now` and `other` are decided with the one and with the other tokens.
+        """
+        named = map(by_name, (recorded, now, other))
+        return in_order(self._likened(*named))
+
+    def _likened(self, recorded: Any, now: Any, other: Any) -> Any:
+        match recorded, now:
+            case dict(), dict():
+                others = other if isinstance(other, dict) else {}
+                names = dict.fromkeys((*recorded, *now))
+                given = (
+                    [each.get(name, MISSING) for each in (recorded, now, others)]
+                    for name in names
+                )
+                told = (self._likened(*each) for each in given)
+                found = zip(names, told, strict=True)
+                return {name: each for name, each in found if each is not MISSING}
+            case list(), list() if len(recorded) == len(now):
+                is_alike = isinstance(other, list) and len(other) == len(now)
+                items = other if is_alike else [MISSING] * len(now)
+                return [*map(self._likened, recorded, now, items)]
+            case (dict() | list(), _) | (_, dict() | list()):
+                return now if _form(now) != _form(other) else recorded
+            case _:
+                return now if self._depends(recorded, now, other) else recorded
+
+    def _depends(self, recorded: Any, now: Any, other: Any) -> bool:
+        """Whether a text or a number differs by a secret alone."""
+        if recorded is MISSING or now is MISSING:
+            return (now is MISSING) != (other is MISSING)
+        if same_json(recorded, now):
+            return False
+        is_alike = self._likeness.alike(recorded, now, other)
+        return is_alike or self._likeness.is_derived
+
+
+def _retold(value: Any, retold: Retold) -> Any:
+    """A value as a replay tells it: with known texts, then with its tokens."""
+    told = _known(value, retold)
+    if has_token(canonical(told)):
+        told = _known(rewritten(told, retold.text, TOKEN_LENGTH), retold)
+    return told
+
+
+def _known(value: Any, retold: Retold) -> Any:
+    told = retold.command({"value": value})
+    assert told is not None
+    return told["value"]
+
+
+def _shape(decision: dict[str, Any]) -> tuple[Any, ...]:
+    """What kind of decision it is: of which effect, or of which end."""
+    return decision.get("is"), "failure" in decision
+
+
+def _form(value: Any) -> tuple[type, int]:
+    """The type of a value, and the length of a list."""
+    return type(value), len(value) if isinstance(value, list) else 0
+
+
+def _another(token: str) -> str:
+    """Another token, which looks different and is longer, in the same encoding."""
+    if token.startswith(MARK):
+        digest = hashlib.blake2b(token.encode(), digest_size=19)
+        return f"concealed-{digest.hexdigest()}"
+    try:
+        return _another(bytes.fromhex(token).decode()).encode().hex()
+    except ValueError:
+        clear = base64.b64decode(token).decode()
+        return base64.b64encode(_another(clear).encode()).decode()

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from fnop.core.values.paths import Part, element_of
 from fnop.core.values.table import NOTHING
 from fnop.effects.values import digest, same_json
 
@@ -347,18 +348,37 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
     return managers_at(live, names_in(path))
 
 
-def managers_at(live: Mapping[str, Any], names: Iterable[str]) -> list[str]:
-    """The managers that have a field now, by the names on its path."""
-    found: list[str] = []
+def managers_at(live: Mapping[str, Any], path: Iterable[Part]) -> list[str]:
+    """The managers that have a field now, by its path, which may lead into lists.
+
+    >>> ready = {"type": "Ready", "status": "True"}
+    >>> tree = {"f:conditions": {'k:{"type":"Ready"}': {"f:status": {}}}}
+    >>> entry = {"manager": "me", "fieldsV1": {"f:status": tree}}
+    >>> live = {"status": {"conditions": [ready]}}
+    >>> live["metadata"] = {"managedFields": [entry]}
+    >>> managers_at(live, ("status", "conditions", 0, "status"))
+    ['me']
+    """
+    parts, found = [*path], list[str]()
     for entry in _entries(live):
         tree: Any = entry.get("fieldsV1")
-        for name in names:
+        value: Any = live
+        for part in parts:
             if tree == {}:
                 break  # it has all of this
-            tree = tree.get(f"f:{name}") if isinstance(tree, Mapping) else None
+            below = element_of(value, part)
+            tree = _tree_of(below, part, value, tree)
+            value = below
         if tree is not None and entry.get("manager") not in found:
             found.append(str(entry.get("manager")))
     return found
+
+
+def _tree_of(item: Any, part: Part, whole: Any, tree: Any) -> Any:
+    """The fields of an item of a mapping or a list; None where they are not owned."""
+    if not isinstance(tree, Mapping):
+        return None
+    return _element(item, tree) if isinstance(whole, list) else tree.get(f"f:{part}")
 
 
 def manages(live: Mapping[str, Any], manager: str, names: Iterable[str]) -> bool:

@@ -13,6 +13,7 @@ from immutables import Map
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.history.served import Served
+from fnop.core.history.times import moment
 from fnop.core.history.versions import Versions
 from fnop.core.objects.indexing import Index
 from fnop.core.seam.traces import Seen, Version
@@ -27,13 +28,17 @@ Json = Mapping[str, Any]
 
 
 class Exchange(NamedTuple):
-    """An effect that an attempt has awaited, and the answer; None if none has come."""
+    """An effect that an attempt has awaited, and the answer; None if none has come.
+
+    `step` is the one in which it asked, `answered` the one that brought the answer.
+    """
 
     step: int
     asked: Json
     outcome: Any = None
     wall: float = 0.0
     stopped: str = ""
+    answered: int = 0
 
 
 @dataclass
@@ -97,7 +102,7 @@ class Attempts:
             return []
         input, step = record["input"], self.steps + 1
         self.steps = step
-        now, found = Now(record["wall"], record["mono"]), []
+        now, found = moment(record), []
         if input["in"] == "Started" and step > 1:
             found += self.cut_off()
         self.versions.learn(input)
@@ -192,7 +197,7 @@ class Attempts:
         last = attempt.exchanges[-1]
         stopped = trace.get("stopped") or ""
         attempt.exchanges[-1] = last._replace(
-            outcome=answer, wall=now.wall, stopped=stopped
+            outcome=answer, wall=now.wall, stopped=stopped, answered=self.steps
         )
 
     def _as_now(self, attempt: Attempt, version: str) -> Json | None:

@@ -2,25 +2,33 @@
 
 The chain is read from the recording alone: the version in which the value appears, the
 request that made this version, the attempt behind the request with the versions that it
-was shown, and the input that had shown these.
+was shown, and the input that had shown these.  A field that is not there any more was
+removed in a version, too.
+
+A request can have made no version that had been shown when it was sent, and no field
+that others manage.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from base64 import b64encode
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
 from fnop.core.children.fields import managers_at
 from fnop.core.history.attempts import Attempt, Attempts
+from fnop.core.history.presence import Presence
+from fnop.core.history.sources import IndexEntry, Reply, Source, equal_to, replies
 from fnop.core.history.versions import objects_in
 from fnop.core.seam.traces import Version
-from fnop.core.values.body import Body
-from fnop.core.values.diff import Path, path_at, resolve
+from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import Path, path_at
+from fnop.core.values.paths import FieldPath, element_of, find, names_of
 from fnop.effects.values import same_json
 
-__all__ = ["Provenance", "Shown", "Sight", "Why", "Write", "covers"]
+__all__ = ["Gone", "Provenance", "Shown", "Sight", "Why", "Write", "covers"]
 
 Json = Mapping[str, Any]
 
@@ -28,6 +36,13 @@ Json = Mapping[str, Any]
 _WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
 # Fields under such a name, and finalizers, are what fnop keeps for itself.
 _OWN = "fnop.dev/"
+# Metadata that the API server sets, whoever asks for what.
+_SERVERS = frozenset(
+    ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+) | {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
+_DELETION = frozenset(("deletionTimestamp", "deletionGracePeriodSeconds"))
+# Answers after which a request has certainly changed nothing more.
+_SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
 
 
 class Shown(NamedTuple):
@@ -74,13 +89,27 @@ class Sight(NamedTuple):
     seconds: float
 
 
+class Gone(NamedTuple):
+    """The end of an object: the step that showed it, and how (`Departure.listed`)."""
+
+    step: int
+    wall: float
+    listed: bool
+
+
 class Why(NamedTuple):
     """The answer: the value, since when it is so, and what made it.
 
-    `former` is the value before, None where there was none.  `write` is None where
-    somebody else has written it; `managers` are those who manage the field then, by
-    `metadata.managedFields`.  `author` is the handler whose change it is; "" where it
-    is fnop's own (`is_own`), or the API server's.
+    `value` is None where the field was there and is not any more: then `shown` is the
+    first version without it.  `former` is the value before, None where there was none.
+    `write` is None where somebody else has written it; `managers` are those who manage
+    the field then, by `metadata.managedFields`, or who managed it before it was
+    removed.  `author` is the handler whose change it is; "" where it is fnop's own
+    (`is_own`), or the API server's (`is_servers` where nobody else can set it).
+
+    `sources` are what the attempt was given that has an equal value, with the step
+    since which it is so, `answers` what it was answered, and `indices` those that it
+    could read, each with the number of its keys.  `gone` is the end of the object.
     """
 
     value: Any
@@ -93,15 +122,25 @@ class Why(NamedTuple):
     managers: tuple[str, ...]
     attempt: Attempt | None
     sights: tuple[Sight, ...]
+    is_servers: bool = False
+    sources: tuple[tuple[Source, int], ...] = ()
+    answers: tuple[Reply, ...] = ()
+    indices: tuple[tuple[str, int], ...] = ()
+    gone: Gone | None = None
 
 
 @dataclass
 class Provenance:
-    """The fold of a recording about one object, given by its kind and its names."""
+    """The fold of a recording about one object, given by its kind and its names.
+
+    `manager` is the operator's name in managed fields; without it, these are not asked
+    whether a field is the operator's.
+    """
 
     resource: Resource
     namespace: str
     name: str
+    manager: str = ""
     attempts: Attempts = field(default_factory=Attempts)
     shown: list[Shown] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
@@ -109,6 +148,10 @@ class Provenance:
     _ended: list[Attempt] = field(default_factory=list)
     # When each version of any object was first shown: step and time, by uid.
     _first: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
+    _presence: Presence = field(default_factory=Presence)
+    _gone: dict[str, Gone] = field(default_factory=dict)
+    # The steps in which an index was given values of an object.
+    _indexed: dict[tuple[str, Key], list[int]] = field(default_factory=dict)
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
@@ -118,6 +161,8 @@ class Provenance:
             self._see(each, step, wall, _way(input))
         if input["in"] == "Answered":
             self._answer(input)
+        for departure in self._presence.add(record):
+            self._gone[departure.uid] = Gone(step, wall, departure.listed)
         for command in record["commands"]:
             self._send(command, step, wall)
 
@@ -152,6 +197,8 @@ class Provenance:
                 if number in self._asked:
                     told = ((name, tuple(paths)) for name, paths in fields)
                     self._asked[number].fields = tuple(told)
+            case {"do": "Indexed", "index": index, "object": names}:
+                self._indexed.setdefault((index, Key(*names)), []).append(step)
             case _:
                 pass
 
@@ -175,27 +222,61 @@ class Provenance:
 
     # ------------------------------------------------------------- the question
 
-    def why(self, path: Path) -> Why | None:
-        """The provenance of the field's present value; None where it has none."""
+    def why(self, path: FieldPath) -> Why | None:
+        """The provenance of a field's present value, or of its removal.
+
+        None where no version of the object has had it.
+        """
         versions = self._versions()
-        if not versions:
+        values = [find(each.body.data, path) for each in versions]
+        had = [number for number, value in enumerate(values) if value is not None]
+        if not had:
             return None
-        value = resolve(versions[-1].body.data, path)
-        if value is None:
-            return None
-        since = len(versions) - 1
-        while since and same_json(resolve(versions[since - 1].body.data, path), value):
+        value, since = values[-1], len(versions) - 1
+        while since and same_json(values[since - 1], value):
             since -= 1
-        shown, before = versions[since], versions[since - 1] if since else None
-        write = self._written_by(shown, path, value)
-        author = "" if write is None else _author(write, path)
-        attempt = None if write is None else _of(write.attempts, author)
-        managers = tuple(managers_at(shown.body.data, path))
-        sights = () if attempt is None else tuple(self._sights(attempt))
-        is_own = write is not None and not author and covers(write.effect, path)
-        made = write, author, is_own
-        former = None if before is None else resolve(before.body.data, path)
-        return Why(value, former, shown, before, *made, managers, attempt, sights)
+        before = versions[since - 1] if since else None
+        path = _grounded(versions[had[-1]].body.data, path)
+        found = _Field(path, value, versions[since], before, versions[0].step)
+        return self._told(found, None if before is None else values[since - 1])
+
+    def _told(self, found: _Field, former: Any) -> Why:
+        path, value, shown, before, _ = found
+        is_servers, is_deletion = _is_meta(path, _SERVERS), _is_meta(path, _DELETION)
+        write = (self._deleted_by if is_deletion else self._written_by)(found)
+        managed = shown if value is not None or before is None else before
+        managers = tuple(managers_at(managed.body.data, path))
+        author, is_own, attempt = "", False, None
+        if write is not None and not is_servers:
+            author = self._author(write, found)
+            is_own = not author and covers(write.effect, names_of(path))
+            attempt = _of(write.attempts, author)
+        made = write, author, is_own, managers
+        given = () if attempt is None else tuple(self._sights(attempt))
+        why = Why(value, former, shown, before, *made, attempt, given, is_servers)
+        if attempt is not None and write is not None:
+            why = self._with_sources(why, attempt, write)
+        return why._replace(gone=self._gone.get(shown.body.uid))
+
+    def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
+        until = write.step
+        sources = (
+            (each, self._since(each.of, attempt))
+            for each in equal_to(why.value, attempt, until)
+        )
+        known = ((name, len(index)) for name, index in attempt.indices.items())
+        return why._replace(
+            sources=tuple(sources),
+            answers=tuple(reply for reply, _ in replies(attempt, until)),
+            indices=tuple(sorted(each for each in known if each[1])),
+        )
+
+    def _since(self, of: Reply | IndexEntry, attempt: Attempt) -> int:
+        """The step that has brought an answer, or the values of an object."""
+        if isinstance(of, Reply):
+            return of.step
+        steps = self._indexed.get((of.name, of.object), ())
+        return max((each for each in steps if each <= attempt.step), default=0)
 
     def _versions(self) -> list[Shown]:
         """The versions of the last object of this name, in their order."""
@@ -207,16 +288,79 @@ class Provenance:
             found.sort(key=lambda each: int(each.body.version))
         return found
 
-    def _written_by(self, shown: Shown, path: Path, value: Any) -> Write | None:
+    def _written_by(self, found: _Field) -> Write | None:
         """The operator's request that made a version; also where its reply was lost."""
+        path, value, shown, *_ = found
+        managers = managers_at(shown.body.data, path)
+        if self.manager and managers and self.manager not in managers:
+            return None
+        sent = [each for each in self.writes if each.step < shown.step]
+        made = [each for each in sent if each.version == shown.body.version]
+        if made:
+            ours = (each for each in made if self._changes(each, found))
+            first = made[0] if value is not None else None
+            return next(ours, first)
+        lost = (each for each in reversed(sent) if each.answered not in _SETTLED)
+        return next((each for each in lost if self._sets(each, path, value)), None)
+
+    def _deleted_by(self, found: _Field) -> Write | None:
+        """The operator's request that has asked for the deletion."""
         for write in self.writes:
-            if write.version == shown.body.version:
-                return write
-        for write in reversed(self.writes):
-            lost = write.answered not in ("Applied", "Conflict", "Refused", "Missing")
-            if lost and write.step < shown.step and _sets(write.effect, path, value):
+            is_in_time = found.born <= write.step < found.shown.step
+            is_made = write.version in ("", found.shown.body.version)
+            is_done = write.answered == "Applied" or write.answered not in _SETTLED
+            if write.effect["is"] == "Delete" and is_in_time and is_made and is_done:
                 return write
         return None
+
+    def _changes(self, write: Write, found: _Field) -> bool:
+        """Whether a request gives a field a value, or takes it away.
+
+        A field that is applied no longer goes if nobody else manages it.
+        """
+        if any(covers(write.effect, each) for each in self._ways(found.path)):
+            return True
+        if found.value is not None or found.before is None:
+            return False
+        owners = managers_at(found.before.body.data, found.path)
+        is_ours = not self.manager or self.manager in owners
+        return write.effect["is"] == "Apply" and is_ours
+
+    def _author(self, write: Write, found: _Field) -> str:
+        """The handler whose change it is; "" where it is fnop's, or the server's."""
+        ways = [*self._ways(found.path)]
+        into_list = names_of(found.path) != found.path
+        reaches = _meet if into_list else _is_within
+        for name, pointers in reversed(write.fields):
+            if any(reaches(way, path_at(each)) for each in pointers for way in ways):
+                return name
+        if _is_own(ways[0]) or not self._changes(write, found):
+            return ""
+        return write.handler.rpartition(",")[2].strip()
+
+    def _ways(self, path: FieldPath) -> Iterator[Path]:
+        """The fields that a request may set for this one, up to the first list.
+
+        The API server makes the `data` of a Secret of its `stringData`.
+        """
+        names = names_of(path)
+        yield names
+        if self.resource.kind == "Secret" and names[:1] == ("data",):
+            yield ("stringData", *names[1:])
+
+    def _sets(self, write: Write, path: FieldPath, value: Any) -> bool:
+        """Whether a request gives a field this value; None: it removes the field."""
+        if value is None:
+            return any(covers(write.effect, each) for each in self._ways(path))
+        given, patch = _given(write.effect), write.effect.get("json") or ()
+        if self.resource.kind == "Secret" and "stringData" in given:
+            text = find(given, ("stringData", *path[1:]))
+            if isinstance(text, str) and b64encode(text.encode()).decode() == value:
+                return True
+        return same_json(find(given, path), value) or any(
+            path_at(each["path"]) == path and same_json(each.get("value"), value)
+            for each in patch
+        )
 
     def _sights(self, attempt: Attempt) -> Iterator[Sight]:
         children = (
@@ -233,6 +377,37 @@ class Provenance:
                 if at <= attempt.step and _is_newer(each, version.version)
             ]
             yield Sight(version, step, len(newer), attempt.now.wall - wall)
+
+
+class _Field(NamedTuple):
+    """A field that is asked about, with the version since which it has its value.
+
+    `born` is the step that has shown the object first.
+    """
+
+    path: FieldPath
+    value: Any
+    shown: Shown
+    before: Shown | None
+    born: int
+
+
+def _is_meta(path: FieldPath, names: Container[object]) -> bool:
+    return len(path) > 1 and path[0] == "metadata" and path[1] in names
+
+
+def _grounded(value: Any, path: FieldPath) -> FieldPath:
+    """The path with names wherever it leads into mappings.
+
+    >>> _grounded({"data": {"1": "a"}, "items": [5]}, ("data", 1))
+    ('data', '1')
+    """
+    found: FieldPath = ()
+    for part in path:
+        is_number = isinstance(part, int) and isinstance(value, Mapping)
+        found = (*found, str(part) if is_number else part)
+        value = element_of(value, part)
+    return found
 
 
 def _way(input: Json) -> str:
@@ -252,16 +427,6 @@ def _is_newer(one: str, other: str) -> bool:
 
 def _of(attempts: Sequence[Attempt], author: str) -> Attempt | None:
     return next((each for each in attempts if each.handler == author), None)
-
-
-def _author(write: Write, path: Path) -> str:
-    """The handler whose change it is; "" where it is fnop's, or the server's."""
-    for name, pointers in reversed(write.fields):
-        if any(_is_within(path, path_at(each)) for each in pointers):
-            return name
-    if _is_own(path) or not covers(write.effect, path):
-        return ""
-    return write.handler.rpartition(",")[2].strip()
 
 
 def _is_own(path: Path) -> bool:
@@ -285,7 +450,7 @@ def covers(effect: Json, path: Path) -> bool:
         return False
     if any(_meet(path, path_at(each["path"])) for each in effect.get("json") or ()):
         return True
-    given = effect.get("merge") or effect.get("manifest") or effect.get("child") or {}
+    given: Any = _given(effect)
     for key in path:
         if not isinstance(given, Mapping):
             return True  # a list, or a value, in which it is
@@ -295,13 +460,8 @@ def covers(effect: Json, path: Path) -> bool:
     return True
 
 
-def _sets(effect: Json, path: Path, value: Any) -> bool:
-    """Whether an effect gives a field this value."""
-    given = effect.get("merge") or effect.get("manifest") or effect.get("child") or {}
-    return same_json(resolve(given, path), value) or any(
-        path_at(each["path"]) == path and same_json(each.get("value"), value)
-        for each in effect.get("json") or ()
-    )
+def _given(effect: Json) -> Json:
+    return effect.get("merge") or effect.get("manifest") or effect.get("child") or {}
 
 
 def _meet(one: Path, other: Path) -> bool:

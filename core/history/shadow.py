@@ -2,12 +2,13 @@
 
 The handler gets the recorded view, and the recorded answers as long as it asks for the
 same.  So each attempt is judged by itself: what would have come of another decision is
-no matter here.
+no matter here.  Index functions are asked in the same way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -23,33 +24,53 @@ from fnop.core.handlers.invocation import (
     LiveCache,
     advance,
 )
-from fnop.core.handlers.roles import Family
+from fnop.core.handlers.roles import INDICES, Family
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
-from fnop.core.history.attempts import Attempt
+from fnop.core.history.attempts import Attempt, Exchange
+from fnop.core.history.retelling import Tell, as_recorded
 from fnop.core.history.versions import Versions
 from fnop.core.memory.observation import Observation, Seen, see, value_at
 from fnop.core.memory.progress import Failure
+from fnop.core.objects.indexing import keeps_former, values_for
 from fnop.core.values.diff import Diff, diff
+from fnop.core.values.errors import text_of
 from fnop.core.values.evolve import replace
 from fnop.core.values.table import Table
+from fnop.effects import Effect
 from fnop.effects.desired import label_of
-from fnop.effects.values import canonical, digest_in_order
+from fnop.effects.values import canonical, digest_in_order, same_json
 from fnop.effects.wire import desired_to_wire, digest_of, encode, to_wire
 
-__all__ = ["Changed", "Same", "Surroundings", "Untold", "Verdict", "asked_again"]
+__all__ = [
+    "Changed",
+    "Same",
+    "Surroundings",
+    "Untold",
+    "Verdict",
+    "asked_again",
+    "by_name",
+    "decided",
+    "in_order",
+    "with_decision",
+]
 
 
 class Surroundings(NamedTuple):
     """What surrounds an attempt: the kinds, the settings, and versions of objects.
 
-    `empty` are the handlers' indices, without values.
+    `empty` are the handlers' indices, without values.  `tell` tells the former state
+    with other texts, as the attempt is told.
     """
 
     catalogue: Catalogue
     settings: Settings
     versions: Versions
     empty: Mapping[str, Any]
+    tell: Tell = as_recorded
+
+
+Sort = Literal["raises", "asks", "ends", "indexes"]
 
 
 class Same(NamedTuple):
@@ -63,11 +84,12 @@ class Changed(NamedTuple):
     """The first decision that differs: of the effect `number`, from 0, or of the end.
 
     `recorded` and `now` are JSON, and `fields` their difference.  `sort` tells whether
-    the handler raises now, asks for something else, or ends otherwise; `parts` are the
-    sub-handlers that it has declared.
+    the handler raises now, asks for something else, or ends otherwise, or whether an
+    index function returns other values; `parts` are the sub-handlers that it has
+    declared.
     """
 
-    sort: Literal["raises", "asks", "ends"]
+    sort: Sort
     number: int
     recorded: Any
     now: Any
@@ -101,6 +123,8 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
     situation = _situation(attempt, handler, around)
     if situation is None:
         return Untold("the state that it compares with is not in the recording")
+    if handler.role in INDICES:
+        return _indexed_again(attempt, situation)
     return _driven(attempt, situation)
 
 
@@ -115,10 +139,7 @@ def _driven(attempt: Attempt, situation: Situation) -> Verdict:
                 return _otherwise(number, dict(exchange.asked), found)
             if exchange.outcome is None:
                 return Same(parts=found.children)  # its answer was not recorded
-            entry = JournalEntry(
-                digest_of(asks), exchange.outcome, exchange.wall, exchange.stopped
-            )
-            journal = (*journal, entry)
+            journal = (*journal, _entry(exchange, asks))
         recorded = _recorded_end(attempt, situation.handler)
         if recorded is None:
             return Same()  # it was cut off
@@ -135,22 +156,98 @@ def _otherwise(number: int, recorded: Any, found: Advance) -> Changed:
     end = found.end
     if end is None:
         assert found.asks is not None
-        now: Any = to_wire(found.asks)
-        fields = diff(recorded, now)
-        return Changed("asks", number, recorded, now, fields, None, found.children)
+        asks = _plain(to_wire(found.asks))
+        return _changed("asks", number, recorded, asks, None, found.children)
     now, failure = _end_of(end), end.failure
     raises = failure is not None and "failure" not in recorded
-    sort: Literal["raises", "ends"] = "raises" if raises else "ends"
-    fields = diff(_by_name(recorded), _by_name(now))
-    return Changed(sort, number, recorded, now, fields, failure, found.children)
+    sort: Sort = "raises" if raises else "ends"
+    return _changed(sort, number, recorded, now, failure, found.children)
 
 
-def _by_name(end: dict[str, Any]) -> dict[str, Any]:
+def _changed(
+    sort: Sort,
+    number: int,
+    recorded: Any,
+    now: Any,
+    failure: Failure | None = None,
+    parts: tuple[Handler, ...] = (),
+) -> Changed:
+    fields = diff(by_name(recorded), by_name(now))
+    return Changed(sort, number, recorded, now, fields, failure, parts)
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: with lists for tuples."""
+    return orjson.loads(canonical(value))
+
+
+def decided(
+    attempt: Attempt, handler: Handler, around: Surroundings, number: int
+) -> Any:
+    """What the handler asks for, or how it ends, after so many recorded answers.
+
+    Whether it has asked for the same before is not looked at.  None where that cannot
+    be asked.
+    """
+    situation = _situation(attempt, handler, around)
+    if situation is None:
+        return None
+    if handler.role in INDICES:
+        found, _ = _values_now(situation)
+        return found
+    live, key = LiveCache(), ("shadow",)
+    journal: tuple[JournalEntry, ...] = ()
+    try:
+        found = advance(situation, journal, live, key)
+        for each in attempt.exchanges[:number]:
+            if found.asks is None:
+                break
+            journal = (*journal, _entry(each, found.asks))
+            found = advance(situation, journal, live, key)
+    finally:
+        live.clear()
+    if found.asks is not None:
+        return _plain(to_wire(found.asks))
+    return None if found.end is None else _end_of(found.end)
+
+
+def _entry(exchange: Exchange, asks: Effect) -> JournalEntry:
+    given = exchange.outcome, exchange.wall, exchange.stopped
+    return JournalEntry(digest_of(asks), *given)
+
+
+def with_decision(
+    attempt: Attempt, number: int, decision: Mapping[str, Any]
+) -> Attempt:
+    """The attempt with another decision at its effect `number`, or at its end."""
+    if "index" in decision:
+        return replace(attempt, end={"values": [*decision["index"].items()]})
+    if number < len(attempt.exchanges):
+        exchanges = [*attempt.exchanges]
+        exchanges[number] = exchanges[number]._replace(asked=decision)
+        return replace(attempt, exchanges=exchanges)
+    if attempt.desires is not None:
+        return replace(attempt, desires={**attempt.desires, **decision})
+    return replace(attempt, end={**(attempt.end or {}), **decision})
+
+
+def by_name(end: dict[str, Any]) -> dict[str, Any]:
     """An end with what is desired by the names of the children, to be compared."""
     desired = end.get("desired")
     if not isinstance(desired, dict) or not desired.get("children"):
         return end
+    if not isinstance(desired["children"], list):
+        return end  # it is so already
     children = {label_of(each["manifest"]): each for each in desired["children"]}
+    return {**end, "desired": {**desired, "children": children}}
+
+
+def in_order(end: dict[str, Any]) -> dict[str, Any]:
+    """The end with a list of children again, where `by_name` has named them."""
+    desired = end.get("desired")
+    if not isinstance(desired, dict) or not isinstance(desired.get("children"), dict):
+        return end
+    children = [*desired["children"].values()]
     return {**end, "desired": {**desired, "children": children}}
 
 
@@ -187,7 +284,54 @@ def _end_of(end: Ending) -> dict[str, Any]:
         found["desired"] = desired_to_wire(end.desired)
     if end.children:
         found["parts"] = [each.id for each in end.children]
-    return {name: value for name, value in found.items() if value}
+    return {name: _plain(value) for name, value in found.items() if value}
+
+
+# ---------------------------------------------------------------------- the indices
+
+
+def _indexed_again(attempt: Attempt, situation: Situation) -> Verdict:
+    """Ask an index function again for the values of an object.
+
+    The attempt has the recorded values at its end: pairs of a key and a value.
+    """
+    handler, trace = situation.handler, attempt.end or {}
+    if trace.get("unknown"):
+        return Untold(f"the index {handler.id} has values that are no JSON")
+    if "memo" in handler.signature.wants:
+        return Untold("it takes the memo, which is not recorded for an index function")
+    recorded = {"index": dict(map(_named_value, trace.get("values", ())))}
+    now, failure = _values_now(situation)
+    if now is None:
+        return Untold(f"the index {handler.id} has values that are no JSON now")
+    if same_json(now, recorded):
+        return Same()
+    return _changed("indexes", 0, recorded, now, failure)
+
+
+def _values_now(situation: Situation) -> tuple[Any, Failure | None]:
+    """The values by key, and the failure, of an index function; None: no JSON.
+
+    One that keeps the former values returns nothing: the recording has new ones.
+    """
+    found, failure = None, None
+    try:
+        found = values_for(situation.handler, situation)
+    except BaseException as problem:
+        failure = Failure(type(problem).__name__, text_of(problem))
+        if not keeps_former(situation.handler, problem):
+            found = {}
+    if found is None:
+        return {}, failure
+    with suppress(TypeError):
+        return {"index": _plain(dict(map(_named_value, found.items())))}, failure
+    return None, failure
+
+
+def _named_value(pair: Any) -> tuple[str, Any]:
+    """A key of an index as text, and the value."""
+    key, value = pair
+    return key if isinstance(key, str) else canonical(key).decode(), value
 
 
 # ------------------------------------------------------------------ the situation
@@ -196,13 +340,15 @@ def _end_of(end: Ending) -> dict[str, Any]:
 def _situation(
     attempt: Attempt, handler: Handler, around: Surroundings
 ) -> Situation | None:
-    catalogue, settings, versions, empty = around
+    catalogue, settings, versions, empty, _ = around
     handler = _resolved(handler, catalogue)
     where = attempt.object
     resource = next(
         (e for e in catalogue.resources if where and e.key == where.resource), None
     )
     before = _before(attempt, handler, settings, versions)
+    if before is not None:
+        before = Seen(before.digests, around.tell(before.values))
     is_kept = attempt.before is not None and attempt.before.old is not None
     if before is None and is_kept and handler.observes_old:
         return None

@@ -1,27 +1,32 @@
-"""The story of a run: cause, handler, effects and outcomes, line by line."""
+"""The story of a run: cause, handler, effects and outcomes, line by line.
+
+Fields are named as `--why` takes them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.explaining.advice import span
 from fnop.core.explaining.recorded import took
 from fnop.core.history.attempts import Attempt, Attempts
+from fnop.core.history.fields import changes_of, fields_text, listed
+from fnop.core.history.others import Others
+from fnop.core.history.reasons import Reasons
 from fnop.core.memory.observation import essence_of
-from fnop.core.objects.explaining import fields_of
 from fnop.core.values.body import Body, Key
-from fnop.core.values.diff import diff
+from fnop.core.values.diff import path_at
 from fnop.core.values.errors import number_of
+from fnop.core.values.paths import path_text
 from fnop.effects.desired import label_of
 
-__all__ = ["Line", "Story"]
+__all__ = ["Line", "Story", "named"]
 
 Json = Mapping[str, Any]
 
 _TEXT_LENGTH_MAX = 300
-_NAMES_SHOWN = 8
 
 
 class Line(NamedTuple):
@@ -29,8 +34,9 @@ class Line(NamedTuple):
 
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
     1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
-    "send", "answer", "end", "say" or "gap"; `attempt` is the one that it belongs to,
-    `request` the number of the one that is sent or answered.
+    "send", "answer", "end", "say", "gap", or "other" for what others did; `attempt` is
+    the one that it belongs to, `request` the number of the one that is sent, or
+    answered.
     """
 
     step: int
@@ -44,8 +50,11 @@ class Line(NamedTuple):
 
 
 class _Shown(NamedTuple):
+    """What a handler was shown, and by which process, from 1."""
+
     body: Body
     children: Mapping[Key, str]
+    process: int
 
 
 class _Sent(NamedTuple):
@@ -56,16 +65,32 @@ class _Sent(NamedTuple):
 
 @dataclass
 class Story:
-    """The fold: records in, lines out."""
+    """The fold: records in, lines out.
+
+    `manager` is the operator's name in managed fields, where it is known.
+    """
 
     attempts: Attempts = field(default_factory=Attempts)
+    manager: str = ""
     _last: dict[tuple[str, str], _Shown] = field(default_factory=dict)
     _sent: dict[int, _Sent] = field(default_factory=dict)
+    _others: Others = field(default_factory=Others)
+    _reasons: Reasons = field(default_factory=Reasons)
+    _process: int = 0
     _wall: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._others.manager = self.manager
 
     def add(self, record: Json) -> list[Line]:
         """The lines of one more record. Raises as `Attempts.add`."""
-        return [each for each in self.told(record) if each.sort != "send"]
+        lines = [each for each in self.told(record) if each.sort != "send"]
+        if "gap" in record:
+            return lines
+        step, wall = self.attempts.steps, record["wall"]
+        deeds = self._others.add(record)
+        others = (Line(step, wall, *each, sort="other") for each in deeds)
+        return [*others, *lines]
 
     def told(self, record: Json) -> list[Line]:
         """The lines of one more record, with one for each request that is sent."""
@@ -75,11 +100,14 @@ class Story:
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
+        if input["in"] == "Started":
+            self._process += 1
         lines = [*self._heard(input, step, wall)]
         commands = record["commands"]
         told = {each.get("handler") for each in commands if _is_trouble(each)}
+        timed = input["in"] == "AlarmRang"
         for command in commands:
-            lines += self._done(command, known, told, step, wall)
+            lines += self._done(command, known, told, step, wall, timed=timed)
         return lines
 
     def _missed(self, count: Any) -> Line:
@@ -113,16 +141,23 @@ class Story:
         told: Container[str | None],
         step: int,
         wall: float,
+        *,
+        timed: bool,
     ) -> Iterator[Line]:
-        """The lines about a command; `told` are handlers whose failure is logged."""
+        """The lines about a command; `told` are handlers whose failure is logged.
+
+        `timed` tells that nothing has happened but that a time has come.
+        """
         attempt = known.get(command.get("attempt", -1))
         where = "" if attempt is None else attempt.where
+        if attempt is not None:
+            self._reasons.note(command, attempt, step)
         match command:
             case {"do": "Began"} if attempt is not None:
-                text = self._called(attempt)
+                text = self._called(attempt, timed=timed)
                 yield Line(step, wall, where, text, 0, "call", attempt)
             case {"do": "Asked", "effect": effect} if not _is_sent(effect):
-                text = f"asks for {_named(effect)}"
+                text = f"asks for {named(effect)}"
                 yield Line(step, wall, where, text, 1, "ask", attempt)
             case {"do": "Desires", "desired": desired}:
                 text = f"desires {_desired(desired)}"
@@ -145,7 +180,7 @@ class Story:
             case _:
                 pass
 
-    def _called(self, attempt: Attempt) -> str:
+    def _called(self, attempt: Attempt, *, timed: bool) -> str:
         """The beginning of a call: what is called, why, and what it is shown."""
         body, name = attempt.body, attempt.handler
         retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
@@ -154,22 +189,51 @@ class Story:
             return f"{name} is called{reason}{retry}"
         was = self._last.get((name, body.uid))
         children = {key: each.version for key, each in attempt.children.items()}
-        self._last[name, body.uid] = shown = _Shown(body, children)
-        news = "" if was is None else _news(was, shown)
-        return f"{name} is called{reason}{retry}: version {body.version}{news}"
+        shown = _Shown(body, children, self._process)
+        self._last[name, body.uid] = shown
+        words = [*self._why(attempt), *(() if was is None else _news(was, shown))]
+        if not words:
+            words = [*self._otherwise(attempt, was, timed=timed)]
+        said = "".join(f", {each}" for each in words)
+        return f"{name} is called{reason}{retry}: version {body.version}{said}"
+
+    def _why(self, attempt: Attempt) -> Iterator[str]:
+        uid = "" if attempt.body is None else attempt.body.uid
+        newest = next((each.version for each in self.attempts.versions.of(uid)), "")
+        kinds = self.attempts.catalogue.resources
+        about = "" if attempt.object is None else attempt.object.resource
+        resource = next((each for each in kinds if each.key == about), None)
+        yield from self._reasons.of(attempt, newest, resource)
+
+    def _otherwise(
+        self, attempt: Attempt, was: _Shown | None, *, timed: bool
+    ) -> Iterator[str]:
+        """What can be said of a call without a reason or a change of the essence."""
+        if was is None or attempt.body is None:
+            return
+        beside = changes_of(was.body.data, attempt.body.data)
+        if self._reasons.is_timed(attempt, at_its_time=timed):
+            yield "its time has come"
+        elif beside:
+            yield f"changed: {fields_text(beside)}"
+        elif attempt.reason is None:
+            yield "nothing new in its essence"
 
 
-def _news(was: _Shown, now: _Shown) -> str:
+def _news(was: _Shown, now: _Shown) -> Iterator[str]:
     """The differences from the call before."""
-    found = fields_of(diff(essence_of(was.body), essence_of(now.body)))
+    if was.process != now.process:
+        yield "the first call of this process"
+    found = fields_text(changes_of(essence_of(was.body), essence_of(now.body)))
     both = {**was.children, **now.children}
     changed = [
         each for each in both if was.children.get(each) != now.children.get(each)
     ]
     names = sorted(f"{key.resource.partition('.')[0]}/{key.name}" for key in changed)
-    news = f", changed: {found}" if found else ""
-    news += f", changed children: {_listed(names)}" if names else ""
-    return news or ", nothing new in its essence"
+    if found:
+        yield f"changed: {found}"
+    if names:
+        yield f"changed children: {listed(names)}"
 
 
 def _by(known: Mapping[int, Attempt], handler: Any, where: str) -> Attempt | None:
@@ -195,9 +259,9 @@ def _end(trace: Json, attempt: Attempt) -> str:
         final = ", for good" if failure.get("permanent") else ""
         return f"fails{again}{final}: {failure['type']}: {message}"
     patches = [each for each in trace.get("patches", ()) if each]
-    words = [_named(each) for each in (*trace.get("plan", ()), *patches)]
+    words = [named(each) for each in (*trace.get("plan", ()), *patches)]
     parts = [f"part {each}" for each in trace.get("parts", ())]
-    told = _listed([*words, *parts])
+    told = listed([*words, *parts])
     if told:
         return f"ends with {told}"
     return "ends" if attempt.desires is None else "ends, all is as desired"
@@ -210,7 +274,7 @@ def _desired(desired: Json) -> str:
     conditions = [
         f"{each['type']}={each['status']}" for each in desired.get("conditions", ())
     ]
-    return _listed([*children, *conditions]) or "no children"
+    return listed([*children, *conditions]) or "no children"
 
 
 def _request(command: Json, effect: Json) -> str:
@@ -218,18 +282,19 @@ def _request(command: Json, effect: Json) -> str:
     place = f"{command['namespace']}/" if command.get("namespace") else ""
     about = f"{resource.partition('.')[0]}/{place}{command.get('name') or ''}"
     by = f", for {command['handler']}" if command.get("handler") else ""
-    return f"{_named(effect, about if resource else '')}{by}"
+    return f"{named(effect, about if resource else '')}{by}"
 
 
-def _named(effect: Json, about: str = "") -> str:
+def named(effect: Json, about: str = "") -> str:
     """An effect in a few words, with its fields and without their values."""
     kind = effect["is"]
     match kind:
         case "Patch":
             fields = [*_fields(effect.get("merge") or {}, ())]
-            fields += [str(each.get("path")) for each in effect.get("json") or ()]
+            patched = (path_at(str(e.get("path"))) for e in effect.get("json") or ())
+            fields += [path_text(each) or "all of it" for each in patched]
             where = f" {about}" if about else ""
-            return f"Patch{where} ({_listed(fields) or 'nothing'})"
+            return f"Patch{where} ({listed(fields) or 'nothing'})"
         case "Sleep":
             return f"Sleep {_span(effect['seconds'])}"
         case "Again":
@@ -259,7 +324,7 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
         if isinstance(each, Mapping) and each and len(here) < 3:
             yield from _fields(each, here)
         else:
-            yield ".".join(here)
+            yield path_text(here)
 
 
 def _outcome(outcome: Json) -> str:
@@ -277,13 +342,6 @@ def _span(seconds: float) -> str:
     ('0.5s', '30d')
     """
     return f"{seconds:g}s" if seconds < 120 else span(seconds)
-
-
-def _listed(words: Iterable[str]) -> str:
-    found = [*words]
-    more = len(found) - _NAMES_SHOWN
-    text = ", ".join(found[:_NAMES_SHOWN])
-    return f"{text} and {more} more" if more > 0 else text
 
 
 def _brief(text: Any) -> str:

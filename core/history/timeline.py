@@ -19,6 +19,7 @@ from fnop.core.history.account import Account, Change, Mark
 from fnop.core.history.attempts import Attempt
 from fnop.core.history.revisions import Ref, Revision, Revisions, ref_of, told
 from fnop.core.history.story import Line, Story
+from fnop.core.history.times import moment
 from fnop.core.history.versions import objects_in
 
 __all__ = ["ACTORS", "EVENTS_MAX", "Event", "Request", "Timeline"]
@@ -191,10 +192,7 @@ class Timeline:
             for line in self._story.told(record):
                 self._tell(line, {})
             return
-        step, wall = self.steps + 1, record["wall"]
-        if not isinstance(wall, int | float):
-            raise TypeError("the time of a step is no number")
-        self._wall = wall
+        step, self._wall = self.steps + 1, moment(record).wall
         self._catch_up(step)
         lines = self._story.told(record)
         if record["input"]["in"] == "Started":

@@ -32,7 +32,15 @@ from fnop.core.values.errors import (
 )
 from fnop.effects.values import read_only
 
-__all__ = ["Index", "are_filled", "empty_indices", "indexed", "unindexed"]
+__all__ = [
+    "Index",
+    "are_filled",
+    "empty_indices",
+    "indexed",
+    "keeps_former",
+    "unindexed",
+    "values_for",
+]
 
 # A kind whose stream has failed this many times is no longer awaited.
 FAILURES_MAX = 3
@@ -71,6 +79,17 @@ class Index(Mapping[Any, tuple[Any, ...]]):
 
     def __repr__(self) -> str:
         return f"<Index of {number_of(len(self), 'key')}>"
+
+    def entries(self) -> Iterator[tuple[Any, Key, Any]]:
+        """Each key with each of its objects, and the value of that.
+
+        >>> index = Index().with_object(Key("pods", "n", "p"), {"a": 1})
+        >>> [(key, of.name, value) for key, of, value in index.entries()]
+        [('a', 'p', 1)]
+        """
+        for key in self:
+            found = self._values[key]
+            yield from ((key, each, found[each]) for each in sorted(found))
 
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
         """The index with these values of an object, instead of its former ones."""
@@ -123,19 +142,27 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
         handler, context.settings, context.now, resource, body, memo=memo
     )
     try:
-        if not sees(handler, situation):
-            return {}
-        return _values(handler.fn(**arguments_for(situation, Writers())))
+        return values_for(handler, situation)
     except BaseException as problem:
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"
         act = act_of(problem)
         context.say("error", line, body=body, handler=handler.id, error=text, act=act)
         context.failed()
-        return None if _keeps(handler, problem) else {}
+        return None if keeps_former(handler, problem) else {}
 
 
-def _keeps(handler: Handler, problem: BaseException) -> bool:
+def values_for(handler: Handler, situation: Situation) -> Mapping[Any, Any] | None:
+    """The values that an index function returns for an object that it selects.
+
+    None changes nothing. Raises whatever the author's code does.
+    """
+    if not sees(handler, situation):
+        return {}
+    return _values(handler.fn(**arguments_for(situation, Writers())))
+
+
+def keeps_former(handler: Handler, problem: BaseException) -> bool:
     """Whether the former values stay after an error, although they may be outdated."""
     if isinstance(problem, (PermanentError, TemporaryError)):
         return False

@@ -1,0 +1,178 @@
+"""What others did to the objects that handlers are called for, and to their children.
+
+A version that an input shows is the operator's if a request of its may have made it:
+one that is open, whose reply was lost, or that was answered with this version.  What
+such a request does not set, and others manage, is theirs all the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.children.fields import managers_at
+from fnop.core.history.fields import changes_of, fields_text
+from fnop.core.history.presence import Presence
+from fnop.core.history.provenance import covers
+from fnop.core.history.versions import objects_in
+from fnop.core.seam.traces import Version
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Diff, DiffItem
+
+__all__ = ["Deed", "Others"]
+
+Json = Mapping[str, Any]
+
+_DELETION = ("metadata", "deletionTimestamp")
+_SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
+
+
+class Deed(NamedTuple):
+    """Something that others did: about which handled object, and the text."""
+
+    where: str
+    text: str
+
+
+class _Told(NamedTuple):
+    """An object that is told of: in whose story, and its name there.
+
+    A child is in the story of its owner.
+    """
+
+    where: str
+    label: str
+
+
+@dataclass
+class Others:
+    """The fold: records in, deeds out.
+
+    `manager` is the operator's name in managed fields, where it is known.
+    """
+
+    manager: str = ""
+    _bodies: dict[str, Body] = field(default_factory=dict)
+    _told: dict[str, _Told] = field(default_factory=dict)
+    # The requests that may have changed an object, by its kind and its names.
+    _sent: dict[str, dict[int, Json]] = field(default_factory=dict)
+    _labels: dict[int, str] = field(default_factory=dict)
+    _presence: Presence = field(default_factory=Presence)
+
+    def add(self, record: Json) -> list[Deed]:
+        """Take one record in; what others did, as far as its input shows that."""
+        input, commands = record["input"], record["commands"]
+        for command in commands:
+            if command["do"] == "Began" and command.get("object"):
+                self._handled(Version(*command["object"]), command.get("children", ()))
+        found = [*self._seen(input)]
+        if input["in"] == "Answered":
+            self._settle(input)
+        for each in self._presence.add(record):
+            found += self._gone(each.uid, listed=each.listed)
+        for command in commands:
+            self._send(command)
+        return found
+
+    def _handled(self, version: Version, children: Any) -> None:
+        self._told.setdefault(version.uid, _Told(version.where, _label(version)))
+        for each in children:
+            child = Version(*each)
+            self._told[child.uid] = _Told(version.where, _label(child))
+
+    def _send(self, command: Json) -> None:
+        match command:
+            case {"do": "Perform", "id": number, "resource": str(resource)}:
+                names = command.get("namespace") or "", command.get("name") or ""
+                label = _labelled(resource, *names)
+                self._labels[number] = label
+                self._sent.setdefault(label, {})[number] = command["effect"]
+            case _:
+                pass
+
+    def _settle(self, input: Json) -> None:
+        """Forget a request whose answer has told all that it did.
+
+        An object that the operator deletes may stay until its finalizers are gone.
+        """
+        label = self._labels.pop(input["id"], "")
+        sent, kind = self._sent.get(label, {}), input["outcome"]["is"]
+        effect = sent.get(input["id"], {})
+        is_deletion = effect.get("is") == "Delete" and kind == "Applied"
+        if kind in _SETTLED and not is_deletion:
+            sent.pop(input["id"], None)
+        if not sent:
+            self._sent.pop(label, None)
+
+    # ------------------------------------------------------------------- sights
+
+    def _seen(self, input: Json) -> Iterator[Deed]:
+        if input.get("type") == "DELETED":
+            return
+        for each in objects_in(input):
+            body = Body(each)
+            was = self._bodies.get(body.uid)
+            if was is not None and not _is_newer(body.version, was.version):
+                continue
+            self._bodies[body.uid] = body
+            told = self._told.get(body.uid)
+            if was is not None and told is not None:
+                yield from self._changed(told, was, body)
+
+    def _changed(self, told: _Told, was: Body, body: Body) -> Iterator[Deed]:
+        changes = changes_of(was.data, body.data)
+        requests = self._sent.get(told.label, {}).values()
+        is_asked = any(each["is"] == "Delete" for each in requests)
+        if any(each.field == _DELETION for each in changes) and not is_asked:
+            yield Deed(told.where, f"{told.label} is to be deleted")
+        rest = tuple(e for e in changes if not _is_deletion(e))
+        left = tuple(e for e in rest if not any(covers(r, e.field) for r in requests))
+        if len(left) < len(rest):  # a request of ours has made this version
+            left = tuple(e for e in left if self._strangers(was, body, (e,)))
+        if left:
+            names = self._strangers(was, body, left)
+            by = f" by {', '.join(names)}" if names else ""
+            yield Deed(told.where, f"{told.label} is changed{by}: {fields_text(left)}")
+
+    def _strangers(self, was: Body, body: Body, items: Diff) -> list[str]:
+        """Those who manage the fields, or did until these were removed."""
+        found: dict[str, None] = {}
+        for each in items:
+            of = was if each.new is None else body
+            found |= dict.fromkeys(managers_at(of.data, each.field))
+        return [each for each in found if each != self.manager]
+
+    def _gone(self, uid: str, *, listed: bool) -> Iterator[Deed]:
+        told = self._told.pop(uid, None)
+        self._bodies.pop(uid, None)
+        if told is None:
+            return
+        sent = self._sent.pop(told.label, {})
+        if not any(each["is"] == "Delete" for each in sent.values()):
+            how = "is gone: a listing lacks it" if listed else "is deleted"
+            yield Deed(told.where, f"{told.label} {how}")
+
+
+def _is_deletion(item: DiffItem) -> bool:
+    return item.field[:1] == ("metadata",) and str(item.field[-1]).startswith(
+        "deletion"
+    )
+
+
+def _label(version: Version) -> str:
+    return _labelled(version.resource, version.namespace, version.name)
+
+
+def _labelled(resource: str, namespace: str, name: str) -> str:
+    """
+    >>> _labelled("pods.v1.", "default", "web")
+    'pods/default/web'
+    """
+    place = f"{namespace}/{name}" if namespace else name
+    return f"{resource.partition('.')[0]}/{place}"
+
+
+def _is_newer(one: str, other: str) -> bool:
+    both = one.isdecimal() and other.isdecimal()
+    return int(one) > int(other) if both else one != other

@@ -1,0 +1,80 @@
+"""Which objects are there, and which are gone: by watch events, and by listings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.history.versions import objects_in
+from fnop.core.values.body import Body
+
+__all__ = ["Departure", "Presence"]
+
+Json = Mapping[str, Any]
+
+# What is listed and watched: the kind, the namespace, and the selectors.
+Scope = tuple[str, str, str]
+
+
+class Departure(NamedTuple):
+    """An object that is gone, by its uid, and how that was seen.
+
+    `listed` tells that a listing lacks it: it was deleted, or is selected no more.
+    """
+
+    uid: str
+    listed: bool = False
+
+
+class Presence:
+    """The fold: records in, departures out."""
+
+    def __init__(self) -> None:
+        self._scopes: dict[int, Scope] = {}
+        self._present: dict[Scope, set[str]] = {}
+        self._listed: dict[Scope, set[str]] = {}
+
+    def add(self, record: Json) -> list[Departure]:
+        """Take one record in; the objects that are gone with it."""
+        input = record["input"]
+        if input["in"] == "Started":
+            self._scopes.clear()
+        found = [*self._departures(input)]
+        for command in record["commands"]:
+            if command["do"] in ("ListPage", "Watch"):
+                self._begin(command)
+        return found
+
+    def _begin(self, command: Json) -> None:
+        selectors = str(command.get("selectors") or "")
+        scope = command["resource"], command.get("namespace") or "", selectors
+        self._scopes[command["stream"]] = scope
+        if command["do"] == "ListPage" and not command.get("continue_token"):
+            self._listed[scope] = set()
+
+    def _departures(self, input: Json) -> Iterator[Departure]:
+        scope = self._scopes.get(input.get("stream", -1))
+        match input:
+            case {"in": "WatchEvent", "type": "DELETED"}:
+                for uid in _uids(input):
+                    self._of(scope).discard(uid)
+                    yield Departure(uid)
+            case {"in": "WatchEvent"}:
+                self._of(scope).update(_uids(input))
+            case {"in": "ListItem"} if scope is not None:
+                self._listed.setdefault(scope, set()).update(_uids(input))
+            case {"in": "ListDone"} if scope is not None:
+                if not input.get("continue_token"):
+                    found = self._listed.pop(scope, set())
+                    gone = self._of(scope) - found
+                    self._present[scope] = found
+                    yield from (Departure(uid, listed=True) for uid in sorted(gone))
+            case _:
+                pass
+
+    def _of(self, scope: Scope | None) -> set[str]:
+        return set() if scope is None else self._present.setdefault(scope, set())
+
+
+def _uids(input: Json) -> Iterator[str]:
+    return (Body(each).uid for each in objects_in(input))

@@ -1,0 +1,125 @@
+"""Why a handler is called, as far as the commands and traces before it tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.core.history.attempts import Attempt
+from fnop.core.history.fields import listed
+from fnop.core.values.body import is_behind
+
+__all__ = ["Reasons"]
+
+Json = Mapping[str, Any]
+
+
+class _Requeue(NamedTuple):
+    """An object that is to be handled: its kind, who has asked for it, and when."""
+
+    kind: str
+    by: str
+    step: int
+
+
+@dataclass
+class Reasons:
+    """What has been asked for and has not come yet: other calls, later calls."""
+
+    _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
+    _again: dict[tuple[str, str], int] = field(default_factory=dict)
+    _failed: dict[tuple[str, str], int] = field(default_factory=dict)
+    # Reconcile handlers: they alone are called for others' sake.
+    _levels: set[str] = field(default_factory=set)
+    # Handlers that have been called for no other reason than the time.
+    _timed: set[str] = field(default_factory=set)
+
+    def note(self, trace: Json, attempt: Attempt, step: int) -> None:
+        """Take note of a trace of an attempt."""
+        key = _key(attempt)
+        match trace:
+            case {"do": "Asked", "effect": effect}:
+                self._asked(effect, attempt, step)
+            case {"do": "Desires", "desired": desired}:
+                self._levels.add(attempt.handler)
+                if desired.get("again") is not None:
+                    self._again[key] = step
+            case {"do": "Ended"}:
+                for effect in trace.get("plan", ()):
+                    self._asked(effect, attempt, step)
+                if trace.get("failure"):
+                    self._failed[key] = step
+            case _:
+                pass
+
+    def _asked(self, effect: Json, attempt: Attempt, step: int) -> None:
+        match effect:
+            case {"is": "Again"}:
+                self._again[_key(attempt)] = step
+            case {"is": "Requeue", "target": {"name": str(name)} as target}:
+                own = "" if attempt.object is None else attempt.object.namespace
+                place = str(target.get("namespace") or own), name
+                sake = f" for {attempt.where}" if attempt.where else ""
+                kind = str(target.get("kind") or target.get("resource") or "")
+                found = _Requeue(kind, f"{attempt.handler}{sake}", step)
+                self._requeued.setdefault(place, []).append(found)
+            case _:
+                pass
+
+    def of(
+        self, attempt: Attempt, newest: str, resource: Resource | None
+    ) -> Iterator[str]:
+        """The reasons for a call, which have come to pass with it.
+
+        `newest` is the version that the recording has shown last.
+        """
+        key = _key(attempt)
+        failed, again = self._failed.pop(key, 0), self._again.pop(key, 0)
+        if attempt.retry and failed:
+            yield f"again after its failure at #{failed}"
+        elif again:
+            yield f"again, as it asked at #{again}"
+        if attempt.handler in self._levels:
+            yield from self._requeues(attempt, resource)
+        is_event = attempt.reason in ("ADDED", "MODIFIED", "DELETED")
+        if is_event and attempt.body and is_behind(attempt.body.version, newest):
+            yield "the former one"
+
+    def is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
+        """Whether a call without another reason is one whose time has come.
+
+        `at_its_time` tells that nothing else has happened in this step. Timers that are
+        due together are called one after the other.
+        """
+        if attempt.reason is not None:
+            return False
+        if at_its_time and attempt.handler not in self._levels:
+            self._timed.add(attempt.handler)
+        return at_its_time or attempt.handler in self._timed
+
+    def _requeues(self, attempt: Attempt, resource: Resource | None) -> Iterator[str]:
+        if attempt.object is None or resource is None:
+            return
+        place = attempt.object.namespace, attempt.object.name
+        asked = self._requeued.get(place, [])
+        ours = [each for each in asked if _is_of(resource, each.kind)]
+        rest = [each for each in asked if each not in ours]
+        if rest:
+            self._requeued[place] = rest
+        else:
+            self._requeued.pop(place, None)
+        for by in dict.fromkeys(each.by for each in ours):
+            steps = dict.fromkeys(f"#{e.step}" for e in ours if e.by == by)
+            yield f"requeued by {by} at {listed(steps)}"
+
+
+def _key(attempt: Attempt) -> tuple[str, str]:
+    return attempt.handler, "" if attempt.object is None else attempt.object.uid
+
+
+def _is_of(resource: Resource, word: str) -> bool:
+    """Whether a handler's word for a kind means this one."""
+    names = resource.plural, resource.singular, resource.kind, *resource.shortcuts
+    return word.partition(".")[0].lower() in {each.lower() for each in names}
