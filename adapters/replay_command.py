@@ -129,17 +129,12 @@ def replay(
         recorded_settings,
     )
 
-    wanted = _wanted(fail_on, shadow=shadow)
-    if why is not None and about is None:
-        raise click.UsageError("--why needs --object, as in --object default/orders")
-    if about is not None and (paths or module):
-        raise click.UsageError("--object asks the recording: leave the files out")
+    wanted, is_given = _wanted(fail_on, shadow=shadow), bool(paths or module)
     if begin is not None:
-        _check_from(is_given=bool(paths or module), shadow=shadow)
-    if at is not None and why is None:
-        raise click.UsageError("--at needs --why")
+        _check_from(is_given=is_given, shadow=shadow)
+    _check_asked(about, why, at, is_given=is_given)
     field = None if why is None else _field(why)
-    if changes_only and (paths or module or why is not None):
+    if changes_only and (is_given or why is not None):
         raise click.UsageError("--changes-only is for the story: leave the rest out")
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
@@ -148,7 +143,7 @@ def replay(
             header = read_header(records)
             if field is not None and about is not None:
                 sys.exit(_explain(file, limits, about, field, at))
-            if not (paths or module or shadow):
+            if not (is_given or shadow):
                 sys.exit(_tell(file, limits, about, changes_only=changes_only))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
@@ -172,6 +167,17 @@ def _check_from(*, is_given: bool, shadow: bool) -> None:
         raise click.UsageError("--from needs the files of an operator")
     if shadow:
         raise click.UsageError("use either --shadow or --from")
+
+
+def _check_asked(
+    about: str | None, why: str | None, at: int | None, *, is_given: bool
+) -> None:
+    if why is not None and about is None:
+        raise click.UsageError("--why needs --object, as in --object default/orders")
+    if about is not None and is_given:
+        raise click.UsageError("--object asks the recording: leave the files out")
+    if at is not None and why is None:
+        raise click.UsageError("--at needs --why")
 
 
 def _field(why: str) -> FieldPath:
@@ -373,12 +379,14 @@ def _folded(
     file.seek(0)
     records = read_records(file, limits)
     header = read_header(records)
+    step = 0
     for number, record in enumerate(records, 1):
         if record is None:
             return header, True
-        if at is not None and number > at:
-            break
         with understood(number):
+            step += record.get("gap", 1)
+            if at is not None and step > at:
+                break
             found = add(record)
         then(found)
     return header, False

@@ -18,6 +18,7 @@ from fnop.core.history.reasons import Reasons
 from fnop.core.memory.observation import essence_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import path_at
+from fnop.core.values.errors import number_of
 from fnop.core.values.paths import path_text
 from fnop.effects.desired import label_of
 
@@ -33,8 +34,9 @@ class Line(NamedTuple):
 
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
     1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
-    "send", "answer", "end", "say", or "other" for what others did; `attempt` is the one
-    that it belongs to, `request` the number of the one that is sent or answered.
+    "send", "answer", "end", "say", "gap" for steps that the recording lacks, or "other"
+    for what others did; `attempt` is the one that it belongs to, `request` the number
+    of the one that is sent or answered.
     """
 
     step: int
@@ -48,7 +50,7 @@ class Line(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """What a handler was shown, and by which process, from 1."""
+    """The view of a handler, and the number of its process, from 1."""
 
     body: Body
     children: Mapping[Key, str]
@@ -75,6 +77,7 @@ class Story:
     _others: Others = field(default_factory=Others)
     _reasons: Reasons = field(default_factory=Reasons)
     _process: int = 0
+    _wall: float = 0.0
 
     def __post_init__(self) -> None:
         self._others.manager = self.manager
@@ -82,16 +85,21 @@ class Story:
     def add(self, record: Json) -> list[Line]:
         """The lines of one more record. Raises as `Attempts.add`."""
         lines = [each for each in self.told(record) if each.sort != "send"]
-        step, wall = self.attempts.steps, record["wall"]
-        deeds = self._others.add(record)
+        step, wall = self.attempts.steps, self._wall
+        deeds = () if "gap" in record else self._others.add(record)
         others = (Line(step, wall, *each, sort="other") for each in deeds)
         return [*others, *lines]
 
     def told(self, record: Json) -> list[Line]:
         """The lines of one more record, with one for each request that is sent."""
+        if "gap" in record:
+            self.attempts.add(record)
+            text = f"{number_of(record['gap'], 'step')} until here were not written"
+            return [Line(self.attempts.steps, self._wall, "", text, sort="gap")]
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
+        self._wall = wall
         if input["in"] == "Started":
             self._process += 1
         lines = [*self._heard(input, step, wall)]
@@ -193,7 +201,7 @@ class Story:
     def _otherwise(
         self, attempt: Attempt, was: _Shown | None, *, timed: bool
     ) -> Iterator[str]:
-        """What can be said of a call without a reason or a change of the essence."""
+        """The words for a call without a reason or a change of the essence."""
         if was is None or attempt.body is None:
             return
         beside = changes_of(was.body.data, attempt.body.data)
