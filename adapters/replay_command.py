@@ -413,12 +413,14 @@ def _folded(
     file.seek(0)
     records = read_records(file, limits)
     header = read_header(records)
+    step = 0
     for number, record in enumerate(records, 1):
         if record is None:
             return header, True
-        if at is not None and number > at:
-            break
         with understood(number):
+            step += record.get("gap", 1)
+            if at is not None and step > at:
+                break
             found = add(record)
         then(found)
     return header, False

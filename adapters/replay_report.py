@@ -127,6 +127,8 @@ def _summary(found: Shadow) -> Iterator[str]:
         )
     for why, count in found.untold.most_common():
         yield f"{number_of(count, 'decision')} cannot be asked again: {why}"
+    if found.lost:
+        yield f"{number_of(found.lost, 'step')} of the run are not in the recording"
     if found.truncated:
         yield "the recording is cut off: its end was never written"
 

@@ -139,7 +139,7 @@ def _decided(attempt: Attempt) -> str:
 
 
 def _given(why: Why) -> Iterator[str]:
-    """What the attempt was shown and answered, and where it has an equal value."""
+    """The view of the attempt, its answers, and where these have an equal value."""
     for sight in why.sights[:_SIGHTS_SHOWN]:
         yield f"it was shown {_seen(sight)}"
     more = len(why.sights) - _SIGHTS_SHOWN

@@ -72,7 +72,8 @@ class Shadow:
     `indexed` counts the values of objects in indices, and `reindexed` are those that
     change.  `missing` counts the decisions of handlers that are none now, and
     `unindexed` the values of such indices; `new` are handlers that the recorded
-    operator had not.  `acts` is what the author's code was forbidden to do.
+    operator had not.  `lost` are steps that the recording lacks, and `acts` is what the
+    author's code was forbidden to do.
     """
 
     attempts: int = 0
@@ -84,6 +85,7 @@ class Shadow:
     missing: Counter[str] = field(default_factory=Counter)
     unindexed: Counter[str] = field(default_factory=Counter)
     new: tuple[Handler, ...] = ()
+    lost: int = 0
     truncated: bool = False
     acts: tuple[Act, ...] = ()
 
@@ -135,6 +137,10 @@ class _Shadow:
         self._bodies: dict[tuple[str, ...], Body] = {}
 
     def add(self, record: dict[str, Any]) -> None:
+        if "gap" in record:
+            self.found.lost += record["gap"]
+            self.attempts.add(record)
+            return
         if record.get("redacted") and self._secrets is None:
             self._secrets = _Secrets(self._program, self._drawing)
         self._draw(record)
@@ -301,7 +307,7 @@ class _Shadow:
 
 
 class _Secrets:
-    """What is known of the texts that depend on secrets."""
+    """The texts that depend on secrets, as far as they are known."""
 
     def __init__(self, program: Program, drawing: Container[int]) -> None:
         self._told, self._twin = Retold(program), Retold(program, _another, drawing)
@@ -380,7 +386,7 @@ def _known(value: Any, retold: Retold) -> Any:
 
 
 def _shape(decision: dict[str, Any]) -> tuple[Any, ...]:
-    """What kind of decision it is: of which effect, or of which end."""
+    """The kind of a decision: of which effect, or of which end."""
     return decision.get("is"), "failure" in decision
 
 

@@ -20,7 +20,7 @@ _WAITS = frozenset(("Sleep", "Wait"))
 
 
 def call_of(attempt: Attempt) -> Call:
-    """What tells an attempt from all others of a recording."""
+    """The call of an attempt, unlike all others of a recording."""
     return attempt.step, attempt.number
 
 
@@ -35,7 +35,7 @@ class Busy:
         """Take one record in. Raises as `Attempts.add`."""
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
-        for command in record["commands"]:
+        for command in record.get("commands", ()):
             self.calls |= {
                 call_of(each) for each in known.values() if _does(command, each)
             }

@@ -46,6 +46,8 @@ class Contents:
 
     def add(self, record: Mapping[str, Any]) -> None:
         """Take one record in. Raises as `Attempts.add`."""
+        if "gap" in record:
+            return
         if record["input"]["in"] == "Started":
             self._served.begin_anew()
         self._served.add(record)

@@ -1,4 +1,4 @@
-"""What others did to the objects that handlers are called for, and to their children.
+"""The deeds of others: changes of handled objects and their children, and deletions.
 
 A version that an input shows is the operator's if a request of its may have made it:
 one that is open, whose reply was lost, or that was answered with this version.  What

@@ -155,6 +155,9 @@ class Provenance:
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
+        if "gap" in record:
+            self.attempts.add(record)
+            return
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         self._ended += self.attempts.add(record)
         for each in objects_in(input):

@@ -1,4 +1,4 @@
-"""Why a handler is called, as far as the commands and traces before it tell."""
+"""The reasons of calls, as far as the commands and traces before them tell."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Requeue(NamedTuple):
 
 @dataclass
 class Reasons:
-    """What has been asked for and has not come yet: other calls, later calls."""
+    """The calls that have been asked for and have not come yet."""
 
     _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
     _again: dict[tuple[str, str], int] = field(default_factory=dict)

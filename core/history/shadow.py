@@ -184,7 +184,7 @@ def _plain(value: Any) -> Any:
 def decided(
     attempt: Attempt, handler: Handler, around: Surroundings, number: int
 ) -> Any:
-    """What the handler asks for, or how it ends, after so many recorded answers.
+    """The effect that the handler asks for, or its end, after so many answers.
 
     Whether it has asked for the same before is not looked at.  None where that cannot
     be asked.

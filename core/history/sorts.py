@@ -86,7 +86,7 @@ def _effects(end: Json) -> list[Json]:
 
 
 def _identity(effect: Json) -> tuple[str, ...]:
-    """What an effect does, and to what: two with the same have the same word.
+    """The kind of an effect and its object: two with the same have the same word.
 
     >>> _identity({"is": "Event", "reason": "Done", "message": "it is done"})
     ('Event', 'Normal', 'Done')
@@ -119,7 +119,7 @@ def _of_manifest(manifest: Json, own: str = "") -> Place:
 
 
 def _desired(attempt: Attempt) -> Json | None:
-    """What the recorded attempt desired; None where it failed, or ended before."""
+    """The recorded wishes of an attempt; None where it failed, or ended before."""
     return None if attempt.desires is None else attempt.desires.get("desired")
 
 

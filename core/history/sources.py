@@ -1,6 +1,6 @@
-"""Where an attempt may have had a value from: the answers and the indices it was given.
+"""The sources of a value: the answers and the indices that an attempt was given.
 
-What the author's code did with them is in no recording.  But a value that is equal to
+No recording holds what the author's code did with them.  But a value that is equal to
 one that the code was given probably is that one.
 """
 
@@ -46,7 +46,7 @@ class Source(NamedTuple):
 
 
 def replies(attempt: Attempt, until: int) -> Iterator[tuple[Reply, Any]]:
-    """What the attempt was answered up to a step, with the values."""
+    """The answers of an attempt up to a step, with their values."""
     for each in attempt.exchanges:
         if each.asked["is"] not in _TELLING or not 0 < each.answered <= until:
             continue

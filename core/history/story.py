@@ -50,7 +50,7 @@ class Line(NamedTuple):
 
 
 class _Shown(NamedTuple):
-    """What a handler was shown, and by which process, from 1."""
+    """The view of a handler, and the number of its process, from 1."""
 
     body: Body
     children: Mapping[Key, str]
@@ -85,10 +85,8 @@ class Story:
     def add(self, record: Json) -> list[Line]:
         """The lines of one more record. Raises as `Attempts.add`."""
         lines = [each for each in self.told(record) if each.sort != "send"]
-        if "gap" in record:
-            return lines
-        step, wall = self.attempts.steps, record["wall"]
-        deeds = self._others.add(record)
+        step, wall = self.attempts.steps, self._wall
+        deeds = () if "gap" in record else self._others.add(record)
         others = (Line(step, wall, *each, sort="other") for each in deeds)
         return [*others, *lines]
 
@@ -100,6 +98,7 @@ class Story:
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
+        self._wall = wall
         if input["in"] == "Started":
             self._process += 1
         lines = [*self._heard(input, step, wall)]
@@ -208,7 +207,7 @@ class Story:
     def _otherwise(
         self, attempt: Attempt, was: _Shown | None, *, timed: bool
     ) -> Iterator[str]:
-        """What can be said of a call without a reason or a change of the essence."""
+        """The words for a call without a reason or a change of the essence."""
         if was is None or attempt.body is None:
             return
         beside = changes_of(was.body.data, attempt.body.data)

@@ -130,7 +130,7 @@ def find(value: Any, path: Sequence[Part]) -> Any:
 
 
 def element_of(value: Any, part: Part) -> Any:
-    """What a mapping or a list has under one part of a path; None for nothing."""
+    """The item of a mapping or a list for one part of a path; None for nothing."""
     match value, part:
         case Mapping(), Element(key, text):
             return value.get(f"{key}={text}")
