@@ -52,7 +52,8 @@ class PageData:
         self._ends = {
             id(each.attempt): each
             for each in events
-            if each.attempt is not None and each.sort in ("end", "say")
+            if each.attempt is not None and each.attempt.end is not None
+            if each.sort in ("end", "say")
         }
 
     def of_event(self, event: Event) -> dict[str, Any]:

@@ -7,7 +7,7 @@ and what it calls on the right.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from fnop.core.history.revisions import Ref
@@ -95,10 +95,29 @@ def arrow_of(event: Event, objects: Iterable[Ref]) -> Arrow:
             return Arrow(OPERATOR)
 
 
-def calls_of(events: Iterable[Event]) -> list[tuple[int, int]]:
-    """The first and the last event of each attempt, by their numbers."""
-    ends: dict[int, list[int]] = {}
-    for number, each in enumerate(events):
-        if each.attempt is not None:
-            ends.setdefault(id(each.attempt), [number, number])[1] = number
-    return [(first, last) for first, last in ends.values()]
+def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:
+    """The first and the last event of each attempt, by their numbers.
+
+    One that has no end lasts as long as its process, or the recording.
+    """
+    found: dict[int, list[int]] = {}
+    endless: list[list[int]] = []
+    for number, event in enumerate(events):
+        if event.sort == "start":
+            _end(endless, number - 1)
+        attempt = event.attempt
+        if attempt is None:
+            continue
+        if id(attempt) not in found:
+            found[id(attempt)] = [number, number]
+            if attempt.end is None:
+                endless.append(found[id(attempt)])
+        found[id(attempt)][1] = number
+    _end(endless, len(events) - 1)
+    return [(first, last) for first, last in found.values()]
+
+
+def _end(spans: list[list[int]], number: int) -> None:
+    for each in spans:
+        each[1] = max(each[1], number)
+    spans.clear()

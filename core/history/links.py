@@ -56,8 +56,8 @@ class Behind:
                 continue
             for attempt in request.attempts:
                 self._requests.setdefault(id(attempt), []).append(request)
-            for each in request.shown if request.is_write else ():
-                self._makers[id(each)] = event
+            if request.made is not None:
+                self._makers[id(request.made)] = event
 
     def requests(self, attempt: Attempt) -> Sequence[Request]:
         """The requests of an attempt, in their order."""

@@ -149,7 +149,7 @@ class Revisions:
                 self._order.append(oldest)
                 continue
             self.forgotten += 1
-            del self._known[oldest.uid, oldest.version]
+            self._known.pop((oldest.uid, oldest.version), None)
 
     def of_objects(self) -> dict[Ref, list[Revision]]:
         """The versions of each object in their order, with `since` filled in."""
@@ -187,6 +187,8 @@ def _fill_in(versions: list[Revision], seen: list[tuple[int, int]]) -> None:
 # Who has written which fields is asked for by its own question (`--why`).
 _ASIDE = frozenset(("managedFields", "resourceVersion"))
 _FIELDS_ASKED = 50
+# It changes with whatever else does.
+_GENERATION = ("metadata", "generation")
 _NAMES_SHOWN, _FIELDS_NAMED = 3, 4
 
 
@@ -213,7 +215,8 @@ def _named(items: Diff) -> str:
     >>> _named(diff({"a": 1}, {"a": 2, "b": {"c": 3}}))
     'a, b'
     """
-    names = [".".join(each.field) or "all of it" for each in items]
+    found = [each.field for each in items if each.field != _GENERATION]
+    names = [".".join(each) or "all of it" for each in found]
     more = len(names) - _FIELDS_NAMED
     text = ", ".join(names[:_FIELDS_NAMED])
     return f"{text} and {more} more" if more > 0 else text
