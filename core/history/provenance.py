@@ -20,7 +20,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, path_at, resolve
 from fnop.effects.values import same_json
 
-__all__ = ["Provenance", "Shown", "Sight", "Why", "Write", "covers"]
+__all__ = ["Provenance", "Shown", "Sight", "Why", "Write", "covers", "way"]
 
 Json = Mapping[str, Any]
 
@@ -115,7 +115,7 @@ class Provenance:
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         self._ended += self.attempts.add(record)
         for each in objects_in(input):
-            self._see(each, step, wall, _way(input))
+            self._see(each, step, wall, way(input))
         if input["in"] == "Answered":
             self._answer(input)
         for command in record["commands"]:
@@ -235,7 +235,8 @@ class Provenance:
             yield Sight(version, step, len(newer), attempt.now.wall - wall)
 
 
-def _way(input: Json) -> str:
+def way(input: Json) -> str:
+    """How an input shows an object: listed, as the answer, or by a watch."""
     match input:
         case {"in": "ListItem"}:
             return "listed"

@@ -15,7 +15,7 @@ from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import diff
 from fnop.effects.desired import label_of
 
-__all__ = ["Line", "Story"]
+__all__ = ["Line", "Story", "desired_told", "end_told", "named", "outcome_told"]
 
 Json = Mapping[str, Any]
 
@@ -78,7 +78,7 @@ class Story:
                 sent = self._sent.pop(number, None)
                 if sent is not None:
                     seconds = wall - sent.wall
-                    text = f"{sent.text} -> {_outcome(outcome)} ({took(seconds)})"
+                    text = f"{sent.text} -> {outcome_told(outcome)} ({took(seconds)})"
                     yield Line(step, wall, sent.where, text, 1)
             case _:
                 pass
@@ -98,13 +98,13 @@ class Story:
             case {"do": "Began"} if attempt is not None:
                 yield Line(step, wall, where, self._called(attempt))
             case {"do": "Asked", "effect": effect} if not _is_sent(effect):
-                yield Line(step, wall, where, f"asks for {_named(effect)}", 1)
+                yield Line(step, wall, where, f"asks for {named(effect)}", 1)
             case {"do": "Desires", "desired": desired}:
-                yield Line(step, wall, where, f"desires {_desired(desired)}", 1)
+                yield Line(step, wall, where, f"desires {desired_told(desired)}", 1)
             case {"do": "Ended"} if attempt is not None:
                 if "failure" in command and attempt.handler in told:
                     return
-                yield Line(step, wall, where, _end(command, attempt), 1)
+                yield Line(step, wall, where, end_told(command, attempt), 1)
             case {"do": "Perform", "id": number, "effect": effect}:
                 where = _brief(command.get("subject") or "")
                 text = _request(command, effect)
@@ -152,7 +152,8 @@ def _is_sent(effect: Json) -> bool:
     return effect["is"] not in ("Sleep", "Wait", "Execute")
 
 
-def _end(trace: Json, attempt: Attempt) -> str:
+def end_told(trace: Json, attempt: Attempt) -> str:
+    """The end of a call in words: with what, or of what it fails."""
     failure = trace.get("failure")
     if failure is not None:
         message = _brief(failure.get("message") or "")
@@ -160,7 +161,7 @@ def _end(trace: Json, attempt: Attempt) -> str:
         final = ", for good" if failure.get("permanent") else ""
         return f"fails{again}{final}: {failure['type']}: {message}"
     patches = [each for each in trace.get("patches", ()) if each]
-    words = [_named(each) for each in (*trace.get("plan", ()), *patches)]
+    words = [named(each) for each in (*trace.get("plan", ()), *patches)]
     parts = [f"part {each}" for each in trace.get("parts", ())]
     told = _listed([*words, *parts])
     if told:
@@ -168,7 +169,8 @@ def _end(trace: Json, attempt: Attempt) -> str:
     return "ends" if attempt.desires is None else "ends, all is as desired"
 
 
-def _desired(desired: Json) -> str:
+def desired_told(desired: Json) -> str:
+    """What is desired in words: children by their names, and conditions."""
     if desired.get("unchanged"):
         return "its children as they are"
     children = [label_of(each["manifest"]) for each in desired.get("children", ())]
@@ -183,10 +185,10 @@ def _request(command: Json, effect: Json) -> str:
     place = f"{command['namespace']}/" if command.get("namespace") else ""
     about = f"{resource.partition('.')[0]}/{place}{command.get('name') or ''}"
     by = f", for {command['handler']}" if command.get("handler") else ""
-    return f"{_named(effect, about if resource else '')}{by}"
+    return f"{named(effect, about if resource else '')}{by}"
 
 
-def _named(effect: Json, about: str = "") -> str:
+def named(effect: Json, about: str = "") -> str:
     """An effect in a few words, with its fields and without their values."""
     kind = effect["is"]
     match kind:
@@ -227,7 +229,8 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
             yield ".".join(here)
 
 
-def _outcome(outcome: Json) -> str:
+def outcome_told(outcome: Json) -> str:
+    """An answer in words: the version that came of it, or what is wrong."""
     found = outcome.get("object")
     if isinstance(found, Mapping) and "metadata" in found:
         return f"version {Body(dict(found)).version}"
