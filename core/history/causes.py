@@ -118,6 +118,8 @@ def _cause(alignment: Alignment, found: Divergence) -> Cause:
             return Cause(tuple(_of_call(alignment, found)))
         case Sort.WRITE if None in found.items:
             return Cause(tuple(_of_subject(alignment, found)))
+        case Sort.DECISION if found.before is not None:
+            return _cause(alignment, found.before)
         case _:
             inputs = _of_decision(alignment, found)
             return Cause(tuple(islice(inputs, _INPUTS_MAX)))
@@ -136,9 +138,8 @@ def _of_view(alignment: Alignment, found: Divergence, unlike: Unlike) -> Input:
     mine, yours = unlike.values
     shown = _brought(ours, mine, calls[0]), _brought(theirs, yours, calls[1])
     same = _shown_to(alignment, 0, yours), _shown_to(alignment, 1, mine)
-    return Input(
-        "object", unlike.what or _label(found.lane), unlike.fields, shown, same
-    )
+    what = unlike.what or _label(found.lane)
+    return Input("object", what, unlike.fields, shown, same)
 
 
 def _label(lane: Lane) -> str:
@@ -159,7 +160,7 @@ def _kind(body: Body) -> str:
 
 
 def _brought(run: Run, body: Body | None, call: Call) -> Shown | None:
-    """The input that has brought a version: the call's own, or the first that had it."""
+    """The input that has brought a version: the call's own, or the first with it."""
     own = _in_input(call)
     if body and own and (own.uid, own.version) == (body.uid, body.version):
         return Shown(call.step, call.attempt.now.wall, way(call.input), own)
@@ -179,11 +180,12 @@ def _first(run: Run, body: Body | None, step: int) -> Shown | None:
 
 
 def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | None:
-    """Where a run was shown a state of the other one."""
+    """Where a run was shown a state of the other one: by listing or watch, if it was."""
     if body is None:
         return None
     run, other = alignment.runs[side], alignment.runs[1 - side]
-    for shown in run.of_name(_kind(body), body.namespace, other.names.name(body.name)):
+    known = run.of_name(_kind(body), body.namespace, other.names.name(body.name))
+    for shown in sorted(known, key=lambda each: each.by == "answered"):
         data = shown.body.data, body.data
         if alignment.renaming.is_same(data[side], data[1 - side]):
             return shown
@@ -300,11 +302,12 @@ def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Inp
 
 def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
     """What one run was shown before the answer, and the other one after it."""
-    brought = [
-        call and _brought(run, _in_input(call), call)
+    mine, yours = (
+        None if call is None else _brought(run, _in_input(call), call)
         for run, call in zip(alignment.runs, calls, strict=True)
-    ]
-    what = next((_name(each.body) for each in brought if each), _label(found.lane))
+    )
+    known = (_name(each.body) for each in (mine, yours) if each is not None)
+    what = next(known, _label(found.lane))
     for late in (1, 0):
         here, there = found.steps[late] or 0, found.steps[1 - late] or 0
         since = alignment.counterpart(1 - late, there) - _LOOK_BACK
@@ -314,7 +317,7 @@ def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[In
             other = _shown_to(alignment, 1 - late, each.body)
             if other is None or other.step > there:
                 same = (other, each) if late else (each, other)
-                yield Input("order", what, (), (brought[0], brought[1]), same)
+                yield Input("order", what, (), (mine, yours), same)
 
 
 # ---------------------------------------------------------------------- decisions
@@ -353,7 +356,7 @@ def _calls_behind(alignment: Alignment, found: Divergence) -> Calls:
     one, other = found.items
     if isinstance(one, Call) and isinstance(other, Call):
         return one, other
-    steps = [each and each.step for each in found.items]
+    steps = [None if each is None else each.step for each in found.items]
     for lane, both in alignment.lanes.items():
         is_author = lane.handler in found.lane.handler.split(", ")
         if lane.effect or lane.where != found.lane.subject or not is_author:
@@ -403,7 +406,10 @@ def _ages(alignment: Alignment, mine: Call, yours: Call) -> Diff:
 def _times(run: Run, call: Call) -> Iterator[tuple[Path, float]]:
     """The seconds since the beginning, the call before, and each time in the view."""
     now = call.attempt.now.wall
-    yield ("its beginning",), now - run.walls[run.started[call.process - 1] - 1]
+    yield (
+        ("the start of the process",),
+        now - run.walls[run.started[call.process - 1] - 1],
+    )
     before = [each for each in run.calls if each.step < call.step]
     last = next((each for each in reversed(before) if _is_alike(each, call)), None)
     if last is not None:

@@ -1,8 +1,7 @@
 """Where two recorded runs part: the first decision that differs, and what differed.
 
-The lanes of two runs are compared pair by pair, each until a decision in it differs.  Of
-what they find the first by causality is told, with the input that differed; the rest
-are its consequences.
+The lanes of two runs are compared pair by pair, each until a decision in it differs.
+Of what they find the first by causality is told; the rest are its consequences.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from functools import cached_property
-from itertools import accumulate, zip_longest
+from itertools import accumulate, islice, zip_longest
 from typing import Any, NamedTuple
 
-from fnop.core.history.lanes import Eras, Item, Lane, common_length, decided, lanes_of
-from fnop.core.history.runs import Call, Moment, Request, Run
+from fnop.core.history.lanes import Eras, Lane, common_length, decided, lanes_of
+from fnop.core.history.runs import Call, Item, Moment, Request, Run
 from fnop.core.history.volatile import Renaming
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff
@@ -59,7 +58,8 @@ class Divergence(NamedTuple):
 
     `fields` are the differences of the answers, or of the decisions; in a `VIEW` all
     that is `unlike`.  An answer is one to the `effect`.  Of a process that has ended
-    `side` is the run, 0 or 1, and `process` its number.
+    `side` is the run, 0 or 1, and `process` its number.  `before` is the first other
+    input of a call that decides otherwise.
     """
 
     sort: Sort
@@ -72,6 +72,7 @@ class Divergence(NamedTuple):
     unlike: tuple[Unlike, ...] = ()
     side: int = 0
     process: int = 0
+    before: Divergence | None = None
 
     @property
     def is_decision(self) -> bool:
@@ -80,7 +81,7 @@ class Divergence(NamedTuple):
 
 
 class LaneCount(NamedTuple):
-    """The decisions of a handler for an object: equal ones, and those of one run alone."""
+    """The decisions of a handler for an object: equal ones, and those of one run."""
 
     handler: str
     resource: str
@@ -115,7 +116,18 @@ class Alignment:
             if self.eras.is_cut_short(side, number)
         )
         found = [*ended, *self._firsts.values(), *self._parted.values()]
+        found += self._resumed()
         return [*{id(each): each for each in found}.values()]
+
+    def _resumed(self) -> Iterator[Divergence]:
+        """The first calls of processes that have begun where another one has ended."""
+        for lane, found in self._parted.items():
+            if found.sort is Sort.ENDED:
+                calls = [e for e in self.lanes[lane][found.side] if isinstance(e, Call)]
+                side = found.side
+                later = (e for e in calls if self.eras.life(side, e.process))
+                for call in islice(later, 1):
+                    yield self._only(Sort.CALL, lane, side, call)
 
     # ------------------------------------------------------------------ comparing
 
@@ -131,8 +143,10 @@ class Alignment:
                 self._note(lane, place, *self._compared(lane, *pair))
                 self._note_equal(lane, *pair)
         for lane, both in self.lanes.items():
-            if lane not in self._parted:
-                self._note(lane, *self._alone(lane, both))
+            place = min(map(len, both))
+            for side, items in enumerate(both):
+                if lane not in self._parted and len(items) > place:
+                    self._note(lane, place, *self._alone(lane, side, items[place]))
 
     def _note(self, lane: Lane, place: int, *found: Divergence) -> None:
         for each in found:
@@ -145,9 +159,11 @@ class Alignment:
         if lane in self._firsts:
             return
         self._equal.append((mine.step, yours.step))
-        if isinstance(mine, Request) and isinstance(yours, Request):
-            if mine.answered and yours.answered:
-                self._equal.append((mine.answered, yours.answered))
+        match mine, yours:
+            case Request(answered=int(one)), Request(answered=int(other)):
+                self._equal.append((one, other))
+            case _:
+                pass
 
     def _compared(self, lane: Lane, mine: Item, yours: Item) -> Iterator[Divergence]:
         lives = [
@@ -163,27 +179,24 @@ class Alignment:
         elif isinstance(mine, Request) and isinstance(yours, Request):
             yield from self._of_requests(lane, mine, yours)
 
-    def _alone(
-        self, lane: Lane, both: tuple[list[Item], list[Item]]
-    ) -> tuple[Any, ...]:
-        """The place and the difference of what only one run has; or the place alone.
+    def _alone(self, lane: Lane, side: int, item: Item) -> Iterator[Divergence]:
+        """Of what only one run has.
 
         A handler's request follows from what it asks for, or from an answer.
         """
-        place = min(map(len, both))
-        side = 0 if len(both[0]) > place else 1
-        if len(both[side]) == place:
-            return (place,)
-        item = both[side][place]
         life = self.eras.life(side, item.process)
-        items = (item, None) if side == 0 else (None, item)
         if life:
-            return place, self._ended(lane, items, side, item.process - life)
-        if isinstance(item, Request) and not _is_own(item):
-            return (place,)
-        sort = Sort.CALL if isinstance(item, Call) else Sort.WRITE
-        steps = (item.step, None) if side == 0 else (None, item.step)
-        return place, Divergence(sort, lane, items, steps)
+            items = (item, None) if side == 0 else (None, item)
+            yield self._ended(lane, items, side, item.process - life)
+        elif isinstance(item, Call):
+            yield self._only(Sort.CALL, lane, side, item)
+        elif _is_own(item):
+            yield self._only(Sort.WRITE, lane, side, item)
+
+    def _only(self, sort: Sort, lane: Lane, side: int, item: Item) -> Divergence:
+        if side == 0:
+            return Divergence(sort, lane, (item, None), (item.step, None))
+        return Divergence(sort, lane, (None, item), (None, item.step))
 
     def _ended(
         self,
@@ -198,10 +211,14 @@ class Alignment:
 
     def _of_calls(self, lane: Lane, mine: Call, yours: Call) -> Iterator[Divergence]:
         unlike = (*self._objects(mine, yours), *self._facts(mine, yours))
+        before: Divergence | None = None
         if unlike:
             steps = mine.step, yours.step
-            yield Divergence(Sort.VIEW, lane, (mine, yours), steps, unlike=unlike)
-        yield from self._of_moments(lane, mine, yours)
+            before = Divergence(Sort.VIEW, lane, (mine, yours), steps, unlike=unlike)
+            yield before
+        for each in self._of_moments(lane, mine, yours):
+            yield each._replace(before=before) if each.is_decision else each
+            before = before or each
 
     def _objects(self, mine: Call, yours: Call) -> Iterator[Unlike]:
         """The objects that two calls were shown otherwise."""
@@ -241,24 +258,25 @@ class Alignment:
         items, effect = (mine, yours), None
         for one, other in zip_longest(mine.moments, yours.moments):
             if one is None or other is None:
-                yield from self._cut(
-                    lane, items, 0 if one is None else 1, one or other, effect
-                )
+                side = 0 if one is None else 1
+                yield from self._cut(lane, items, side, one or other, effect)
                 return
-            is_answer = one.kind == other.kind == "given"
-            fields = self._fields(one.what, other.what, decided=not is_answer)
             steps = one.step, other.step
-            if is_answer:
-                if fields:
-                    values = one.what["outcome"], other.what["outcome"]
-                    yield Divergence(
-                        Sort.ANSWER, lane, items, steps, fields, values, effect
-                    )
-            elif fields or one.kind != other.kind:
+            if one.kind != other.kind:
+                yield Divergence(Sort.DECISION, lane, items, steps, (), (one, other))
+                return
+            is_answer = one.kind == "given"
+            fields = self._fields(one.what, other.what, decided=not is_answer)
+            values = (one.what.get("outcome"), other.what.get("outcome"))
+            if fields and not is_answer:
                 yield Divergence(
                     Sort.DECISION, lane, items, steps, fields, (one, other)
                 )
                 return
+            if fields:
+                yield Divergence(
+                    Sort.ANSWER, lane, items, steps, fields, values, effect
+                )
             effect = one.what if one.kind == "asks" else None
 
     def _cut(
@@ -294,12 +312,12 @@ class Alignment:
                 return
         if mine.effect["is"] == yours.effect["is"] == "Random":
             return
-        values = mine.outcome, yours.outcome
-        fields = self._fields(*values)
+        outcomes = mine.outcome, yours.outcome
+        fields = self._fields(*outcomes)
         if fields:
             answered = mine.answered, yours.answered
             yield Divergence(
-                Sort.ANSWER, lane, items, answered, fields, values, mine.effect
+                Sort.ANSWER, lane, items, answered, fields, outcomes, mine.effect
             )
 
     def _fields(self, one: Any, other: Any, *, decided: bool = False) -> Diff:
@@ -312,18 +330,19 @@ class Alignment:
 
         What a run lacks has its place after all that comes before it in the other one.
         """
-        known = [(each, _place_of(each)) for each in found]
-        pairs = [place for _, place in known if None not in place]
-        clock = _Clock([*self._equal_places, *pairs])  # type: ignore[list-item]
-        placed = [(clock.completed(place), each) for each, place in known]
+        known = [(_place_of(each), each) for each in found]
+        pairs = [
+            (mine, yours)
+            for (mine, yours), _ in known
+            if mine is not None and yours is not None
+        ]
+        clock = _Clock([*self._equal_places, *pairs])
+        placed = [(clock.completed(place), each) for place, each in known]
         minimal: list[tuple[_Place, Divergence]] = []
-        for each in sorted(placed, key=lambda each: each[0]):
-            if (
-                not minimal
-                or each[0][1] < minimal[-1][0][1]
-                or each[0] == minimal[-1][0]
-            ):
-                minimal.append(each)
+        for place, each in sorted(placed, key=lambda each: each[0]):
+            last = minimal[-1][0] if minimal else None
+            if last is None or place[1] < last[1] or place == last:
+                minimal.append((place, each))
         best = min(minimal, key=_rank, default=None)
         return None if best is None else best[1]
 

@@ -6,17 +6,15 @@ Two runs are aligned by them.  Time aligns nothing: two runs interleave differen
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import orjson
 
-from fnop.core.history.runs import Call, Request, Run
+from fnop.core.history.runs import Call, Item, Run
 from fnop.core.history.volatile import Names
 
-__all__ = ["Eras", "Item", "Lane", "Lanes", "common_length", "decided", "lanes_of"]
-
-Item = Call | Request
+__all__ = ["Eras", "Lane", "Lanes", "common_length", "decided", "lanes_of"]
 
 
 class Lane(NamedTuple):
@@ -87,7 +85,7 @@ class Eras(NamedTuple):
 def _contents(run: Run) -> Sequence[Counter[tuple[Lane, bool]]]:
     """What each process does, and how much of that was finished."""
     found: list[Counter[tuple[Lane, bool]]] = [Counter() for _ in run.started]
-    for item in (*run.calls, *run.requests):
+    for item in run.items:
         lane = _lane_of(item, run.names, 0)
         found[item.process - 1][lane, item.is_finished] += 1
     return found
@@ -97,7 +95,7 @@ def lanes_of(ours: Run, theirs: Run, eras: Eras) -> Lanes:
     """The calls and requests of two runs by their lanes, in their order."""
     found: dict[Lane, tuple[list[Item], list[Item]]] = {}
     for side, run in enumerate((ours, theirs)):
-        for item in (*run.calls, *run.requests):
+        for item in run.items:
             lane = _lane_of(item, run.names, eras.era(side, item.process))
             found.setdefault(lane, ([], []))[side].append(item)
     return found
@@ -114,9 +112,8 @@ def _lane_of(item: Item, names: Names, era: int) -> Lane:
     function = str(effect.get("function") or "").rpartition(":")[2]
     name = function or names.name(item.name)
     where = item.resource, names.name(item.namespace), name
-    return Lane(
-        era, item.handler, *where, effect["is"], names.spelled(item.subject).text
-    )
+    subject = names.spelled(item.subject).text
+    return Lane(era, item.handler, *where, effect["is"], subject)
 
 
 def decided(call: Call, names: Names) -> str:

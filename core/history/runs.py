@@ -14,7 +14,7 @@ from fnop.core.history.provenance import Shown, way
 from fnop.core.history.versions import objects_in
 from fnop.core.history.volatile import Names
 
-__all__ = ["Call", "Moment", "Request", "Run"]
+__all__ = ["Call", "Item", "Moment", "Request", "Run"]
 
 Json = Mapping[str, Any]
 
@@ -74,6 +74,9 @@ class Request:
         return self.answered is not None
 
 
+Item = Call | Request
+
+
 @dataclass
 class Run:
     """The fold of a recording; `started` are the steps in which processes begin."""
@@ -90,11 +93,12 @@ class Run:
     _open: dict[int, Call] = field(default_factory=dict)
     _asked: dict[int, Request] = field(default_factory=dict)
 
+    # ------------------------------------------------------------------- the fold
+
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
         step, input = self.attempts.steps + 1, record["input"]
-        self.walls.append(record["wall"])
-        self.names.tick(record["wall"])
+        self._tick(record["wall"])
         if input["in"] == "Started" or not self.started:
             self.started.append(step)
             self._open.clear()
@@ -103,58 +107,21 @@ class Run:
         known |= self.attempts.open
         if record.get("redacted"):
             self.names.conceal(orjson.dumps(record).decode())
-        for each in objects_in(input):
-            body = self.names.learn(each)
-            seen = Shown(step, record["wall"], way(input), body)
-            self.shown.setdefault(body.uid, []).append(seen)
-        if input["in"] == "Answered":
-            self._answer(input, step)
+        self._see(input, step, record["wall"])
         for command in record["commands"]:
             self._note(command, known, input, step)
 
-    @property
-    def steps(self) -> int:
-        """The number of its steps."""
-        return self.attempts.steps
+    def _tick(self, wall: float) -> None:
+        self.walls.append(wall)
+        self.names.tick(wall)
 
-    def process_at(self, step: int) -> int:
-        """The number of the process that took a step, from 1."""
-        return bisect_left(self.started, step + 1)
-
-    def ended(self, process: int) -> int:
-        """The last step of a process."""
-        later = self.started[process:]
-        return later[0] - 1 if later else self.steps
-
-    def of_name(self, kind: str, namespace: str | None, name: str) -> Iterator[Shown]:
-        """All that was shown of objects of a name that both runs have."""
-        for shown in self.shown.values():
-            body = shown[0].body
-            if (body.data.get("kind"), body.namespace or "") == (kind, namespace or ""):
-                if self.names.name(body.name) == name:
-                    yield from shown
-
-    def shown_after(self, step: int) -> Sequence[Shown]:
-        """All that was listed and watched after a step, in its order."""
-        found = (each for shown in self.shown.values() for each in shown)
-        later = [each for each in found if each.step > step and each.by != "answered"]
-        return sorted(later, key=lambda each: each.step)
-
-    def kind_of(self, resource: str) -> str:
-        """The kind of a resource that was served; "" where it was not."""
-        known = self.attempts.catalogue.resources
-        return next((each.kind for each in known if each.key == resource), "")
-
-    def indexed(self, step: int) -> Mapping[tuple[str, ...], Any]:
-        """The values of objects in indices at a step, by names that both runs have."""
-        found: dict[tuple[str, ...], Any] = {}
-        begun = self.started[self.process_at(step) - 1]
-        for at, each in self._indexed:
-            if begun <= at <= step:
-                resource, namespace, name = each["object"]
-                key = each["index"], resource, namespace, self.names.name(name)
-                found[key] = each.get("values") or None
-        return found
+    def _see(self, input: Json, step: int, wall: float) -> None:
+        by = way(input)
+        for each in objects_in(input):
+            body = self.names.learn(each)
+            self.shown.setdefault(body.uid, []).append(Shown(step, wall, by, body))
+        if input["in"] == "Answered":
+            self._answer(input, step)
 
     def _answer(self, input: Json, step: int) -> None:
         request = self._asked.pop(input["id"], None)
@@ -170,26 +137,28 @@ class Run:
         match command["do"]:
             case "Began":
                 number = command["attempt"]
-                call = Call(known[number], len(self.started), input)
-                self.calls.append(call)
-                self._open[number] = call
+                self._begin(Call(known[number], len(self.started), input))
             case "Asked":
                 self._moment(command, Moment("asks", step, command["effect"]))
             case "Given":
-                self._moment(
-                    command, Moment("given", step, self._given(command, input))
-                )
+                given = self._given(command, input)
+                self._moment(command, Moment("given", step, given))
             case "Desires":
                 self._moment(command, Moment("desires", step, _rest(command)))
             case "Ended":
                 self._moment(command, Moment("ends", step, _rest(command)))
                 self._open.pop(command["attempt"], None)
             case "Indexed":
-                self._indexed.append((step, command))
+                self._index(command, step)
             case "Perform" if _is_about_objects(command):
                 self._ask(command, step)
             case _:
                 pass
+
+    def _begin(self, call: Call) -> None:
+        _check_texts(call.attempt.handler, *(call.attempt.object or ()))
+        self.calls.append(call)
+        self._open[call.attempt.number] = call
 
     def _moment(self, command: Json, moment: Moment) -> None:
         call = self._open.get(command["attempt"])
@@ -209,19 +178,66 @@ class Run:
             found["stopped"] = command["stopped"]
         return found
 
+    def _index(self, command: Json, step: int) -> None:
+        _check_texts(command["index"], *command["object"])
+        self._indexed.append((step, command))
+
     def _ask(self, command: Json, step: int) -> None:
-        request = Request(
-            step,
-            len(self.started),
-            command["effect"],
-            command.get("handler") or "",
-            command.get("subject") or "",
-            command.get("resource") or "",
-            command.get("namespace") or "",
-            command.get("name") or "",
-        )
+        effect = command["effect"]
+        names = ("handler", "subject", "resource", "namespace", "name")
+        about: dict[str, Any] = {each: command.get(each) or "" for each in names}
+        _check_texts(effect["is"], *about.values())
+        request = Request(step, len(self.started), effect, **about)
         self.requests.append(request)
         self._asked[command["id"]] = request
+
+    # ------------------------------------------------------------------- questions
+
+    @property
+    def steps(self) -> int:
+        """The number of its steps."""
+        return self.attempts.steps
+
+    @property
+    def items(self) -> list[Item]:
+        """All calls and requests."""
+        return [*self.calls, *self.requests]
+
+    def ended(self, process: int) -> int:
+        """The last step of a process."""
+        later = self.started[process:]
+        return later[0] - 1 if later else self.steps
+
+    def of_name(self, kind: str, namespace: str | None, name: str) -> Iterator[Shown]:
+        """All that was shown of objects of a name that both runs have."""
+        for shown in self.shown.values():
+            body = shown[0].body
+            is_there = (body.namespace or "") == (namespace or "")
+            is_alike = is_there and body.data.get("kind") == kind
+            if is_alike and self.names.name(body.name) == name:
+                yield from shown
+
+    def shown_after(self, step: int) -> Sequence[Shown]:
+        """All that was listed and watched after a step, in its order."""
+        found = (each for shown in self.shown.values() for each in shown)
+        later = [each for each in found if each.step > step and each.by != "answered"]
+        return sorted(later, key=lambda each: each.step)
+
+    def kind_of(self, resource: str) -> str:
+        """The kind of a resource that was served; "" where it was not."""
+        known = self.attempts.catalogue.resources
+        return next((each.kind for each in known if each.key == resource), "")
+
+    def indexed(self, step: int) -> Mapping[tuple[str, ...], Any]:
+        """The values of objects in indices at a step, by names that both runs have."""
+        found: dict[tuple[str, ...], Any] = {}
+        begun = self.started[bisect_left(self.started, step + 1) - 1]
+        for at, each in self._indexed:
+            if begun <= at <= step:
+                resource, namespace, name = each["object"]
+                key = each["index"], resource, namespace, self.names.name(name)
+                found[key] = each.get("values") or None
+        return found
 
 
 def _rest(command: Json) -> Json:
@@ -233,6 +249,12 @@ def _is_about_objects(command: Json) -> bool:
     """Whether it is for an object, or for a handler, and no more than told."""
     is_ours = command.get("subject") or command.get("handler")
     return bool(is_ours) and command.get("resource") not in _TOLD
+
+
+def _check_texts(*values: object) -> None:
+    """Refuse a record whose names are no texts: it was not written by fnop."""
+    if not all(isinstance(each, str) for each in values):
+        raise TypeError("a name is no text")
 
 
 def _drawn(outcome: Json) -> str:

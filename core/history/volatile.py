@@ -1,8 +1,8 @@
 """Two runs' names for the same things: what differs in any two runs is renamed.
 
 Uids, versions, times, generated names, fresh randomness and tokens for secrets are
-others in each run.  `Names` is what one run says of them; a `Renaming` is the one-to-one
-correspondence of two runs, which grows while their values are compared.
+others in each run.  `Names` is what one run says of them; a `Renaming` is their
+one-to-one correspondence in two runs, which grows while their values are compared.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Names:
         return "" if number == 1 else str(number)
 
     def draw(self, value: str) -> None:
-        """Take note of fresh randomness, in hexadecimal; names may have its beginning."""
+        """Take note of fresh randomness in hexadecimal; names may have some of it."""
         for length in range(_RANDOM_LENGTH_MIN, len(value) + 1):
             self._random.add(value[:length])
 
