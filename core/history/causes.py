@@ -180,7 +180,7 @@ def _first(run: Run, body: Body | None, step: int) -> Shown | None:
 
 
 def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | None:
-    """Where a run was shown a state of the other one: by listing or watch, if it was."""
+    """Where a run was shown a state of the other one; as an answer if not otherwise."""
     if body is None:
         return None
     run, other = alignment.runs[side], alignment.runs[1 - side]

@@ -46,6 +46,7 @@ _ASIDE = frozenset(("managedFields",))
 _VERSION = "resourceVersion"
 # Numbers that the API server chooses, and where it says which addresses it has chosen.
 _PORTS = frozenset(("nodePort", "healthCheckNodePort"))
+_ADDRESSED = frozenset(("Pod", "Service"))
 _ADDRESSES = ("clusterIP", "clusterIPs", "hostIP", "hostIPs", "podIP", "podIPs")
 _DAY_SECONDS = 86_400.0
 # No number below this is a time of these years.
@@ -82,16 +83,17 @@ class Names:
         since = max(_TIME_MIN, self._since - _DAY_SECONDS)
         return since <= number <= self._until + _DAY_SECONDS
 
-    def learn(self, found: Mapping[str, Any]) -> Body:
+    def learn(self, found: dict[str, Any]) -> Body:
         """Take note of an object that is shown."""
-        body = Body(dict(found))
+        body = Body(found)
         if body.uid not in self._uids:
             name = self._learn_name(body)
             place = f"{body.data.get('kind')} {body.namespace or ''}/{name}"
             self._uids[body.uid] = f"<uid of {place}{self._numbered(place)}>"
         self.versions.setdefault(body.version, body)
-        for stanza in ("spec", "status"):
-            self._addresses.update(_addresses(body.stanza(stanza)))
+        if body.data.get("kind") in _ADDRESSED:
+            for stanza in ("spec", "status"):
+                self._addresses.update(_addresses(body.stanza(stanza)))
         return body
 
     def _learn_name(self, body: Body) -> str:
@@ -267,17 +269,19 @@ class Renaming:
         decided: bool,
     ) -> Iterator[DiffItem]:
         renamed = self._renamed(one, other)
-        for key in sorted({*one} | {*other} - {*renamed.values()}):
+        for key in sorted({*one, *other}.difference(renamed.values())):
             if key in _ASIDE or key.startswith(_OWN):
                 continue
-            theirs = renamed.get(key, key)
-            values = one.get(key), other.get(theirs)
-            yield from self.differences(*values, (*path, key), decided=decided)
+            mine, yours = one.get(key), other.get(renamed.get(key, key))
+            if mine is not yours and (type(mine) is not str or mine != yours):
+                yield from self.differences(mine, yours, (*path, key), decided=decided)
 
     def _renamed(
         self, one: Mapping[str, Any], other: Mapping[str, Any]
     ) -> Mapping[str, str]:
         """The keys that have another name in the other run."""
+        if one.keys() == other.keys():
+            return {}
         ours = [each for each in one if each not in other]
         theirs = {
             self._theirs.spelled(each).text: each for each in other if each not in one
