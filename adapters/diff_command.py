@@ -58,13 +58,13 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
     from fnop.adapters.diff_report import as_json, diff_lines
     from fnop.core.history.causes import compared
 
-    # Hundreds of thousands of values that all stay: collecting would find nothing.
-    gc.disable()
     try:
+        gc.disable()  # of hundreds of thousands of values none can be collected
         (ours, one), (theirs, other) = (_read(file, trusted=trusted) for file in (a, b))
         sides = one, other
         found = compared(ours, theirs)
-        text = [*diff_lines(sides, found)]
+        lines = [*diff_lines(sides, found)]
+        whole = json.dumps(as_json(sides, found), indent=2, default=dict)
     except KeyboardInterrupt as interrupt:
         sys.exit(interrupted(interrupt))
     except Exception as problem:  # a record may be hostile: any error is its own
@@ -74,10 +74,12 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
             "was not written by fnop",
             EXIT_DAMAGED,
         )
+    finally:
+        gc.enable()
     if output.lower() == "json":
-        click.echo(json.dumps(as_json(sides, found), indent=2, default=dict))
+        click.echo(whole)
     else:
-        for line in text:
+        for line in lines:
             echo(line)
     sys.exit(_status(sides, differs=found.first is not None))
 

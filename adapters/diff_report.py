@@ -19,7 +19,7 @@ __all__ = ["FORMAT_VERSION", "Side", "as_json", "diff_lines"]
 FORMAT_VERSION = 1
 _LETTERS = "ab"
 _FIELDS_SHOWN = 6
-_LANES_SHOWN = 10
+_OBJECTS_SHOWN = 4
 _OPEN_SHOWN = 5
 _MOMENTS_SHOWN = 6
 _VALUE_LENGTH = 80
@@ -76,10 +76,9 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
     count = sum(max(each.ours, each.theirs) for each in differing)
     verb = "differs" if count == 1 else "differ"
     yield f"{number_of(count, 'decision')} of handlers {verb}"
-    for each in differing[:_LANES_SHOWN]:
-        yield f"  {_lane(each)}: {_counted(each)}"
-    if len(differing) > _LANES_SHOWN:
-        yield f"  and those about {len(differing) - _LANES_SHOWN} other objects"
+    for handler in dict.fromkeys(each.handler for each in differing):
+        lanes = [each for each in differing if each.handler == handler]
+        yield from _of_handler(handler, lanes)
     equal = [each for each in found.lanes if not (each.ours or each.theirs)]
     if equal:
         decisions = number_of(sum(each.equal for each in equal), "decision")
@@ -87,15 +86,24 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
         yield f"all others are equal: {decisions} of {handlers}"
 
 
-def _lane(lane: LaneCount) -> str:
-    return f"{lane.handler} of {lane.where}" if lane.where else lane.handler
+def _of_handler(handler: str, lanes: Sequence[LaneCount]) -> Iterator[str]:
+    """A line for each object, or for those of a handler in which many differ."""
+    for each in lanes[:_OBJECTS_SHOWN]:
+        of = f" of {each.where}" if each.where else ""
+        yield f"  {handler}{of}: {_counted([each])}"
+    rest = lanes[_OBJECTS_SHOWN:]
+    if rest:
+        objects = number_of(len(rest), "other object")
+        yield f"  {handler} of {objects}: {_counted(rest)}"
 
 
-def _counted(lane: LaneCount) -> str:
-    parts = [f"{lane.equal} equal"] if lane.equal else []
-    parts += [f"{lane.ours} in a alone"] if lane.ours else []
-    parts += [f"{lane.theirs} in b alone"] if lane.theirs else []
-    return ", ".join(parts)
+def _counted(lanes: Sequence[LaneCount]) -> str:
+    counts = {
+        "equal": sum(each.equal for each in lanes),
+        "in a alone": sum(each.ours for each in lanes),
+        "in b alone": sum(each.theirs for each in lanes),
+    }
+    return ", ".join(f"{count} {what}" for what, count in counts.items() if count)
 
 
 # ----------------------------------------------------------------- one difference

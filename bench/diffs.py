@@ -83,6 +83,7 @@ def recorded(
     number: int = 0,
     key: bytes = b"fnop check",
     limits: Limits | None = None,
+    into: Run | None = None,
 ) -> Run:
     """The recorded run of a script; `number` chooses a seed and a clock."""
     case, kept = traced(case), _Kept()
@@ -96,17 +97,13 @@ def recorded(
     Trial(scene, schedule, run=run, limits=limits or Limits()).play()
     recorder.flush()
     assert recorder.problem is None, recorder.problem
-    return run_of(io.BytesIO(kept.getvalue()))
-
-
-def run_of(file: BinaryIO) -> Run:
-    """The run of a recording."""
-    records, run = read_records(file, UNLIMITED), Run()
+    records = read_records(io.BytesIO(kept.getvalue()), UNLIMITED)
     read_header(records)
+    found = into or Run()
     for record in records:
         assert record is not None
-        run.add(record)
-    return run
+        found.add(record)
+    return found
 
 
 # ------------------------------------------------------------------ what is named

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.history.lanes import Eras, Lane, common_length, decided, lanes_of
 from fnop.core.history.runs import Call, Item, Moment, Request, Run
-from fnop.core.history.volatile import Renaming
+from fnop.core.history.volatile import Renaming, has_token
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff
 
@@ -210,6 +210,7 @@ class Alignment:
         return Divergence(Sort.ENDED, lane, items, steps, side=side, process=process)
 
     def _of_calls(self, lane: Lane, mine: Call, yours: Call) -> Iterator[Divergence]:
+        self.renaming.knows_secrets = lambda: all(map(_knows_secrets, (mine, yours)))
         unlike = (*self._objects(mine, yours), *self._facts(mine, yours))
         before: Divergence | None = None
         if unlike:
@@ -435,6 +436,13 @@ class _Clock:
         if yours is None:
             yours = self.before(0, mine)
         return mine, yours
+
+
+def _knows_secrets(call: Call) -> bool:
+    """Whether a call was shown, or given, a token for a secret, or has made one."""
+    bodies = [call.attempt.body, *call.attempt.children.values()]
+    found = [each.data for each in bodies if each is not None]
+    return has_token([*found, *(each.what for each in call.moments)])
 
 
 def _is_own(request: Request) -> bool:

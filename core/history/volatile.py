@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import orjson
@@ -18,7 +18,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import DiffItem, Path
 from fnop.effects.values import same_json
 
-__all__ = ["Names", "Renaming", "Spelled", "is_time"]
+__all__ = ["Names", "Renaming", "Spelled", "has_token", "is_time"]
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -38,6 +38,8 @@ _JOINTS = re.compile(r"([-.])")
 # The end of a name that is made of a uid (`stable_name`), or of fresh randomness.
 _RANDOM_END = re.compile(r"[0-9a-f]{10}")
 _RANDOM_LENGTH_MIN = 5
+# A digest as a whole text, such as a checksum.
+_DIGEST = re.compile(r"[0-9a-f]{16,128}")
 # What is enough to see whether two recordings have tokens of one key.
 _TOKENS_KEPT = 64
 # What fnop keeps on objects for itself, and who has written which fields and when.
@@ -201,6 +203,16 @@ def _plain(token: str) -> str:
     return base64.b64decode(token).decode("ascii", "replace")
 
 
+def has_token(value: Any) -> bool:
+    """Whether a token for a secret is somewhere in a value.
+
+    >>> has_token({"a": ["redacted-0123456789abcdef01234567"]}), has_token("redacted-")
+    (True, False)
+    """
+    text = orjson.dumps(value, default=dict).decode()
+    return re.search(_TOKEN, text) is not None
+
+
 def is_time(text: Any) -> bool:
     """Whether a value is a timestamp.
 
@@ -215,11 +227,13 @@ class Renaming:
 
     Times correspond to all times: two runs share no clock.  An object's version
     corresponds to all versions that show the same, for they may have been made by
-    changes that nobody sees.
+    changes that nobody sees.  Who knows a secret may decide on a digest of it, which is
+    another one where the secret is; `knows_secrets` is asked then.
     """
 
     def __init__(self, ours: Names, theirs: Names) -> None:
         self._ours, self._theirs = ours, theirs
+        self.knows_secrets: Callable[[], bool] = lambda: False
         # Tokens of one key are comparable: then none stands for another.
         self._has_one_key = not ours.tokens.isdisjoint(theirs.tokens)
         self._forth: dict[str, str] = {}
@@ -316,7 +330,17 @@ class Renaming:
         if self._is_same_text(one, other):
             return True
         mine, yours = _unpacked(one), _unpacked(other)
-        return bool(mine and yours) and self._is_same_text(mine, yours)
+        if mine and yours and self._is_same_text(mine, yours):
+            return True
+        return self._are_digests(one, other, decided)
+
+    def _are_digests(self, one: str, other: str, decided: bool) -> bool:
+        """Whether they may be digests of secrets: decided so, or known from before."""
+        if len(one) != len(other) or not all(map(_DIGEST.fullmatch, (one, other))):
+            return False
+        if one in self._forth or (decided and self.knows_secrets()):
+            return self._bind(one, other)
+        return False
 
     def _is_same_text(self, one: str, other: str) -> bool:
         ours, theirs = self._ours.spelled(one), self._theirs.spelled(other)
