@@ -185,11 +185,18 @@ def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | Non
         return None
     run, other = alignment.runs[side], alignment.runs[1 - side]
     known = run.of_name(_kind(body), body.namespace, other.names.name(body.name))
+    wanted = _state(body)
     for shown in sorted(known, key=lambda each: each.by == "answered"):
-        data = shown.body.data, body.data
-        if alignment.renaming.is_same(data[side], data[1 - side]):
+        states = _state(shown.body), wanted
+        if alignment.renaming.is_same(states[side], states[1 - side]):
             return shown
     return None
+
+
+def _state(body: Body) -> Mapping[str, Any]:
+    """An object without the number of the changes that have led to its state."""
+    meta = {key: each for key, each in body.meta.items() if key != "generation"}
+    return {**body.data, "metadata": meta}
 
 
 def _news(run: Run, shown: Shown) -> Diff:

@@ -439,7 +439,10 @@ class _Clock:
 
 
 def _knows_secrets(call: Call) -> bool:
-    """Whether a call was shown, or given, a token for a secret, or has made one."""
+    """Whether a call was shown, or given, a token for a secret, or has drawn one."""
+    asked = (each.what["is"] for each in call.moments if each.kind == "asks")
+    if "Random" in asked:
+        return True
     bodies = [call.attempt.body, *call.attempt.children.values()]
     found = [each.data for each in bodies if each is not None]
     return has_token([*found, *(each.what for each in call.moments)])
