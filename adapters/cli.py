@@ -29,6 +29,7 @@ import fnop
 from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.crd_command import crd
+from fnop.adapters.diff_command import diff
 from fnop.adapters.explain_command import explain
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load
@@ -142,6 +143,7 @@ _OF_SERVICE = re.compile(r"_SERVICE_HOST$|_SERVICE_PORT(_|$)|_PORT(_\d+_|$)")
 main.add_command(check)
 main.add_command(cluster)
 main.add_command(crd)
+main.add_command(diff)
 main.add_command(explain)
 main.add_command(freeze)
 main.add_command(new)

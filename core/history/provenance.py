@@ -28,7 +28,7 @@ from fnop.core.values.diff import Path, path_at
 from fnop.core.values.paths import FieldPath, element_of, find, names_of
 from fnop.effects.values import same_json
 
-__all__ = ["Gone", "Provenance", "Shown", "Sight", "Why", "Write", "covers"]
+__all__ = ["Gone", "Provenance", "Shown", "Sight", "Why", "Write", "covers", "way"]
 
 Json = Mapping[str, Any]
 
@@ -161,7 +161,7 @@ class Provenance:
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         self._ended += self.attempts.add(record)
         for each in objects_in(input):
-            self._see(each, step, wall, _way(input))
+            self._see(each, step, wall, way(input))
         if input["in"] == "Answered":
             self._answer(input)
         for departure in self._presence.add(record):
@@ -413,7 +413,8 @@ def _grounded(value: Any, path: FieldPath) -> FieldPath:
     return found
 
 
-def _way(input: Json) -> str:
+def way(input: Json) -> str:
+    """How an input shows an object: listed, as the answer, or by a watch."""
     match input:
         case {"in": "ListItem"}:
             return "listed"

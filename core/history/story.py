@@ -22,7 +22,7 @@ from fnop.core.values.errors import number_of
 from fnop.core.values.paths import path_text
 from fnop.effects.desired import label_of
 
-__all__ = ["Line", "Story", "named"]
+__all__ = ["Line", "Story", "desired_told", "end_told", "named", "outcome_told"]
 
 Json = Mapping[str, Any]
 
@@ -127,7 +127,7 @@ class Story:
                 sent = self._sent.pop(number, None)
                 if sent is not None:
                     seconds = wall - sent.wall
-                    text = f"{sent.text} -> {_outcome(outcome)} ({took(seconds)})"
+                    text = f"{sent.text} -> {outcome_told(outcome)} ({took(seconds)})"
                     where = sent.where
                     yield Line(step, wall, where, text, 1, "answer", request=number)
             case _:
@@ -159,12 +159,12 @@ class Story:
                 text = f"asks for {named(effect)}"
                 yield Line(step, wall, where, text, 1, "ask", attempt)
             case {"do": "Desires", "desired": desired}:
-                text = f"desires {_desired(desired)}"
+                text = f"desires {desired_told(desired)}"
                 yield Line(step, wall, where, text, 1, "desire", attempt)
             case {"do": "Ended"} if attempt is not None:
                 if "failure" in command and attempt.handler in told:
                     return
-                text = _end(command, attempt)
+                text = end_told(command, attempt)
                 yield Line(step, wall, where, text, 1, "end", attempt)
             case {"do": "Perform", "id": number, "effect": effect}:
                 where = _brief(command.get("subject") or "")
@@ -250,7 +250,8 @@ def _is_sent(effect: Json) -> bool:
     return effect["is"] not in ("Sleep", "Wait", "Execute")
 
 
-def _end(trace: Json, attempt: Attempt) -> str:
+def end_told(trace: Json, attempt: Attempt) -> str:
+    """The end of a call in words: with what, or of what it fails."""
     failure = trace.get("failure")
     if failure is not None:
         message = _brief(failure.get("message") or "")
@@ -266,7 +267,8 @@ def _end(trace: Json, attempt: Attempt) -> str:
     return "ends" if attempt.desires is None else "ends, all is as desired"
 
 
-def _desired(desired: Json) -> str:
+def desired_told(desired: Json) -> str:
+    """What is desired in words: children by their names, and conditions."""
     if desired.get("unchanged"):
         return "its children as they are"
     children = [label_of(each["manifest"]) for each in desired.get("children", ())]
@@ -326,7 +328,8 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
             yield path_text(here)
 
 
-def _outcome(outcome: Json) -> str:
+def outcome_told(outcome: Json) -> str:
+    """An answer in words: the version that came of it, or what is wrong."""
     found = outcome.get("object")
     if isinstance(found, Mapping) and "metadata" in found:
         return f"version {Body(dict(found)).version}"

@@ -1,0 +1,157 @@
+"""`fnop diff`: where two recorded runs part."""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import EXIT_ERROR, fail, interrupted
+
+if TYPE_CHECKING:
+    from fnop.adapters.diff_report import Side
+    from fnop.core.history.runs import Run
+
+__all__ = ["diff"]
+
+EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
+
+
+@click.command()
+@click.argument("a", type=click.Path(exists=True, dir_okay=False))
+@click.argument("b", type=click.Path(exists=True, dir_okay=False))
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"], case_sensitive=False),
+    default="text",
+    show_default=True,
+    help="For people, or as JSON for programs.",
+)
+@click.option(
+    "--trusted", is_flag=True, help="Read recordings of any size: of your own."
+)
+def diff(a: str, b: str, output: str, trusted: bool) -> None:
+    """Compare two recorded runs: the first decision that differs, and the input.
+
+    \b
+      fnop diff yesterday.fnop today.fnop
+      fnop diff benign.fnop fnop-failures/same_end-1a9d7b55.fnop
+
+    The calls of each handler for each object are compared in their order, with what
+    they were shown, asked for and answered.  What differs in any two runs (times,
+    versions, uids, generated names, tokens for secrets) is no difference.  The first
+    difference by causality is shown: a field of an object, an answer, an event that
+    came late or never, a process that ended; or none: then the code differs.  No
+    operator is needed.
+
+    Exit status: 0 when nothing differs, 1 when something does, 2 for a wrong call, 3
+    when a recording is damaged or none, 4 when nothing differs as far as they go and
+    one is cut off, or when one has only the last of a run, 5 when one does not hold the
+    decisions, or another release has to read it.
+    """
+    from fnop.adapters.diff_report import as_json, diff_lines
+    from fnop.core.history.causes import compared
+
+    try:
+        gc.disable()  # of hundreds of thousands of values none can be collected
+        (ours, one), (theirs, other) = (_read(file, trusted=trusted) for file in (a, b))
+        sides = one, other
+        found = compared(ours, theirs)
+        lines = [*diff_lines(sides, found)]
+        whole = json.dumps(as_json(sides, found), indent=2, default=dict)
+    except KeyboardInterrupt as interrupt:
+        sys.exit(interrupted(interrupt))
+    except Exception as problem:  # a record may be hostile: any error is its own
+        what = f"{type(problem).__name__}: {problem!s:.200}"
+        fail(
+            f"the recordings cannot be compared ({what}); one of them is damaged, or "
+            "was not written by fnop",
+            EXIT_DAMAGED,
+        )
+    finally:
+        gc.enable()
+    if output.lower() == "json":
+        click.echo(whole)
+    else:
+        for line in lines:
+            echo(line)
+    sys.exit(_status(sides, differs=found.first is not None))
+
+
+def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
+    for each in sides:
+        if each.truncated:
+            echo(f"fnop: {each.file} is cut off: its end was never written", err=True)
+    if differs:
+        return EXIT_ERROR
+    return EXIT_INCOMPLETE if any(each.truncated for each in sides) else 0
+
+
+def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
+    """A recording as a run, and what its header says."""
+    from fnop.core.history.runs import Run
+    from fnop.interpreters.recordings import (
+        UNLIMITED,
+        RecordingLimits,
+        RecordingProblem,
+        Unsupported,
+        read_header,
+        read_records,
+        understood,
+    )
+
+    run, truncated = Run(), False
+    with Path(file).open("rb") as opened:
+        try:
+            limits = UNLIMITED if trusted else RecordingLimits()
+            records = read_records(opened, limits)
+            header = read_header(records)
+            _check(file, header)
+            for number, record in enumerate(records, 1):
+                if record is None:
+                    truncated = True
+                    break
+                with understood(number):
+                    run.add(record)
+        except Unsupported as problem:
+            fail(f"{file}: {problem}", EXIT_UNSUPPORTED)
+        except RecordingProblem as problem:
+            fail(f"{file}: {problem}", EXIT_DAMAGED)
+    return run, _side(file, header, run, truncated=truncated)
+
+
+def _check(file: str, header: dict[str, Any]) -> None:
+    if header.get("traces") is not True:
+        fail(
+            f"{file} does not hold what handlers were shown and decided, as recordings "
+            "of earlier releases do not; record the run again",
+            EXIT_UNSUPPORTED,
+        )
+    if header.get("dropped"):
+        fail(
+            f"{file} has only the last of a run, and runs are compared from their "
+            "beginnings on; record with --record-mode full",
+            EXIT_INCOMPLETE,
+        )
+
+
+def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Side:
+    from fnop.adapters.diff_report import Side
+
+    places, handlers = header.get("places"), header.get("handlers")
+    known = places if isinstance(places, dict) else {}
+    return Side(
+        file,
+        header["fnop"],
+        header["operator"],
+        frozenset(map(str, handlers if isinstance(handlers, list) else ())),
+        {str(name): str(place) for name, place in known.items()},
+        run.steps,
+        truncated,
+    )
