@@ -32,6 +32,8 @@ EXPLAINED = {
     "bounded_work": "at most three times the writes of the benign run",
     "pure": "handlers decide by their arguments alone",
     "idle": "each handler does something",
+    "heeds": "what a handler looks at matters",
+    "serves": "the operator starts, and its handlers may come to a good end",
     "history": "the end does not depend on how the object became what it is",
 }
 

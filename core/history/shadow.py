@@ -37,7 +37,15 @@ from fnop.effects.desired import label_of
 from fnop.effects.values import canonical, digest_in_order
 from fnop.effects.wire import desired_to_wire, digest_of, encode, to_wire
 
-__all__ = ["Changed", "Same", "Surroundings", "Untold", "Verdict", "asked_again"]
+__all__ = [
+    "Changed",
+    "Same",
+    "Surroundings",
+    "Untold",
+    "Verdict",
+    "asked_again",
+    "end_to_wire",
+]
 
 
 class Surroundings(NamedTuple):
@@ -125,7 +133,7 @@ def _driven(attempt: Attempt, situation: Situation) -> Verdict:
         found = advance(situation, journal, live, key)
     finally:
         live.clear()
-    now = None if found.end is None else _end_of(found.end)
+    now = None if found.end is None else end_to_wire(found.end)
     if now is not None and canonical(now) == canonical(recorded):
         return Same(found.end.settings if found.end else None, found.children)
     return _otherwise(len(attempt.exchanges), recorded, found)
@@ -138,7 +146,7 @@ def _otherwise(number: int, recorded: Any, found: Advance) -> Changed:
         now: Any = to_wire(found.asks)
         fields = diff(recorded, now)
         return Changed("asks", number, recorded, now, fields, None, found.children)
-    now, failure = _end_of(end), end.failure
+    now, failure = end_to_wire(end), end.failure
     raises = failure is not None and "failure" not in recorded
     sort: Literal["raises", "ends"] = "raises" if raises else "ends"
     fields = diff(_by_name(recorded), _by_name(now))
@@ -172,7 +180,8 @@ def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
     return {**end, "patches": patches} if patches else end
 
 
-def _end_of(end: Ending) -> dict[str, Any]:
+def end_to_wire(end: Ending) -> dict[str, Any]:
+    """The author's decision at the end as JSON, without what is nothing."""
     found: dict[str, Any] = {}
     if end.plan:
         found["plan"] = [to_wire(each) for each in end.plan]

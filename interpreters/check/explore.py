@@ -15,6 +15,8 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
+from fnop.core.handlers.arguments import Situation
+from fnop.core.handlers.invocation import Journal
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Command
 from fnop.core.values.merge import applied
@@ -38,6 +40,7 @@ from fnop.interpreters.check.faults import (
     Severity,
     Site,
 )
+from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import (
     Benign,
@@ -194,7 +197,8 @@ def reference_of(case: Case) -> Reference:
             forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
-    gates = _Gates(Purity(), Idleness(case.program.handlers))
+    handlers = case.program.handlers
+    gates = _Gates(Purity(), Idleness(handlers), Heeding(handlers))
     other = trial if trial.is_endless else _second(case, gates)
     return Reference(
         scene,
@@ -209,6 +213,7 @@ class _Gates(NamedTuple):
 
     purity: Purity
     idleness: Idleness
+    heeding: Heeding
 
     def open(self) -> None:
         self.purity.open()
@@ -220,6 +225,9 @@ class _Gates(NamedTuple):
 
     def acted(self, deed: str, frame: FrameType | None) -> None:
         self.purity.acted(deed, frame)
+
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        self.heeding.drove(situation, journal)
 
 
 def _second(case: Case, gates: _Gates) -> Trial:
@@ -242,6 +250,7 @@ def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
         unsteady(seen, again),
         _has_no_way_back(case.script),
         gates.idleness.idle,
+        gates.heeding,
     )
 
 
@@ -403,7 +412,8 @@ class Explorer:
     def confirmed(self, verdict: Verdict) -> tuple[Violation, ...]:
         """The violations that another seed and another clock show as well."""
         if self._other is None:
-            self._other = _other_reference(self.case)
+            heeding = self.reference.benign.heeding
+            self._other = _other_reference(self.case, heeding)
         other = self._other
         if not verdict.schedule:
             again = judged(other.benign, other.benign.seen)
@@ -414,12 +424,15 @@ class Explorer:
         return tuple(each for each in verdict.violations if each.property in names)
 
 
-def _other_reference(case: Case) -> Reference:
-    """A reference under other seeds, to confirm alarms by."""
+def _other_reference(case: Case, heeding: Heeding) -> Reference:
+    """A reference under other seeds, to confirm alarms by.
+
+    What decisions tell that are made again is the same under any seed.
+    """
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(())))
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 

@@ -8,7 +8,7 @@ that need no input from an author are always on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.core.children.applying import is_immutable
@@ -21,7 +21,9 @@ from fnop.core.values.diff import diff
 from fnop.effects import Refused
 from fnop.interpreters.actions import Delete
 from fnop.interpreters.check.expectations import Picture
+from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.records import Phase, Write
+from fnop.interpreters.check.redeciding import OWN_ERRORS
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import (
@@ -93,6 +95,7 @@ class Benign(NamedTuple):
     unsteady: frozenset[tuple[str, str]] = frozenset()
     straight: bool = True
     idle: tuple[str, ...] = ()
+    heeding: Heeding = Heeding()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -688,27 +691,17 @@ def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if (who, name) not in known:
             yield Violation("total", f"{who} raises {name}: {message}")
             return
+    if seen is benign.seen:
+        yield from _told("total", benign.heeding.unforeseen)
 
 
 def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for _, say in trial.lines:
-        if isinstance(say.exception, _OWN_ERRORS):
+        if isinstance(say.exception, OWN_ERRORS):
             name = type(say.exception).__name__
             found[say.handler or "the operator", name] = str(say.exception)
     return found
-
-
-# The errors of code that has not thought of a case.
-_OWN_ERRORS = (
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    LookupError,
-    NameError,
-    TypeError,
-    ValueError,
-)
 
 
 def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -774,6 +767,28 @@ def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
             yield Violation("idle", f"{each} does nothing, in whatever state")
 
 
+def heeds(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """What a handler looks at matters: sometimes it decides otherwise for it."""
+    if seen is benign.seen:
+        yield from _told("heeds", benign.heeding.unheeded)
+
+
+def serves(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The operator starts, and each handler that is called may come to a good end."""
+    if seen is not benign.seen:
+        return
+    ended = seen.trial.scene.booted.exit
+    if ended is not None and ended.status:
+        yield Violation("serves", f"the operator does not start: {ended.reason}")
+    yield from _told("serves", benign.heeding.fruitless)
+
+
+def _told(name: str, sentences: Sequence[str]) -> Iterator[Violation]:
+    """A violation of a property that tells all of it."""
+    if sentences:
+        yield Violation(name, sentences[0], tuple(sentences))
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -792,4 +807,6 @@ PROPERTIES: dict[str, Judge] = {
     "bounded_work": bounded_work,
     "pure": pure,
     "idle": idle,
+    "heeds": heeds,
+    "serves": serves,
 }
