@@ -19,7 +19,6 @@ from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import Journal
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Command
-from fnop.core.values.merge import applied
 from fnop.interpreters.actions import (
     Action,
     Apply,
@@ -27,7 +26,6 @@ from fnop.interpreters.actions import (
     Edit,
     SetPace,
     act,
-    address_of,
 )
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
@@ -44,6 +42,7 @@ from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import (
     Benign,
+    Followed,
     Seen,
     Violation,
     handled_kinds,
@@ -54,6 +53,7 @@ from fnop.interpreters.check.properties import (
 )
 from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.records import Happened, Limits, Phase, Rival, Scene, Visit
+from fnop.interpreters.check.sequels import left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, learned
@@ -61,7 +61,7 @@ from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
 from fnop.interpreters.machine import Machine, Observer
-from fnop.interpreters.scenario import apply_manifests, catalogue_of
+from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
 __all__ = [
@@ -202,7 +202,7 @@ def reference_of(case: Case) -> Reference:
     other = trial if trial.is_endless else _second(case, gates)
     return Reference(
         scene,
-        _benign(case, trial, other, gates),
+        _benign(case, trial, other, gates, forks),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
@@ -237,7 +237,13 @@ def _second(case: Case, gates: _Gates) -> Trial:
     return other.play()
 
 
-def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
+def _benign(
+    case: Case,
+    trial: Trial,
+    other: Trial,
+    gates: _Gates,
+    forks: Mapping[int, Trial] = {},
+) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
@@ -251,6 +257,7 @@ def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
         _has_no_way_back(case.script),
         gates.idleness.idle,
         gates.heeding,
+        _followed(trial, forks),
     )
 
 
@@ -263,41 +270,31 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
     changed = any(isinstance(each, (Delete, Edit)) for each in script)
     if not changed or any(isinstance(each, SetPace) for each in script):
         return None
-    # It is made anew where it was made first: others may build upon it.
-    left: dict[object, Action | None] = {}
-    for number, each in enumerate(script):
-        place = _address(scene, each)
-        before = left.get(place)
-        if place not in left:
-            left[place if isinstance(each, Apply) else number] = each
-        elif isinstance(each, Delete) or before is None:
-            left[place] = each if isinstance(each, Apply) else None
-        else:
-            assert isinstance(before, Apply)
-            assert isinstance(each, (Apply, Edit))  # all others are about no object
-            changes = each.manifest if isinstance(each, Apply) else each.changes
-            left[place] = Apply(applied(changes, before.manifest))
-    actions = tuple(each for each in left.values() if each is not None)
+    actions = left_by(scene, script)
     return seen_by(Trial(scene._replace(script=actions)).play()).world
+
+
+def _followed(trial: Trial, forks: Mapping[int, Trial]) -> tuple[Followed, ...]:
+    """The sequels of a benign run that has come to its end, played."""
+    end = trial.rests.get(len(trial.scene.script))
+    if end is None or trial.is_endless:
+        return ()
+    found = []
+    for sequel in sequels_of(trial.scene, handled_kinds(trial), end):
+        script = (*trial.scene.script, *sequel.actions)
+        scene = trial.scene._replace(script=script)
+        if forks:
+            longer = forks[max(forks)].fork()
+            longer.scene = scene
+        else:
+            longer = Trial(scene)
+        found.append(Followed(sequel, seen_by(longer.play())))
+    return tuple(found)
 
 
 def _has_no_way_back(script: Sequence[Action]) -> bool:
     """Whether it deletes nothing: then its end is that of one creation (`history`)."""
     return not any(isinstance(each, Delete) for each in script)
-
-
-def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
-    """The kind, the name and the namespace of what an action is about."""
-    match action:
-        case Apply(manifest):
-            meta = manifest.get("metadata") or {}
-            resource = catalogue_of(scene.base).of_manifest(manifest)
-            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
-        case Edit() | Delete():
-            found, name = address_of(scene.base, action.where)
-            return found, name, action.namespace or scene.namespace
-        case _:
-            return None
 
 
 class Explorer:

@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import orjson
+
 from fnop.core.children.applying import is_immutable
 from fnop.core.children.marks import KEEP_ANNOTATION
 from fnop.core.handlers.handler import Handler
@@ -24,6 +26,8 @@ from fnop.interpreters.check.expectations import Picture
 from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.redeciding import OWN_ERRORS
+from fnop.interpreters.check.references import missing_in
+from fnop.interpreters.check.sequels import Sequel, owned_in, trespasses
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import (
@@ -35,7 +39,7 @@ from fnop.interpreters.check.worlds import (
     objects_in,
     world_of,
 )
-from fnop.interpreters.cluster import StoredEvent
+from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
@@ -74,6 +78,22 @@ class Seen(NamedTuple):
     healed: World
 
 
+class Followed(NamedTuple):
+    """A sequel of the script, and the trial in which it has followed."""
+
+    sequel: Sequel
+    seen: Seen
+
+    @property
+    def rests(self) -> list[Cluster]:
+        """The cluster before the sequel, after each action of it, and at the end."""
+        trial, length = self.seen.trial, len(self.sequel.actions)
+        since = len(trial.scene.script) - length
+        numbers = range(since, since + length + 1)
+        found = [trial.rests[each] for each in numbers if each in trial.rests]
+        return [*found, trial.ends[Phase.RESTARTED]]
+
+
 class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
@@ -96,6 +116,7 @@ class Benign(NamedTuple):
     straight: bool = True
     idle: tuple[str, ...] = ()
     heeding: Heeding = Heeding()
+    followed: tuple[Followed, ...] = ()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -252,8 +273,39 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if not (benign.background and "/" not in each.alias)
         and not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
     ]
-    if found:
-        yield Violation("history", found[0], tuple(found))
+    found += _conditions_of_the_past(benign, seen)
+    yield from _told("history", found)
+
+
+def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
+    """The conditions that are otherwise after one creation.
+
+    A status may tell what has happened; a condition tells what is (API conventions).
+    """
+    now = _conditions(seen.world, benign.handled)
+    for place, fresh in _conditions(benign.fresh or {}, benign.handled).items():
+        alias, name = place
+        depends = f"{alias} status.conditions".startswith(benign.history or ("\0",))
+        is_volatile = any(
+            each == alias and path.startswith("status.conditions")
+            for each, path in benign.volatile.paths
+        )
+        if now.get(place, fresh) != fresh and not depends and not is_volatile:
+            yield (
+                f"after the edits {alias} says {name}={now[place]}, and {name}={fresh} "
+                "as after one creation"
+            )
+
+
+def _conditions(world: World, kinds: Collection[str]) -> dict[tuple[str, str], str]:
+    """The status of each condition of objects of these kinds, by alias and type."""
+    return {
+        (alias, str(each["type"])): str(each["status"])
+        for alias, text in world.items()
+        if alias.partition("/")[0] in kinds
+        for each in (orjson.loads(text).get("status") or {}).get("conditions") or ()
+        if isinstance(each, dict) and {"type", "status"} <= each.keys()
+    }
 
 
 # ------------------------------------------------------------------- rest (P2, P3)
@@ -319,6 +371,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """An object that was created for one that is gone is gone as well."""
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
+    yield from _of_sequels(no_orphans, benign, seen)
     yield from _left_outside(benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
@@ -366,6 +419,15 @@ def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
 
 
+def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The violations in the sequels of a benign run, in which objects are deleted."""
+    for followed in benign.followed if seen is benign.seen else ():
+        own = benign._replace(seen=followed.seen, followed=())
+        for each in judge(own, followed.seen):
+            when = f"after `{followed.sequel.actions[-1]}`"
+            yield each._replace(message=f"{each.message} {when}")
+
+
 def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
     """Whether a living object has written the child, too."""
     return any(
@@ -377,6 +439,7 @@ def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
 
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A deleted object disappears."""
+    yield from _of_sequels(deletes, benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     for resource, found in objects_in(end, seen.trial.scene.base.cluster):
         meta = found["metadata"]
@@ -783,6 +846,71 @@ def serves(benign: Benign, seen: Seen) -> Iterator[Violation]:
     yield from _told("serves", benign.heeding.fruitless)
 
 
+def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Objects share nothing: what one has, or a stranger, is no affair of another."""
+    if seen is not benign.seen:
+        return
+    found = [
+        each
+        for followed in benign.followed
+        for each in (*_trespasses(benign, followed), *_changes(benign, followed))
+    ]
+    yield from _told("apart", found)
+
+
+def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
+    """What has become of children of others, and by which write."""
+    end = benign.seen.trial.ends[Phase.RESTARTED]
+    for known, words in trespasses(followed.sequel, followed.rests, end):
+        where = "/".join((*known.resource, *known.key))
+        sites = [e.site for e in followed.seen.trial.writes if e.path == where]
+        by = f" by {sites[-1]}" if sites else ""
+        yield (
+            f"{known.alias} {words}{by}, and belongs to somebody else: the uid in its "
+            "owner references tells whose it is"
+        )
+
+
+def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
+    """What another object has changed, by coming and going, of the children of one."""
+    if followed.sequel.ends:
+        return
+    end = benign.seen.trial.ends[Phase.RESTARTED]
+    children = {each.alias for each in owned_in(end, followed.sequel.owners)}
+    expected = {k: each for k, each in benign.seen.world.items() if k in children}
+    found = {k: each for k, each in followed.seen.world.items() if k in children}
+    for each in differences(expected, found, benign.volatile):
+        if each.path and not f"{each.alias} {each.path}".startswith(
+            benign.history or ("\0",)
+        ):
+            actions = " and ".join(f"`{e}`" for e in followed.sequel.actions[-2:])
+            yield f"after {actions} {each}"
+
+
+def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """What the operator makes refers to what is there."""
+    if seen is not benign.seen:
+        return
+    trial = seen.trial
+    end = trial.ends[Phase.RESTARTED]
+    made = {w.body["metadata"].get("uid"): w.site for w in trial.writes if _makes(w)}
+    found = [
+        f"{alias_of(resource, each)} needs {need}, which is not there: make it beside "
+        f"{site}, or let the script apply it"
+        for resource, each in objects_in(end, trial.scene.base.cluster)
+        if (site := made.get(each["metadata"]["uid"])) is not None
+        if "deletionTimestamp" not in each["metadata"]
+        for need in missing_in(end, each)
+    ]
+    yield from _told("refers", found)
+
+
+def _makes(write: Write) -> bool:
+    """Whether a write is one that makes an object, which it tells."""
+    named = isinstance(write.body, Mapping) and "metadata" in write.body
+    return named and write.site.verb in ("create", "adopt", "apply")
+
+
 def _told(name: str, sentences: Sequence[str]) -> Iterator[Violation]:
     """A violation of a property that tells all of it."""
     if sentences:
@@ -809,4 +937,6 @@ PROPERTIES: dict[str, Judge] = {
     "idle": idle,
     "heeds": heeds,
     "serves": serves,
+    "apart": apart,
+    "refers": refers,
 }
