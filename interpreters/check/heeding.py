@@ -1,24 +1,18 @@
-"""What the decisions of handlers tell, when they are made again with other inputs.
+"""What the decisions of a run tell, when they are made again with other inputs.
 
-What a handler looks at it needs for something.  Where nothing ever comes of it,
-whatever it is, what should have come of it was forgotten: a write, a condition, a
-branch.  An input *matters* if there are two situations which differ in it alone, and
-two decisions.  It is judged by the function that looks: what a helper reads is for all
-who call it.
+They tell what a handler looks at for nothing (`fnop.interpreters.check.mattering`), and
+asks for without a need; what it does where an object is gone; and whether it comes to
+a good end, or ever will.
 """
 
 from __future__ import annotations
 
 import dis
-import os
-import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from functools import cached_property
-from itertools import islice
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
@@ -26,16 +20,16 @@ from fnop.core.handlers.invocation import Journal
 from fnop.core.handlers.roles import Family
 from fnop.core.seam.effect_rules import Needs, rule_of
 from fnop.core.values.cause import Reason
-from fnop.effects import Again, Effect, Get, List, Outcome
+from fnop.effects import Again, Get, List, Outcome
 from fnop.effects.values import digest
 from fnop.effects.wire import encode
-from fnop.interpreters.check.likely import constants_of, other_objects, others_of
-from fnop.interpreters.check.looking import Look, below, looks_at
+from fnop.interpreters.check.likely import constants_of, others_of
+from fnop.interpreters.check.looking import below, looks_at
+from fnop.interpreters.check.mattering import asked_for, unheeded
 from fnop.interpreters.check.redeciding import (
     ABSENT,
     Attempt,
     Decision,
-    Inputs,
     Path,
     code_of,
     quietly,
@@ -45,36 +39,11 @@ __all__ = ["Heeding"]
 
 # So many different attempts of each function are heard, and so many decided again.
 HEARD_MAX, ATTEMPTS_MAX = 24, 6
-# An input of which nothing has come yet is tried in so many random situations.
-TRIES = 150
-# It is not judged unless so many other values of it lead to any decision at all.
-DECISIONS_MIN = 2
-# So many other values of it may lead the code to look at further inputs.
-FURTHER_MAX = 6
 # Arguments that change while a handler waits.
 _CHANGING = frozenset(
     ("status", "memo", "now", "runtime", "started", "children", "conditions", "stopped")
 )
 _RETRIES = (0, 1, 2, 3, 5, 10, 60)
-
-
-class Input(NamedTuple):
-    """An input: the field of the object, or of the answer to what was asked for."""
-
-    field: str
-    asked: str = ""
-
-    def __str__(self) -> str:
-        answer = f"the answer to `{self.asked}`" if self.asked else ""
-        return (
-            f"{self.field} of {answer}"
-            if self.field and answer
-            else (self.field or answer)
-        )
-
-    def holds(self, other: Input) -> bool:
-        """Whether another input is a part of it."""
-        return self.asked == other.asked and other.field.startswith(self.field)
 
 
 class Heeding:
@@ -96,9 +65,9 @@ class Heeding:
     def unheeded(self) -> tuple[str, ...]:
         """A sentence for each input that is looked at, and comes to nothing."""
         with quietly():
-            judge = _Judge(self._several, [*self._uncalled()])
-            lonely = (each for one in self._by_function for each in _lonely(one))
-            return tuple(dict.fromkeys([*judge.unheeded(), *lonely]))
+            found = [*unheeded(self._several, [*self._uncalled()])]
+            found += [each for one in self._by_function for each in _lonely(one)]
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def unforeseen(self) -> tuple[str, ...]:
@@ -191,7 +160,7 @@ def _without(attempt: Attempt) -> Iterator[str]:
         if error is not None:
             yield (
                 f"{attempt.handler.id} raises {type(error).__name__}: {error}, where "
-                f"`{_asked_for(asked.effect)}` finds nothing"
+                f"`{asked_for(asked.effect)}` finds nothing"
             )
 
 
@@ -282,136 +251,3 @@ def _is_again(decision: Decision) -> bool:
         isinstance(each, Again) or rule_of(each).needs is not Needs.NOTHING
         for each in end.plan
     )
-
-
-# ---------------------------------------------------------------------- the judge
-
-# An input, and the code that looks at it.
-_Key = tuple[CodeType, Input]
-
-
-class _Judge:
-    """Judges the inputs of attempts; `others` are of handlers that were not called."""
-
-    def __init__(self, real: Sequence[Attempt], others: Sequence[Attempt]) -> None:
-        self._random = random.Random(0)
-        self._known = {
-            each: constants_of(each.handler.declared) for each in (*real, *others)
-        }
-        self._looks: dict[_Key, tuple[str, Look]] = {}
-        self._places: dict[_Key, list[tuple[Attempt, Path]]] = {}
-        self._paths: dict[Attempt, list[Path]] = {}
-        for each in real:
-            for path, look in (*looks_at(each), *_questions(each)):
-                key = look.code, _input_at(each, path)
-                self._looks.setdefault(key, (each.handler.id, look))
-                self._note(key, each, path)
-        for each in others:
-            with suppress(Exception):  # it never was in such a situation
-                for path, look in looks_at(each):
-                    key = look.code, _input_at(each, path)
-                    if key in self._looks:
-                        self._note(key, each, path)
-
-    def _note(self, key: _Key, attempt: Attempt, path: Path) -> None:
-        self._places.setdefault(key, []).append((attempt, path))
-        self._paths.setdefault(attempt, []).append(path)
-
-    def unheeded(self) -> Iterator[str]:
-        """A sentence for each input that comes to nothing, the outermost alone."""
-        matters = {key[1] for key, each in self._places.items() if self._matters(each)}
-        left = {
-            key: told
-            for key, told in self._looks.items()
-            if not any(map(key[1].holds, matters))
-        }
-        for (code, input), (who, look) in left.items():
-            if any(other != input and other.holds(input) for _, other in left):
-                continue
-            file = os.path.basename(code.co_filename)
-            yield (
-                f"{who} looks at {input} ({file}, line {look.line}), and nothing ever "
-                "comes of it: let it do what should follow from it, or not look"
-            )
-
-    def _matters(self, places: Sequence[tuple[Attempt, Path]]) -> bool:
-        """Whether an input does, or nobody can tell."""
-        decisions = 0
-        for attempt, path in places:
-            inputs = attempt.inputs
-            usual = attempt.decided(inputs)
-            for other in self._others(attempt, path, inputs.at(path)):
-                decision = attempt.decided(inputs.with_(path, other))
-                if decision.differs(usual):
-                    return True
-                decisions += decision.error is None
-        if decisions < DECISIONS_MIN:
-            return True  # nobody knows what it could be
-        for attempt, path in places[:2]:
-            self._look_further(attempt, path)
-        return any(self._matters_elsewhere(places) for _ in range(TRIES))
-
-    def _look_further(self, attempt: Attempt, path: Path) -> None:
-        """Find what is looked at where an input is another one: it may take both."""
-        inputs, paths = attempt.inputs, self._paths[attempt]
-        others = self._others(attempt, path, inputs.at(path))
-        for other in islice(others, FURTHER_MAX):
-            for found, _ in looks_at(attempt, inputs.with_(path, other)):
-                if found not in paths and inputs.at(found) is not ABSENT:
-                    paths.append(found)
-
-    def _matters_elsewhere(self, places: Sequence[tuple[Attempt, Path]]) -> bool:
-        """Whether it does in a random situation, in which others are others as well."""
-        attempt, path = self._random.choice(places)
-        inputs = attempt.inputs._replace(retry=self._random.choice(_RETRIES))
-        paths = [each for each in self._paths[attempt] if each != path]
-        number = self._random.randint(0, min(4, len(paths)))
-        for each in self._random.sample(paths, number):
-            inputs = self._changed(attempt, inputs, each)
-        other = self._changed(attempt, inputs, path)
-        return attempt.decided(other).differs(attempt.decided(inputs))
-
-    def _changed(self, attempt: Attempt, inputs: Inputs, path: Path) -> Inputs:
-        """The inputs with another value at a path, if there is any."""
-        value = inputs.at(path)
-        others = [] if value is ABSENT else [*self._others(attempt, path, value)]
-        return inputs.with_(path, self._random.choice(others)) if others else inputs
-
-    def _others(self, attempt: Attempt, path: Path, value: Any) -> Iterator[Any]:
-        """Other values that an input could have had."""
-        if path[0] == "object" or len(path) > 2:
-            yield ABSENT
-            yield from others_of(value, self._known[attempt])
-        elif isinstance(value, dict):
-            yield None
-            yield from other_objects(value)
-        elif isinstance(value, list):
-            yield from others_of(value)
-
-
-def _questions(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
-    """The answers to what an attempt asks for: to ask is to look."""
-    code = code_of(attempt.handler.declared)
-    assert code is not None
-    for number, asked in enumerate(attempt.asked):
-        if isinstance(asked.effect, (Get, List)) and attempt.inputs.answers[number]:
-            yield ("answers", number), Look(code, code.co_firstlineno)
-
-
-def _input_at(attempt: Attempt, path: Path) -> Input:
-    rest = path[1:] if path[0] == "object" else path[2:]
-    field = "".join(f".{each}" if isinstance(each, str) else "[]" for each in rest)
-    field = field.removeprefix("[]").removeprefix(".")
-    if path[0] == "object":
-        return Input(field)
-    return Input(field, _asked_for(attempt.asked[int(path[1])].effect))
-
-
-def _asked_for(effect: Effect) -> str:
-    match effect:
-        case Get(target=target):
-            return f"get {target.resource}"
-        case List(resource=resource):
-            return f"list {resource}"
-        case _:
-            return effect.kind.lower()

@@ -7,19 +7,23 @@ the author's code are likely, too: those are what it compares with.
 
 from __future__ import annotations
 
+import dis
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
 from types import CodeType, FunctionType
 from typing import Any
 
 from fnop.interpreters.check.redeciding import code_of
 
-__all__ = ["constants_of", "other_objects", "others_of"]
+__all__ = ["constants_at", "constants_of", "other_objects", "others_of"]
 
 # So many constants of a module are tried.
 CONSTANTS_MAX = 80
-_TEXT_MAX = 60
+_TEXT_MAX, _LONG = 60, 300
 _TIMES = ("2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z")
+_QUANTITY = re.compile(r"(\d+)([A-Za-z]{1,2})")
+_UNITS = ("Ti", "Gi", "Mi", "m", "h", "s")
 _HEAD = ("apiVersion", "kind", "metadata")
 _SOMEBODY = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}
 
@@ -37,7 +41,9 @@ def others_of(value: Any, known: Sequence[Any] = ()) -> Iterator[Any]:
             # None is below zero unless one is: code that counts down may rely on it.
             yield from (value + 1, max(value - 1, min(value, 0)), 0, 1)
             yield from (2 * value + 1, value + 1000)
-            yield from (each for each in known if isinstance(each, int))
+            for each in known:
+                if isinstance(each, int):
+                    yield from (each, each + 1, each - 1)
         case str():
             yield from _other_texts(value)
             yield from (e for e in known if isinstance(e, str) and e != value)
@@ -57,7 +63,10 @@ def _other_texts(value: str) -> Iterator[str]:
         found = int(number[0])
         for other in (found + 1, max(0, found - 1), 0, 1000):
             yield f"{value[: number.start()]}{other}{value[number.end() :]}"
-    yield from (f"{value}-2", "", *_TIMES)
+    quantity = _QUANTITY.fullmatch(value)
+    if quantity:
+        yield from (f"{quantity[1]}{unit}" for unit in _UNITS if unit != quantity[2])
+    yield from (f"{value}-2", "", *_TIMES, f"{value}{'x' * _LONG}")
 
 
 def _other_lists(value: list[Any], known: Sequence[Any]) -> Iterator[Any]:
@@ -117,6 +126,23 @@ def constants_of(function: Callable[..., Any]) -> list[Any]:
     return [*found][:CONSTANTS_MAX]
 
 
+@cache
+def constants_at(code: CodeType, line: int) -> list[Any]:
+    """The texts and numbers in one line of code: what it looks at is compared with it.
+
+    >>> code = (lambda mode: mode == "strict").__code__
+    >>> constants_at(code, code.co_firstlineno)
+    ['strict']
+    """
+    found: dict[Any, None] = {}
+    here = 0
+    for each in dis.get_instructions(code):
+        here = each.starts_line or here
+        if here == line and each.opname == "LOAD_CONST":
+            found.update(dict.fromkeys(_plain(each.argval)))
+    return [*found]
+
+
 def _constants(code: CodeType) -> Iterator[Any]:
     for each in code.co_consts:
         if isinstance(each, CodeType):
@@ -134,6 +160,8 @@ def _plain(value: Any) -> Iterator[Any]:
             yield value
         case str() if len(value) <= _TEXT_MAX and "\n" not in value:
             yield value
+            if "^" in value or "$" in value:  # what a pattern of plain texts is for
+                yield value.strip("^$.*+")
         case tuple() | list() | set() | frozenset() | dict():
             yield from (each for each in value if isinstance(each, (str, int)))
         case _:

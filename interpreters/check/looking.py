@@ -21,7 +21,7 @@ from fnop.effects.values import ReadOnlyDict, read_only
 from fnop.interpreters.check.purity import is_library
 from fnop.interpreters.check.redeciding import Attempt, Inputs, Path
 
-__all__ = ["Look", "below", "looks_at"]
+__all__ = ["Look", "below", "fetched", "looks_at", "unsaid"]
 
 # So many elements of a list are looked into.
 ELEMENTS_MAX = 3
@@ -37,18 +37,13 @@ class Look(NamedTuple):
     line: int
 
 
-def looks_at(
-    attempt: Attempt, inputs: Inputs | None = None
-) -> Iterator[tuple[Path, Look]]:
-    """The inputs that the author's code looks at, the innermost alone.
-
-    That is in the attempt itself, or with other `inputs`.
-    """
-    inputs = attempt.inputs if inputs is None else inputs
-    fetched = _fetched(attempt, inputs)
+def looks_at(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
+    """The inputs of an attempt that the author's code looks at, the innermost alone."""
+    inputs = attempt.inputs
+    by_name = fetched(attempt, inputs)
 
     def looks(path: Path) -> list[tuple[Path, Look]]:
-        look = fetched.get(path) or _touched_at(attempt, inputs, path)
+        look = by_name.get(path) or _touched_at(attempt, inputs, path)
         if look is None:
             return []
         inner = [e for each in below(path, inputs.at(path)) for e in looks(each)]
@@ -105,8 +100,8 @@ def _look(frame: FrameType | None) -> Look | None:
 # ------------------------------------------------------------- fetched by its name
 
 
-def _fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
-    """The fields that the author's code fetches by their names."""
+def fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
+    """The fields that the author's code asks for by their names, there or not."""
     looks: dict[Path, Look | None] = {}
 
     def tell(path: Path) -> None:
@@ -116,6 +111,19 @@ def _fetched(attempt: Attempt, inputs: Inputs) -> dict[Path, Look]:
         inputs = inputs.with_(path, _noticing(inputs.at(path), path, tell))
     attempt.decided(inputs)
     return {path: look for path, look in looks.items() if look is not None}
+
+
+def unsaid(attempt: Attempt) -> Iterator[Path]:
+    """The parts of metadata that an object of an attempt could have had as well."""
+    inputs = attempt.inputs
+    objects: list[Path] = [("object",)]
+    objects += [("answers", number) for number in range(len(attempt.asked))]
+    for path in objects:
+        found = inputs.at(path)
+        meta = found.get("metadata") if isinstance(found, dict) else None
+        if isinstance(meta, dict):
+            names = (each for each in _META if each not in meta)
+            yield from ((*path, "metadata", each) for each in names)
 
 
 def _noticing(value: Any, path: Path, tell: Callable[[Path], None]) -> Any:
@@ -151,6 +159,11 @@ class _Noticing(ReadOnlyDict):
         """Fetch a field, and tell it."""
         self._tell((*self._path, key))
         return super().get(key, default)
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            self._tell((*self._path, key))
+        return super().__contains__(key)
 
 
 # ------------------------------------------------------------------------ touched

@@ -420,12 +420,13 @@ def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The violations in the sequels of a benign run, in which objects are deleted."""
+    """The first violation in the sequels of a benign run, which delete objects."""
     for followed in benign.followed if seen is benign.seen else ():
         own = benign._replace(seen=followed.seen, followed=())
         for each in judge(own, followed.seen):
             when = f"after `{followed.sequel.actions[-1]}`"
             yield each._replace(message=f"{each.message} {when}")
+            return
 
 
 def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
