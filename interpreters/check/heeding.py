@@ -244,6 +244,8 @@ def _may_try_again(attempt: Attempt) -> bool:
 
 
 def _is_again(decision: Decision) -> bool:
+    if decision.error is not None:
+        return False  # nobody asks for that
     end = decision.end
     if end is None or end.failure is not None:
         return True

@@ -25,7 +25,12 @@ _TIMES = ("2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z")
 _QUANTITY = re.compile(r"(\d+)([A-Za-z]{1,2})")
 _UNITS = ("Ti", "Gi", "Mi", "m", "h", "s")
 _HEAD = ("apiVersion", "kind", "metadata")
-_SOMEBODY = {"apiVersion": "v1", "kind": "ConfigMap", "name": "other", "uid": "other"}
+_SOMEBODY: dict[str, Any] = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "name": "other",
+    "uid": "other",
+}
 
 
 def others_of(value: Any, known: Sequence[Any] = ()) -> Iterator[Any]:
@@ -61,11 +66,12 @@ def _other_texts(value: str) -> Iterator[str]:
     number = re.search(r"\d+", value)
     if number:
         found = int(number[0])
-        for other in (found + 1, max(0, found - 1), 0, 1000):
+        for other in (found + 1, max(0, found - 1), 0, 10_000):
             yield f"{value[: number.start()]}{other}{value[number.end() :]}"
     quantity = _QUANTITY.fullmatch(value)
     if quantity:
         yield from (f"{quantity[1]}{unit}" for unit in _UNITS if unit != quantity[2])
+        yield from (f"10000{unit}" for unit in _UNITS)
     yield from (f"{value}-2", "", *_TIMES, f"{value}{'x' * _LONG}")
 
 
@@ -76,8 +82,6 @@ def _other_lists(value: list[Any], known: Sequence[Any]) -> Iterator[Any]:
             yield [*value, other]
             yield [other, *value[1:]]
         yield from (value[1:], value[:-1], value[::-1])
-        for other in other_objects(value[0]):
-            yield [other, *value[1:]]
     yield from ([*value, each] for each in known)
 
 
@@ -90,13 +94,21 @@ def _other_mappings(value: dict[str, Any], known: Sequence[Any]) -> Iterator[Any
             yield {**value, key: "x"}
 
 
-def other_objects(found: Any) -> Iterator[Any]:
-    """The object as it is being deleted, without owners, with another one, and bare."""
+def other_objects(found: Any, owner: Any = None) -> Iterator[Any]:
+    """The object as it is being deleted, without owners, with other ones, and bare.
+
+    `owner` is an object that may own it.
+    """
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):
         return
     meta = found["metadata"]
     yield {**found, "metadata": {**meta, "deletionTimestamp": _TIMES[1]}}
-    for owners in ([], [_SOMEBODY]):
+    several: list[list[Any]] = [[], [_SOMEBODY]]
+    if isinstance(owner, dict) and "uid" in owner.get("metadata", {}):
+        head = {key: owner.get(key) for key in ("apiVersion", "kind")}
+        named = {key: owner["metadata"].get(key) for key in ("name", "uid")}
+        several.append([{**head, **named, "controller": True}])
+    for owners in several:
         yield {**found, "metadata": {**meta, "ownerReferences": owners}}
     yield {
         key: found[key] for key in ("apiVersion", "kind", "metadata") if key in found

@@ -220,10 +220,13 @@ class _Ways:
     def others(self, path: Path, value: Any) -> Iterator[Any]:
         """Other values that an input could have had, the likeliest first."""
         if path[0] == "answers" and len(path) == 2:
+            owner = self._attempt.inputs.object
             if isinstance(value, dict):
                 yield None
-                yield from other_objects(value)
+                yield from other_objects(value, owner)
             elif isinstance(value, list):
+                for other in other_objects(value[0], owner) if value else ():
+                    yield [other, *value[1:]]
                 yield from others_of(value)
             return
         look = self.looks.get(path)

@@ -861,10 +861,12 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
     """What has become of children of others, and by which write."""
-    end = benign.seen.trial.ends[Phase.RESTARTED]
+    end, trial = benign.seen.trial.ends[Phase.RESTARTED], followed.seen.trial
+    if len(trial.refused) > len(benign.seen.trial.refused):
+        return  # the cluster takes no other object like these
     for known, words in trespasses(followed.sequel, followed.rests, end):
         where = "/".join((*known.resource, *known.key))
-        sites = [e.site for e in followed.seen.trial.writes if e.path == where]
+        sites = [each.site for each in trial.writes if each.path == where]
         by = f" by {sites[-1]}" if sites else ""
         yield (
             f"{known.alias} {words}{by}, and belongs to somebody else: the uid in its "

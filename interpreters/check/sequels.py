@@ -21,7 +21,7 @@ from fnop.interpreters.scenario import catalogue_of
 __all__ = ["Known", "Sequel", "left_by", "owned_in", "sequels_of", "trespasses"]
 
 Manifest = Mapping[str, Any]
-# Kinds of which another object is nothing but there.
+# Kinds of which another object is nothing but there, by their plain plurals.
 _PASSIVE = frozenset(
     ("", name) for name in ("configmaps", "persistentvolumeclaims", "pods", "secrets")
 )
@@ -169,7 +169,7 @@ def trespasses(
     what is gone in the `usual` end as well went by itself.
     """
     before, *later = rests
-    watched = {
+    watched: dict[Known, Manifest | None] = {
         each: each.found_in(before)
         for each in owned_in(before, sequel.owners)
         if not sequel.ends and each.found_in(usual)
@@ -177,8 +177,7 @@ def trespasses(
     for number, cluster in enumerate(later):
         if number < len(sequel.strangers):
             stranger = _known(sequel.strangers[number], cluster)
-            if stranger is not None:
-                watched[stranger] = stranger.found_in(cluster)
+            watched[stranger] = sequel.strangers[number]
         told = sequel.actions[number : number + 1]
         when = f"after `{told[0]}`" if told else "when the operator restarts"
         for each, was in [*watched.items()]:
@@ -192,21 +191,19 @@ def trespasses(
             del watched[each]
 
 
-def _owners(found: Mapping[str, Any] | None) -> Any:
+def _owners(found: Manifest | None) -> Any:
     return found and found["metadata"].get("ownerReferences")
 
 
-def _known(manifest: Manifest, cluster: Cluster) -> Known | None:
-    """The object of a manifest, where it is in the cluster."""
+def _known(manifest: Manifest, cluster: Cluster) -> Known:
+    """The object of a stranger's manifest, there or not."""
     meta = manifest["metadata"]
-    for resource in _PASSIVE:
-        shelf = cluster.shelves.get(resource)
-        found = shelf.get((meta["namespace"], meta["name"])) if shelf else None
-        if found and found["kind"] == manifest["kind"]:
-            uid = found["metadata"]["uid"]
-            where = meta["namespace"], meta["name"]
-            return Known(resource, where, uid, alias_of(resource, found))
-    return None
+    key = meta["namespace"], meta["name"]
+    resource = "", f"{manifest['kind'].lower()}s"
+    shelf = cluster.shelves.get(resource)
+    found = shelf.get(key) if shelf else None
+    uid = found["metadata"]["uid"] if found else ""
+    return Known(resource, key, uid, alias_of(resource, manifest))
 
 
 def _strangers(cluster: Cluster, owners: Sequence[str]) -> Iterator[Manifest]:
