@@ -1,8 +1,8 @@
-"""What the decisions of a run tell, when they are made again with other inputs.
+"""The decisions of a run, made again with other inputs, and the defects that they show.
 
-They tell what a handler looks at for nothing (`fnop.interpreters.check.mattering`), and
-asks for without a need; what it does where an object is gone; and whether it comes to
-a good end, or ever will.
+A handler may look at something for nothing (`fnop.interpreters.check.mattering`), ask
+for an argument without a need, fail where an object is gone, and come to no good end,
+now or ever.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from fnop.interpreters.check.redeciding import (
 
 __all__ = ["Heeding"]
 
-# So many different attempts of each function are heard, and so many decided again.
+# The number of different attempts of each function that are heard, and decided again.
 HEARD_MAX, ATTEMPTS_MAX = 24, 6
 # Arguments that change while a handler waits.
 _CHANGING = frozenset(
@@ -134,7 +134,7 @@ class Heeding:
 
 
 def _told(found: Any) -> Any:
-    """What an object says, without what is another one each time."""
+    """An object without the metadata that is another one each time."""
     if isinstance(found, list):
         return [*map(_told, found)]
     if not isinstance(found, dict) or not isinstance(found.get("metadata"), dict):

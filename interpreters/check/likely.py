@@ -18,7 +18,7 @@ from fnop.interpreters.check.redeciding import code_of
 
 __all__ = ["constants_at", "constants_of", "other_objects", "others_of"]
 
-# So many constants of a module are tried.
+# The number of a module's constants that are tried.
 CONSTANTS_MAX = 80
 _TEXT_MAX, _LONG = 60, 300
 _TIMES = ("2000-01-01T00:00:00Z", "2100-01-01T00:00:00Z")

@@ -1,4 +1,4 @@
-"""Who looks at which inputs of a handler: its author's functions, line by line.
+"""The looks of an author's functions at the inputs of a handler, line by line.
 
 An input is looked at where the author's code fetches it by its name, as in
 `spec["size"]`, or does anything with it: compares it, adds it, asks whether it is true.
@@ -23,7 +23,7 @@ from fnop.interpreters.check.redeciding import Attempt, Inputs, Path
 
 __all__ = ["Look", "below", "fetched", "looks_at", "unsaid"]
 
-# So many elements of a list are looked into.
+# The number of elements of a list that are looked into.
 ELEMENTS_MAX = 3
 # The fields of metadata that are looked at for what they say.
 _META = ("labels", "annotations", "finalizers", "ownerReferences", "deletionTimestamp")
@@ -170,7 +170,7 @@ class _Noticing(ReadOnlyDict):
 
 
 def _touched_at(attempt: Attempt, inputs: Inputs, path: Path) -> Look | None:
-    """Who does anything with a value; nobody, where fnop itself does so before."""
+    """The first look of an author's function that does anything with a value."""
     poison = _Poison()
     inputs = inputs.with_(path, poison)
     # It may become a part of an effect, and is no JSON.

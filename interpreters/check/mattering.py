@@ -131,7 +131,7 @@ def _input_at(attempt: Attempt, path: Path) -> Input:
 
 
 def asked_for(effect: Effect) -> str:
-    """What was asked for, in words: `get secrets`."""
+    """The effect that was asked for, in words: `get secrets`."""
     match effect:
         case Get(target=target):
             return f"get {target.resource}"

@@ -412,8 +412,8 @@ def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
     deletes = [n for n, each in enumerate(script) if isinstance(each, Delete)]
     if not deletes or len(outside) <= deletes[-1] + 1:
         return
-    first, before, after = outside[0], outside[deletes[0]], outside[deletes[-1] + 1]
-    if before == after != first:
+    idle = all(outside[each] == outside[each + 1] for each in deletes)
+    if idle and outside[deletes[-1] + 1] != outside[0]:
         yield Violation(
             "no_orphans", "what was made outside is as it was before the deletion"
         )
@@ -832,7 +832,7 @@ def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def heeds(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What a handler looks at matters: sometimes it decides otherwise for it."""
+    """Each input that a handler looks at matters: sometimes it decides otherwise for it."""
     if seen is benign.seen:
         yield from _told("heeds", benign.heeding.unheeded)
 
@@ -860,7 +860,7 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
-    """What has become of children of others, and by which write."""
+    """The children of others that are gone or taken, and by which write."""
     end, trial = benign.seen.trial.ends[Phase.RESTARTED], followed.seen.trial
     if len(trial.refused) > len(benign.seen.trial.refused):
         return  # the cluster takes no other object like these
@@ -875,7 +875,7 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
 
 
 def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
-    """What another object has changed, by coming and going, of the children of one."""
+    """The changes of one object's children by another that comes and goes."""
     if followed.sequel.ends:
         return
     end = benign.seen.trial.ends[Phase.RESTARTED]
@@ -891,7 +891,7 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
 
 
 def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What the operator makes refers to what is there."""
+    """Each pod that the operator makes, or describes, finds what it refers to."""
     if seen is not benign.seen:
         return
     trial = seen.trial

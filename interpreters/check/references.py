@@ -1,4 +1,4 @@
-"""What pods need that nobody has made: the ConfigMap, the Secret, the claim of a name.
+"""References of pods to what nobody has made: a ConfigMap, a Secret, a claim.
 
 A pod that refers to what is not there does not start (CreateContainerConfigError,
 FailedMount), and no write is refused for it.

@@ -1,4 +1,4 @@
-"""What may follow a script: another object like the last one, and the end of all.
+"""Sequels of a script: another object like the last one, and the end of all.
 
 Objects of a kind share nothing but their operator.  So another one, of another name,
 comes and goes without a trace in what belongs to the first; and whatever has an owner
@@ -25,7 +25,7 @@ Manifest = Mapping[str, Any]
 _PASSIVE = frozenset(
     ("", name) for name in ("configmaps", "persistentvolumeclaims", "pods", "secrets")
 )
-# What the cluster has put into a spec, for this object alone.
+# Fields that the cluster has put into a spec, for this object alone.
 _ASSIGNED = ("nodeName", "volumeName")
 _OURS = "fnop.dev/"
 
@@ -128,6 +128,8 @@ def _own_objects(
         resource = catalogue_of(scene.base).of_manifest(action.manifest)
         if resource is None or is_builtin(resource.group):
             continue
+        if action.manifest["metadata"].get("finalizers"):
+            continue  # the user holds it, and lets it go in another way
         kind = f"{resource.plural}.{resource.group}"
         meta = action.manifest["metadata"]
         place = (
@@ -163,7 +165,7 @@ def owned_in(
 def trespasses(
     sequel: Sequel, rests: Sequence[Cluster], usual: Cluster
 ) -> Iterator[tuple[Known, str]]:
-    """What becomes, in words, of objects that are nobody's affair in a sequel.
+    """The objects that are nobody's affair in a sequel, and what becomes of them.
 
     `rests` are the rests before it and after each of its actions, and after restarts;
     what is gone in the `usual` end as well went by itself.
