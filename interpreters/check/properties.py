@@ -832,7 +832,7 @@ def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def heeds(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Each input that a handler looks at matters: sometimes it decides otherwise for it."""
+    """Each input that a handler looks at matters to one of its decisions."""
     if seen is benign.seen:
         yield from _told("heeds", benign.heeding.unheeded)
 
