@@ -32,6 +32,10 @@ EXPLAINED = {
     "bounded_work": "at most three times the writes of the benign run",
     "pure": "handlers decide by their arguments alone",
     "idle": "each handler does something",
+    "heeds": "what a handler looks at matters",
+    "apart": "objects share nothing: another one changes nothing of what one has",
+    "refers": "what the operator makes refers to what is there",
+    "serves": "the operator starts, and its handlers may come to a good end",
     "history": "the end does not depend on how the object became what it is",
 }
 

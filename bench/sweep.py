@@ -39,7 +39,7 @@ OBJECTS = {"deployment": "02-children"}
 # A folder of examples without an operator.
 NO_OPERATOR = "checking"
 # Operators whose handlers fail on purpose, and the property that says so.
-ON_PURPOSE = {"03-exceptions": {"total", "settles"}}
+ON_PURPOSE = {"03-exceptions": {"total", "settles", "serves"}}
 # The pairs that are tried of one first fault: the most different ones come first.
 PAIRS_OF_ONE = 20
 # The alarms that are printed of one operator.

@@ -10,7 +10,8 @@ from threading import get_ident
 from types import FrameType
 from typing import Protocol
 
-from fnop.core.handlers.invocation import LiveCache
+from fnop.core.handlers.arguments import Situation
+from fnop.core.handlers.invocation import Journal, LiveCache
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.step import NEW, State, step
@@ -46,6 +47,10 @@ class Eye(Protocol):
 
     def acted(self, deed: str, frame: FrameType | None) -> None:
         """The guard has noticed an act, which it may refuse."""
+        ...
+
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        """A handler is driven to the end of its journal."""
         ...
 
 
@@ -108,6 +113,7 @@ class Machine:
         eye = self.eye
         if eye is not None:
             eye.open()
+        self.live.hears = None if eye is None else eye.drove
         try:
             with interruptible():
                 found = step(self.program, self.state, now, input, self.live)

@@ -330,6 +330,8 @@ class LiveCache:
     drives: dict[tuple[Any, ...], tuple[Journal, _Drive, Effect]] = field(
         default_factory=dict
     )
+    # Hears of each driving, as an eye of `fnop check` does; it changes nothing.
+    hears: Callable[[Situation, Journal], None] | None = None
 
     def put(
         self, key: tuple[Any, ...], journal: Journal, drive: _Drive, asked: Effect
@@ -373,6 +375,8 @@ def advance(
     `journal` holds all answers, the newest last; `key` names the invocation in
     the cache.
     """
+    if live.hears is not None:
+        live.hears(situation, journal)
     if situation.handler.function:
         return _outside(situation, journal)
     # The key in the cache is the journal without its newest answer.

@@ -51,6 +51,7 @@ __all__ = [
     "asked_again",
     "by_name",
     "decided",
+    "end_to_wire",
     "in_order",
     "with_decision",
 ]
@@ -146,7 +147,7 @@ def _driven(attempt: Attempt, situation: Situation) -> Verdict:
         found = advance(situation, journal, live, key)
     finally:
         live.clear()
-    now = None if found.end is None else _end_of(found.end)
+    now = None if found.end is None else end_to_wire(found.end)
     if now is not None and canonical(now) == canonical(recorded):
         return Same(found.end.settings if found.end else None, found.children)
     return _otherwise(len(attempt.exchanges), recorded, found)
@@ -158,7 +159,7 @@ def _otherwise(number: int, recorded: Any, found: Advance) -> Changed:
         assert found.asks is not None
         asks = _plain(to_wire(found.asks))
         return _changed("asks", number, recorded, asks, None, found.children)
-    now, failure = _end_of(end), end.failure
+    now, failure = end_to_wire(end), end.failure
     raises = failure is not None and "failure" not in recorded
     sort: Sort = "raises" if raises else "ends"
     return _changed(sort, number, recorded, now, failure, found.children)
@@ -208,7 +209,7 @@ def decided(
         live.clear()
     if found.asks is not None:
         return _plain(to_wire(found.asks))
-    return None if found.end is None else _end_of(found.end)
+    return None if found.end is None else end_to_wire(found.end)
 
 
 def _entry(exchange: Exchange, asks: Effect) -> JournalEntry:
@@ -269,7 +270,8 @@ def _by_author(end: dict[str, Any], handler: Handler) -> dict[str, Any]:
     return {**end, "patches": patches} if patches else end
 
 
-def _end_of(end: Ending) -> dict[str, Any]:
+def end_to_wire(end: Ending) -> dict[str, Any]:
+    """The author's decision at the end as JSON, without what is nothing."""
     found: dict[str, Any] = {}
     if end.plan:
         found["plan"] = [to_wire(each) for each in end.plan]

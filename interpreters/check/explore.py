@@ -15,9 +15,10 @@ from contextlib import suppress
 from types import FrameType
 from typing import Any, NamedTuple
 
+from fnop.core.handlers.arguments import Situation
+from fnop.core.handlers.invocation import Journal
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Command
-from fnop.core.values.merge import applied
 from fnop.interpreters.actions import (
     Action,
     Apply,
@@ -25,7 +26,6 @@ from fnop.interpreters.actions import (
     Edit,
     SetPace,
     act,
-    address_of,
 )
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
@@ -38,9 +38,11 @@ from fnop.interpreters.check.faults import (
     Severity,
     Site,
 )
+from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import (
     Benign,
+    Followed,
     Seen,
     Violation,
     handled_kinds,
@@ -51,6 +53,7 @@ from fnop.interpreters.check.properties import (
 )
 from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.records import Happened, Limits, Phase, Rival, Scene, Visit
+from fnop.interpreters.check.sequels import left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, learned
@@ -58,7 +61,7 @@ from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
 from fnop.interpreters.machine import Machine, Observer
-from fnop.interpreters.scenario import apply_manifests, catalogue_of
+from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
 __all__ = [
@@ -196,11 +199,12 @@ def reference_of(case: Case) -> Reference:
             forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
-    gates = _Gates(Purity(), Idleness(case.program.handlers))
+    handlers = case.program.handlers
+    gates = _Gates(Purity(), Idleness(handlers), Heeding(handlers))
     other = trial if trial.is_endless else _second(case, gates)
     return Reference(
         scene,
-        _benign(case, trial, other, gates),
+        _benign(case, trial, other, gates, forks),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
@@ -211,6 +215,7 @@ class _Gates(NamedTuple):
 
     purity: Purity
     idleness: Idleness
+    heeding: Heeding
 
     def open(self) -> None:
         self.purity.open()
@@ -223,6 +228,9 @@ class _Gates(NamedTuple):
     def acted(self, deed: str, frame: FrameType | None) -> None:
         self.purity.acted(deed, frame)
 
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        self.heeding.drove(situation, journal)
+
 
 def _second(case: Case, gates: _Gates) -> Trial:
     """The benign run with another seed and another clock, under the gates."""
@@ -231,7 +239,13 @@ def _second(case: Case, gates: _Gates) -> Trial:
     return other.play()
 
 
-def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
+def _benign(
+    case: Case,
+    trial: Trial,
+    other: Trial,
+    gates: _Gates,
+    forks: Mapping[int, Trial] = {},
+) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
@@ -244,6 +258,8 @@ def _benign(case: Case, trial: Trial, other: Trial, gates: _Gates) -> Benign:
         unsteady(seen, again),
         _has_no_way_back(case.script),
         gates.idleness.idle,
+        gates.heeding,
+        _followed(trial, forks),
     )
 
 
@@ -256,41 +272,31 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
     changed = any(isinstance(each, (Delete, Edit)) for each in script)
     if not changed or any(isinstance(each, SetPace) for each in script):
         return None
-    # It is made anew where it was made first: others may build upon it.
-    left: dict[object, Action | None] = {}
-    for number, each in enumerate(script):
-        place = _address(scene, each)
-        before = left.get(place)
-        if place not in left:
-            left[place if isinstance(each, Apply) else number] = each
-        elif isinstance(each, Delete) or before is None:
-            left[place] = each if isinstance(each, Apply) else None
-        else:
-            assert isinstance(before, Apply)
-            assert isinstance(each, (Apply, Edit))  # all others are about no object
-            changes = each.manifest if isinstance(each, Apply) else each.changes
-            left[place] = Apply(applied(changes, before.manifest))
-    actions = tuple(each for each in left.values() if each is not None)
+    actions = left_by(scene, script)
     return seen_by(Trial(scene._replace(script=actions)).play()).world
+
+
+def _followed(trial: Trial, forks: Mapping[int, Trial]) -> tuple[Followed, ...]:
+    """The sequels of a benign run that has come to its end, played."""
+    end = trial.rests.get(len(trial.scene.script))
+    if end is None or trial.is_endless:
+        return ()
+    found = []
+    for sequel in sequels_of(trial.scene, handled_kinds(trial), end):
+        script = (*trial.scene.script, *sequel.actions)
+        scene = trial.scene._replace(script=script)
+        if forks:
+            longer = forks[max(forks)].fork()
+            longer.scene = scene
+        else:
+            longer = Trial(scene)
+        found.append(Followed(sequel, seen_by(longer.play())))
+    return tuple(found)
 
 
 def _has_no_way_back(script: Sequence[Action]) -> bool:
     """Whether it deletes nothing: then its end is that of one creation (`history`)."""
     return not any(isinstance(each, Delete) for each in script)
-
-
-def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
-    """The kind, the name and the namespace of what an action is about."""
-    match action:
-        case Apply(manifest):
-            meta = manifest.get("metadata") or {}
-            resource = catalogue_of(scene.base).of_manifest(manifest)
-            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
-        case Edit() | Delete():
-            found, name = address_of(scene.base, action.where)
-            return found, name, action.namespace or scene.namespace
-        case _:
-            return None
 
 
 class Explorer:
@@ -405,7 +411,8 @@ class Explorer:
     def confirmed(self, verdict: Verdict) -> tuple[Violation, ...]:
         """The violations that another seed and another clock show as well."""
         if self._other is None:
-            self._other = _other_reference(self.case)
+            heeding = self.reference.benign.heeding
+            self._other = _other_reference(self.case, heeding)
         other = self._other
         if not verdict.schedule:
             again = judged(other.benign, other.benign.seen)
@@ -416,12 +423,15 @@ class Explorer:
         return tuple(each for each in verdict.violations if each.property in names)
 
 
-def _other_reference(case: Case) -> Reference:
-    """A reference under other seeds, to confirm alarms by."""
+def _other_reference(case: Case, heeding: Heeding) -> Reference:
+    """A reference under other seeds, to confirm alarms by.
+
+    What decisions tell that are made again is the same under any seed.
+    """
     scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(())))
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
     return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 

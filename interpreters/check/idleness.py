@@ -15,9 +15,11 @@ from collections.abc import Iterable
 from types import CodeType, FrameType
 from typing import Any
 
+from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.invocation import Journal
 from fnop.core.seam.effect_rules import EFFECTS
-from fnop.effects import Effect
+from fnop.effects import Effect, Sleep
 
 __all__ = ["Idleness"]
 
@@ -81,6 +83,9 @@ class Idleness:
     def acted(self, deed: str, frame: FrameType | None) -> None:
         """Acts are for the purity gate."""
 
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        """Attempts are for others."""
+
     def _called(self, frame: FrameType, event: str, argument: Any) -> Any:
         code = frame.f_code
         if code.co_filename not in self._files:
@@ -103,7 +108,7 @@ class Idleness:
         code = frame.f_code
         if event == "line":
             self._lines[code].add(frame.f_lineno)
-        elif event == "exception" or (
+        elif (event == "exception" and not _is_end(argument)) or (
             event == "return" and code in self._names and not _is_nothing(argument)
         ):
             self._busy.update(self._roots(frame))
@@ -120,8 +125,18 @@ class Idleness:
         return not any(each.opname in _STORES for each in dis.get_instructions(code))
 
 
+def _is_end(argument: Any) -> bool:
+    """Whether an exception is how Python tells that something has come to its end.
+
+    So does what is awaited, with its answer.
+    """
+    return issubclass(argument[0], (StopIteration, GeneratorExit))
+
+
 def _is_nothing(value: Any) -> bool:
     """Whether a result, or what is asked for in between, has no effect."""
+    if isinstance(value, Sleep):
+        return True
     if isinstance(value, Effect):
         rule = EFFECTS.get(type(value))
         return rule is not None and rule.reads

@@ -8,8 +8,10 @@ that need no input from an author are always on.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
+
+import orjson
 
 from fnop.core.children.applying import is_immutable
 from fnop.core.children.marks import KEEP_ANNOTATION
@@ -21,7 +23,11 @@ from fnop.core.values.diff import diff
 from fnop.effects import Refused
 from fnop.interpreters.actions import Delete
 from fnop.interpreters.check.expectations import Picture
+from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.records import Phase, Write
+from fnop.interpreters.check.redeciding import OWN_ERRORS
+from fnop.interpreters.check.references import missing_in
+from fnop.interpreters.check.sequels import Sequel, owned_in, trespasses
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import (
@@ -33,7 +39,7 @@ from fnop.interpreters.check.worlds import (
     objects_in,
     world_of,
 )
-from fnop.interpreters.cluster import StoredEvent
+from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
@@ -72,6 +78,22 @@ class Seen(NamedTuple):
     healed: World
 
 
+class Followed(NamedTuple):
+    """A sequel of the script, and the trial in which it has followed."""
+
+    sequel: Sequel
+    seen: Seen
+
+    @property
+    def rests(self) -> list[Cluster]:
+        """The cluster before the sequel, after each action of it, and at the end."""
+        trial, length = self.seen.trial, len(self.sequel.actions)
+        since = len(trial.scene.script) - length
+        numbers = range(since, since + length + 1)
+        found = [trial.rests[each] for each in numbers if each in trial.rests]
+        return [*found, trial.ends[Phase.RESTARTED]]
+
+
 class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
@@ -93,6 +115,8 @@ class Benign(NamedTuple):
     unsteady: frozenset[tuple[str, str]] = frozenset()
     straight: bool = True
     idle: tuple[str, ...] = ()
+    heeding: Heeding = Heeding()
+    followed: tuple[Followed, ...] = ()
 
 
 def seen_by(trial: Trial) -> Seen:
@@ -249,8 +273,39 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if not (benign.background and "/" not in each.alias)
         and not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
     ]
-    if found:
-        yield Violation("history", found[0], tuple(found))
+    found += _conditions_of_the_past(benign, seen)
+    yield from _told("history", found)
+
+
+def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
+    """The conditions that are otherwise after one creation.
+
+    A status may tell what has happened; a condition tells what is (API conventions).
+    """
+    now = _conditions(seen.world, benign.handled)
+    for place, fresh in _conditions(benign.fresh or {}, benign.handled).items():
+        alias, name = place
+        depends = f"{alias} status.conditions".startswith(benign.history or ("\0",))
+        is_volatile = any(
+            each == alias and path.startswith("status.conditions")
+            for each, path in benign.volatile.paths
+        )
+        if now.get(place, fresh) != fresh and not depends and not is_volatile:
+            yield (
+                f"after the edits {alias} says {name}={now[place]}, and {name}={fresh} "
+                "as after one creation"
+            )
+
+
+def _conditions(world: World, kinds: Collection[str]) -> dict[tuple[str, str], str]:
+    """The status of each condition of objects of these kinds, by alias and type."""
+    return {
+        (alias, str(each["type"])): str(each["status"])
+        for alias, text in world.items()
+        if alias.partition("/")[0] in kinds
+        for each in (orjson.loads(text).get("status") or {}).get("conditions") or ()
+        if isinstance(each, dict) and {"type", "status"} <= each.keys()
+    }
 
 
 # ------------------------------------------------------------------- rest (P2, P3)
@@ -316,6 +371,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """An object that was created for one that is gone is gone as well."""
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
+    yield from _of_sequels(no_orphans, benign, seen)
     yield from _left_outside(benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
@@ -356,11 +412,21 @@ def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
     deletes = [n for n, each in enumerate(script) if isinstance(each, Delete)]
     if not deletes or len(outside) <= deletes[-1] + 1:
         return
-    first, before, after = outside[0], outside[deletes[0]], outside[deletes[-1] + 1]
-    if before == after != first:
+    idle = all(outside[each] == outside[each + 1] for each in deletes)
+    if idle and outside[deletes[-1] + 1] != outside[0]:
         yield Violation(
             "no_orphans", "what was made outside is as it was before the deletion"
         )
+
+
+def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The first violation in the sequels of a benign run, which delete objects."""
+    for followed in benign.followed if seen is benign.seen else ():
+        own = benign._replace(seen=followed.seen, followed=())
+        for each in judge(own, followed.seen):
+            when = f"after `{followed.sequel.actions[-1]}`"
+            yield each._replace(message=f"{each.message} {when}")
+            return
 
 
 def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
@@ -374,6 +440,7 @@ def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
 
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A deleted object disappears."""
+    yield from _of_sequels(deletes, benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     for resource, found in objects_in(end, seen.trial.scene.base.cluster):
         meta = found["metadata"]
@@ -688,27 +755,17 @@ def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if (who, name) not in known:
             yield Violation("total", f"{who} raises {name}: {message}")
             return
+    if seen is benign.seen:
+        yield from _told("total", benign.heeding.unforeseen)
 
 
 def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for _, say in trial.lines:
-        if isinstance(say.exception, _OWN_ERRORS):
+        if isinstance(say.exception, OWN_ERRORS):
             name = type(say.exception).__name__
             found[say.handler or "the operator", name] = str(say.exception)
     return found
-
-
-# The errors of code that has not thought of a case.
-_OWN_ERRORS = (
-    AttributeError,
-    ArithmeticError,
-    AssertionError,
-    LookupError,
-    NameError,
-    TypeError,
-    ValueError,
-)
 
 
 def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -774,6 +831,95 @@ def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
             yield Violation("idle", f"{each} does nothing, in whatever state")
 
 
+def heeds(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Each input that a handler looks at matters to one of its decisions."""
+    if seen is benign.seen:
+        yield from _told("heeds", benign.heeding.unheeded)
+
+
+def serves(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The operator starts, and each handler that is called may come to a good end."""
+    if seen is not benign.seen:
+        return
+    ended = seen.trial.scene.booted.exit
+    if ended is not None and ended.status:
+        yield Violation("serves", f"the operator does not start: {ended.reason}")
+    yield from _told("serves", benign.heeding.fruitless)
+
+
+def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Objects share nothing: what one has, or a stranger, is no affair of another."""
+    if seen is not benign.seen:
+        return
+    found = [
+        each
+        for followed in benign.followed
+        for each in (*_trespasses(benign, followed), *_changes(benign, followed))
+    ]
+    yield from _told("apart", found)
+
+
+def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
+    """The children of others that are gone or taken, and by which write."""
+    end, trial = benign.seen.trial.ends[Phase.RESTARTED], followed.seen.trial
+    if len(trial.refused) > len(benign.seen.trial.refused):
+        return  # the cluster takes no other object like these
+    for known, words in trespasses(followed.sequel, followed.rests, end):
+        where = "/".join((*known.resource, *known.key))
+        sites = [each.site for each in trial.writes if each.path == where]
+        by = f" by {sites[-1]}" if sites else ""
+        yield (
+            f"{known.alias} {words}{by}, and belongs to somebody else: the uid in its "
+            "owner references tells whose it is"
+        )
+
+
+def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
+    """The changes of one object's children by another that comes and goes."""
+    if followed.sequel.ends:
+        return
+    end = benign.seen.trial.ends[Phase.RESTARTED]
+    children = {each.alias for each in owned_in(end, followed.sequel.owners)}
+    expected = {k: each for k, each in benign.seen.world.items() if k in children}
+    found = {k: each for k, each in followed.seen.world.items() if k in children}
+    for each in differences(expected, found, benign.volatile):
+        if each.path and not f"{each.alias} {each.path}".startswith(
+            benign.history or ("\0",)
+        ):
+            actions = " and ".join(f"`{e}`" for e in followed.sequel.actions[-2:])
+            yield f"after {actions} {each}"
+
+
+def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Each pod that the operator makes, or describes, finds what it refers to."""
+    if seen is not benign.seen:
+        return
+    trial = seen.trial
+    end = trial.ends[Phase.RESTARTED]
+    made = {w.body["metadata"].get("uid"): w.site for w in trial.writes if _makes(w)}
+    found = [
+        f"{alias_of(resource, each)} needs {need}, which is not there: make it beside "
+        f"{site}, or let the script apply it"
+        for resource, each in objects_in(end, trial.scene.base.cluster)
+        if (site := made.get(each["metadata"]["uid"])) is not None
+        if "deletionTimestamp" not in each["metadata"]
+        for need in missing_in(end, each)
+    ]
+    yield from _told("refers", found)
+
+
+def _makes(write: Write) -> bool:
+    """Whether a write is one that makes an object, which it tells."""
+    named = isinstance(write.body, Mapping) and "metadata" in write.body
+    return named and write.site.verb in ("create", "adopt", "apply")
+
+
+def _told(name: str, sentences: Sequence[str]) -> Iterator[Violation]:
+    """A violation of a property that tells all of it."""
+    if sentences:
+        yield Violation(name, sentences[0], tuple(sentences))
+
+
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
     "settles": settles,
@@ -792,4 +938,8 @@ PROPERTIES: dict[str, Judge] = {
     "bounded_work": bounded_work,
     "pure": pure,
     "idle": idle,
+    "heeds": heeds,
+    "serves": serves,
+    "apart": apart,
+    "refers": refers,
 }

@@ -37,10 +37,12 @@ from threading import get_ident
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
 
+from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.declaring import Declaring
+from fnop.core.handlers.invocation import Journal
 from fnop.interpreters.guard import DEEDS, authors_frames
 
-__all__ = ["Finding", "Purity"]
+__all__ = ["Finding", "Purity", "is_library"]
 
 _NOW = "use the argument `now`, which is fixed for the attempt"
 _DURATION = "use the argument `now`, or `runtime` for the time since the first attempt"
@@ -129,6 +131,9 @@ class Purity:
         """Note an act on the world, such as `connects to 10.0.0.1:80`."""
         self.saw(deed, _ACT, frame)
 
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        """Attempts are for others."""
+
     def saw(
         self,
         what: str,
@@ -209,7 +214,7 @@ def _is_installed(path: str) -> bool:
 
 
 @cache
-def _is_library(file: str) -> bool:
+def is_library(file: str) -> bool:
     """Whether the code of a file is not an author's; `<string>` is a library's."""
     return file.startswith("<") or _is_installed(file)
 
@@ -228,7 +233,7 @@ def _innermost(frames: list[FrameType]) -> FrameType:
             continue
         if name.partition(".")[0] == package:
             return frame
-        if not _is_library(frame.f_code.co_filename):
+        if not is_library(frame.f_code.co_filename):
             return frame
     return outer
 
@@ -269,7 +274,7 @@ def _with(most: int) -> Callable[[FrameType, Any], bool]:
 
 def _by_author(frame: FrameType, function: Any) -> bool:
     """Whether it is called from a file that is no library's."""
-    return not _is_library(frame.f_code.co_filename)
+    return not is_library(frame.f_code.co_filename)
 
 
 def _is_shared(frame: FrameType, function: Any) -> bool:
@@ -478,7 +483,7 @@ def _with_numpy(
         if event != "return" or _module(frame).startswith("fnop."):
             return
         code = frame.f_code
-        if _is_library(code.co_filename):
+        if is_library(code.co_filename):
             return
         line = numbers.line_in(code)
         if (line or _is_called_by_fnop(frame)) and numbers.look():

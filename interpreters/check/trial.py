@@ -99,6 +99,8 @@ class Trial:
         self.crashes = 0  # those before all was healed
         # The state of external systems at each rest of a benign run.
         self.outside: list[bytes] = []
+        # The cluster at the first rest after so many actions.
+        self.rests: dict[int, Cluster] = {}
         self.waited = 0.0  # virtual seconds in which nothing was to be done
         # The uids of objects that a request has created which landed late.
         self.stray: set[str] = set()
@@ -399,6 +401,7 @@ class Trial:
             return
         if self.rested < self.place:
             self.rested = self.place
+            self.rests[self.place] = self.run.cluster
             self.backup, self._present = self._present, self.run.cluster
             if not self.left and not self.struck:
                 self.outside.append(digests_of(self.run.calls))
@@ -708,7 +711,7 @@ _CONTAINERS = (
         "rejections",
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
-    *("_rivals_at", "stray", "outside", "actors"),
+    *("_rivals_at", "stray", "outside", "actors", "rests"),
 )
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "World",
     "differences",
     "digests_of",
+    "is_builtin",
     "learned",
     "world_of",
 ]
@@ -141,7 +142,7 @@ def world_of(
     groups: defaultdict[str, list[bytes]] = defaultdict(list)
     for resource, each in found:
         shown = _stripped(each)
-        if _is_builtin(resource[0]):
+        if is_builtin(resource[0]):
             shown.pop("status", None)  # the cluster's own controllers write it
         text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
         groups[alias_of(resource, each)].append(_masked(text, names, generated))
@@ -156,10 +157,10 @@ def world_of(
     }
 
 
-def _is_builtin(group: str) -> bool:
+def is_builtin(group: str) -> bool:
     """Whether Kubernetes itself has kinds of that group.
 
-    >>> [_is_builtin(each) for each in ("", "apps", "networking.k8s.io", "example.com")]
+    >>> [is_builtin(each) for each in ("", "apps", "networking.k8s.io", "example.com")]
     [True, True, True, False]
     """
     return "." not in group or group.endswith(".k8s.io")

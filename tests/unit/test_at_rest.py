@@ -61,8 +61,8 @@ def test_a_timer_that_applies_the_same_child_again_is_at_rest() -> None:
     with default_registry.set_aside():
 
         @fnop.timer("xs.example.com", interval=60)
-        async def keep(body: fnop.Body, **_: Any) -> None:
-            await fnop.apply(fnop.owned(child("a"), body), force=True)
+        async def keep(body: fnop.Body, name: str, **_: Any) -> None:
+            await fnop.apply(fnop.owned(child(name), body), force=True)
 
         program = Program(default_registry.handlers)
     assert violations(program) == []

@@ -261,9 +261,12 @@ def test_a_status_that_depends_on_the_way_is_history() -> None:
 
     @fnop.on.create("fnopexamples", registry=registry)
     @fnop.on.update("fnopexamples", registry=registry)
-    async def grown(name: str, spec: fnop.Spec, old: Any, **_: Any) -> None:
+    async def grown(
+        name: str, body: fnop.Body, spec: fnop.Spec, old: Any, **_: Any
+    ) -> None:
         most = max(spec["size"], ((old or {}).get("spec") or {}).get("size", 0))
-        await fnop.apply({**child(f"{name}-data"), "data": {"size": str(most)}})
+        data = {**child(f"{name}-data"), "data": {"size": str(most)}}
+        await fnop.apply(fnop.owned(data, body))
 
     script = apply(example(size=3)), edit(NAME, spec={"size": 1})
     explorer = Explorer(case_of(registry, *script))

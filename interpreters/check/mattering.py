@@ -1,0 +1,242 @@
+"""Inputs that come to nothing: the code looks at them, and they never matter.
+
+What a handler looks at it needs for something.  Where nothing ever comes of it,
+whatever it is, what should have come of it was forgotten: a write, a condition, a
+branch.  An input *matters* if there are two situations which differ in it alone, and
+two decisions.  It is judged by the function that looks: what a helper reads is for all
+who call it.
+
+The situations are searched for: first another value in an attempt of the run, then
+others in which the code looks further than it did, then random ones.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import islice
+from types import CodeType
+from typing import Any, NamedTuple
+
+from fnop.effects import Effect, Get, List
+from fnop.interpreters.check.likely import (
+    constants_at,
+    constants_of,
+    other_objects,
+    others_of,
+)
+from fnop.interpreters.check.looking import Look, fetched, looks_at, unsaid
+from fnop.interpreters.check.redeciding import ABSENT, Attempt, Inputs, Path, code_of
+
+__all__ = ["asked_for", "unheeded"]
+
+# An input of which nothing has come yet is tried in so many random situations.
+TRIES = 1000
+# It is not judged unless so many other values of it lead to any decision at all.
+DECISIONS_MIN = 2
+# To find where the code looks further, so many decisions are made of each attempt, and
+# so many situations are kept.
+STEPS_MAX, SITUATIONS_MAX = 400, 12
+# The likeliest values of an input: those that are tried to look further, and those that
+# are tried more often than the others.
+LIKELY, LIKELIEST = 12, 5
+# The attempts of which further situations are looked for.
+PLACES_MAX = 3
+_RETRIES = (0, 0, 0, 1, 3, 10)
+
+
+class Input(NamedTuple):
+    """An input: the field of the object, or of the answer to what was asked for."""
+
+    field: str
+    asked: str = ""
+
+    def __str__(self) -> str:
+        answer = f"the answer to `{self.asked}`"
+        if not self.asked:
+            return self.field
+        return f"{self.field} of {answer}" if self.field else answer
+
+    def holds(self, other: Input) -> bool:
+        """Whether another input is a part of it."""
+        return self.asked == other.asked and other.field.startswith(self.field)
+
+
+class Place(NamedTuple):
+    """Where an input was looked at: in which attempt, and which of its inputs."""
+
+    attempt: Attempt
+    path: Path
+
+
+# An input, and the code that looks at it.
+_Key = tuple[CodeType, Input]
+
+
+def unheeded(real: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[str]:
+    """A sentence for each input of `real` attempts that comes to nothing.
+
+    `others` are of handlers that were not called: they may share a function with those
+    that were.
+    """
+    source = random.Random(0)
+    looks: dict[_Key, tuple[str, Look]] = {}
+    places: dict[_Key, list[Place]] = {}
+    ways = {each: _Ways(each, source) for each in (*real, *others)}
+    for each in real:
+        for path, look in (*looks_at(each), *_questions(each)):
+            key = look.code, _input_at(each, path)
+            looks.setdefault(key, (each.handler.id, look))
+            places.setdefault(key, []).append(Place(each, path))
+            ways[each].looks[path] = look
+    for each in others:
+        with suppress(Exception):  # it never was in such a situation
+            for path, look in looks_at(each):
+                ways[each].looks[path] = look
+                key = look.code, _input_at(each, path)
+                if key in looks:
+                    places[key].append(Place(each, path))
+    matters = {key[1] for key, each in places.items() if _matters(each, ways, source)}
+    left = {
+        key: told for key, told in looks.items() if not any(map(key[1].holds, matters))
+    }
+    for (code, input), (who, look) in left.items():
+        if any(other != input and other.holds(input) for _, other in left):
+            continue  # the outermost tells it
+        file = os.path.basename(code.co_filename)
+        yield (
+            f"{who} looks at {input} ({file}, line {look.line}), and nothing ever "
+            "comes of it: let it do what should follow from it, or not look"
+        )
+
+
+def _questions(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
+    """The answers to what an attempt asks for: to ask is to look."""
+    code = code_of(attempt.handler.declared)
+    assert code is not None
+    for number, asked in enumerate(attempt.asked):
+        if isinstance(asked.effect, (Get, List)) and attempt.inputs.answers[number]:
+            yield ("answers", number), Look(code, code.co_firstlineno)
+
+
+def _input_at(attempt: Attempt, path: Path) -> Input:
+    rest = path[1:] if path[0] == "object" else path[2:]
+    field = "".join(f".{each}" if isinstance(each, str) else "[]" for each in rest)
+    field = field.removeprefix("[]").removeprefix(".")
+    if path[0] == "object":
+        return Input(field)
+    return Input(field, asked_for(attempt.asked[int(path[1])].effect))
+
+
+def asked_for(effect: Effect) -> str:
+    """The effect that was asked for, in words: `get secrets`."""
+    match effect:
+        case Get(target=target):
+            return f"get {target.resource}"
+        case List(resource=resource):
+            return f"list {resource}"
+        case _:
+            return effect.kind.lower()
+
+
+# ------------------------------------------------------------------------ the search
+
+
+def _matters(
+    places: Sequence[Place], ways: dict[Attempt, _Ways], source: random.Random
+) -> bool:
+    """Whether an input matters, or nobody can tell."""
+    decisions = 0
+    for attempt, path in places:
+        inputs = attempt.inputs
+        usual = attempt.decided(inputs)
+        for other in ways[attempt].others(path, inputs.at(path)):
+            decision = attempt.decided(inputs.with_(path, other))
+            if decision.differs(usual):
+                return True
+            decisions += decision.error is None
+    if decisions < DECISIONS_MIN:
+        return True  # nobody knows what it could be
+    few = places[:PLACES_MAX]
+    for attempt, _ in few:
+        ways[attempt].go_further()
+    chosen = (source.choice(few) for _ in range(TRIES))
+    return any(ways[attempt].differs_at(path) for attempt, path in chosen)
+
+
+class _Ways:
+    """The situations of one attempt, and the ways on which its code looks further."""
+
+    def __init__(self, attempt: Attempt, source: random.Random) -> None:
+        self.looks: dict[Path, Look | None] = {}
+        self._attempt, self._random = attempt, source
+        self._known = constants_of(attempt.handler.declared)
+        self._situations = [attempt.inputs]
+        self._has_gone = False
+
+    def go_further(self) -> None:
+        """Find situations in which the code looks at more than before."""
+        if self._has_gone:
+            return
+        self._has_gone = True
+        attempt = self._attempt
+        self.looks.update(fetched(attempt, attempt.inputs))
+        for path in unsaid(attempt):
+            self.looks.setdefault(path, None)
+        steps = 0
+        for inputs in self._situations:  # it grows meanwhile
+            for path in [*self.looks]:
+                for other in islice(self.others(path, inputs.at(path)), LIKELY):
+                    steps += 1
+                    there = inputs.with_(path, other)
+                    looks = fetched(attempt, there)
+                    if not looks.keys() <= self.looks.keys():
+                        self.looks.update(looks)
+                        self._situations.append(there)
+                    if steps >= STEPS_MAX or len(self._situations) >= SITUATIONS_MAX:
+                        return
+
+    def differs_at(self, path: Path) -> bool:
+        """Whether an input matters in a random one of the situations."""
+        inputs = self._random.choice(self._situations)
+        inputs = inputs._replace(retry=self._random.choice(_RETRIES))
+        paths = [each for each in self.looks if each != path]
+        number = self._random.randint(0, min(3, len(paths)))
+        for each in self._random.sample(paths, number):
+            inputs = self._changed(inputs, each)
+        one, other = inputs, self._changed(inputs, path)
+        return self._attempt.decided(other).differs(self._attempt.decided(one))
+
+    def _changed(self, inputs: Inputs, path: Path) -> Inputs:
+        """The inputs with another value at a path, if there is any."""
+        others = [*self.others(path, inputs.at(path))]
+        if not others:
+            return inputs
+        likely = others[:LIKELIEST] if self._random.random() < 0.6 else others
+        return inputs.with_(path, self._random.choice(likely))
+
+    def others(self, path: Path, value: Any) -> Iterator[Any]:
+        """Other values that an input could have had, the likeliest first."""
+        if path[0] == "answers" and len(path) == 2:
+            owner = self._attempt.inputs.object
+            if isinstance(value, dict):
+                yield None
+                yield from other_objects(value, owner)
+            elif isinstance(value, list):
+                for other in other_objects(value[0], owner) if value else ():
+                    yield [other, *value[1:]]
+                yield from others_of(value)
+            return
+        look = self.looks.get(path)
+        near = [] if look is None else constants_at(look.code, look.line)
+        if value is ABSENT:
+            yield from (True, *near, 1, "x", ["x"], {"x": "x"}, *self._known)
+            return
+        yield from (
+            each for each in near if type(each) is type(value) and each != value
+        )
+        yield from others_of(value)
+        yield ABSENT
+        yield from others_of(value, self._known)

@@ -1,0 +1,241 @@
+"""Sequels of a script: another object like the last one, and the end of all.
+
+Objects of a kind share nothing but their operator.  So another one, of another name,
+comes and goes without a trace in what belongs to the first; and whatever has an owner
+of its own is no business of the operator, however much its labels are like those of a
+child.  When all that the user has made is deleted, nothing that was made for it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.values.merge import applied
+from fnop.interpreters.actions import Action, Apply, Delete, Edit, address_of
+from fnop.interpreters.check.records import Scene
+from fnop.interpreters.check.worlds import alias_of, is_builtin
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.scenario import catalogue_of
+
+__all__ = ["Known", "Sequel", "left_by", "owned_in", "sequels_of", "trespasses"]
+
+Manifest = Mapping[str, Any]
+# Kinds of which another object is nothing but there, by their plain plurals.
+_PASSIVE = frozenset(
+    ("", name) for name in ("configmaps", "persistentvolumeclaims", "pods", "secrets")
+)
+# Fields that the cluster has put into a spec, for this object alone.
+_ASSIGNED = ("nodeName", "volumeName")
+_OURS = "fnop.dev/"
+
+
+class Known(NamedTuple):
+    """An object that exists: of which kind, under which key, and its uid."""
+
+    resource: tuple[str, str]
+    key: tuple[str, str]
+    uid: str
+    alias: str
+
+    def found_in(self, cluster: Cluster) -> dict[str, Any] | None:
+        """The object in a cluster; None where it, or what has its name, is another."""
+        shelf = cluster.shelves.get(self.resource)
+        found = shelf.get(self.key) if shelf else None
+        return found if found and found["metadata"]["uid"] == self.uid else None
+
+
+def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
+    """The actions of a user who makes at once what a script leaves.
+
+    An object is made anew where it was made first: others may build upon it.
+    """
+    left: dict[object, Action | None] = {}
+    for number, each in enumerate(script):
+        place = _address(scene, each)
+        before = left.get(place)
+        if place not in left:
+            left[place if isinstance(each, Apply) else number] = each
+        elif isinstance(each, Delete) or before is None:
+            left[place] = each if isinstance(each, Apply) else None
+        else:
+            assert isinstance(before, Apply)
+            assert isinstance(each, (Apply, Edit))  # all others are about no object
+            changes = each.manifest if isinstance(each, Apply) else each.changes
+            left[place] = Apply(applied(changes, before.manifest))
+    return tuple(each for each in left.values() if each is not None)
+
+
+def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
+    """The kind, the name and the namespace of what an action is about."""
+    match action:
+        case Apply(manifest):
+            meta = manifest.get("metadata") or {}
+            resource = catalogue_of(scene.base).of_manifest(manifest)
+            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
+        case Edit() | Delete():
+            found, name = address_of(scene.base, action.where)
+            return found, name, action.namespace or scene.namespace
+        case _:
+            return None
+
+
+class Sequel(NamedTuple):
+    """Actions after a script, which begin with those that make `strangers`.
+
+    `owners` are the uids of the objects that the script leaves; with `ends` the sequel
+    deletes them.
+    """
+
+    actions: tuple[Action, ...]
+    strangers: tuple[Manifest, ...]
+    owners: tuple[str, ...]
+    ends: bool = False
+
+
+def sequels_of(scene: Scene, handled: frozenset[str], end: Cluster) -> list[Sequel]:
+    """The sequels of a script that has ended in this cluster; `handled` are kinds.
+
+    There are none where nothing is left of a custom kind that handlers are for.
+    """
+    objects = [*_own_objects(scene, handled, end)]
+    if not objects:
+        return []
+    owners = tuple(uid for _, _, uid in objects)
+    strangers = tuple(_strangers(end, owners))
+    begin = tuple(Apply(dict(each)) for each in strangers)
+    kind, manifest, _ = objects[-1]
+    twin = _twin(manifest)
+    place = manifest["metadata"].get("namespace")
+    comes_and_goes = Apply(twin), Delete(f"{kind}/{twin['metadata']['name']}", place)
+    ends = tuple(
+        Delete(f"{kind}/{each['metadata']['name']}", each["metadata"].get("namespace"))
+        for kind, each, _ in objects
+    )
+    return [
+        Sequel((*begin, *comes_and_goes), strangers, owners),
+        Sequel((*begin, *ends), strangers, owners, ends=True),
+    ]
+
+
+def _own_objects(
+    scene: Scene, handled: frozenset[str], end: Cluster
+) -> Iterator[tuple[str, Manifest, str]]:
+    """The objects that the script leaves: their kind, their manifest, their uid."""
+    for action in left_by(scene, scene.script):
+        if not isinstance(action, Apply) or "name" not in action.manifest["metadata"]:
+            continue
+        resource = catalogue_of(scene.base).of_manifest(action.manifest)
+        if resource is None or is_builtin(resource.group):
+            continue
+        if action.manifest["metadata"].get("finalizers"):
+            continue  # the user holds it, and lets it go in another way
+        kind = f"{resource.plural}.{resource.group}"
+        meta = action.manifest["metadata"]
+        place = (
+            (meta.get("namespace") or scene.namespace) if resource.namespaced else ""
+        )
+        shelf = end.shelves.get((resource.group, resource.plural))
+        found = shelf.get((place, meta["name"])) if shelf else None
+        if kind in handled and found and "deletionTimestamp" not in found["metadata"]:
+            yield kind, action.manifest, found["metadata"]["uid"]
+
+
+def _twin(manifest: Manifest) -> dict[str, Any]:
+    meta = manifest["metadata"]
+    return {**manifest, "metadata": {**meta, "name": f"{meta['name']}-twin"}}
+
+
+def owned_in(
+    cluster: Cluster, owners: Sequence[str], *, passive: bool = False
+) -> list[Known]:
+    """The objects of which all owners are among these uids, and which have any."""
+    found = []
+    for resource, shelf in sorted(cluster.shelves.items()):
+        if passive and resource not in _PASSIVE:
+            continue
+        for key, each in sorted(shelf.items()):
+            uids = {e["uid"] for e in each["metadata"].get("ownerReferences") or ()}
+            if uids and uids <= set(owners):
+                uid = each["metadata"]["uid"]
+                found.append(Known(resource, key, uid, alias_of(resource, each)))
+    return found
+
+
+def trespasses(
+    sequel: Sequel, rests: Sequence[Cluster], usual: Cluster
+) -> Iterator[tuple[Known, str]]:
+    """The objects that are nobody's affair in a sequel, and what becomes of them.
+
+    `rests` are the rests before it and after each of its actions, and after restarts;
+    what is gone in the `usual` end as well went by itself.
+    """
+    before, *later = rests
+    watched: dict[Known, Manifest | None] = {
+        each: each.found_in(before)
+        for each in owned_in(before, sequel.owners)
+        if not sequel.ends and each.found_in(usual)
+    }
+    for number, cluster in enumerate(later):
+        if number < len(sequel.strangers):
+            stranger = _known(sequel.strangers[number], cluster)
+            watched[stranger] = sequel.strangers[number]
+        told = sequel.actions[number : number + 1]
+        when = f"after `{told[0]}`" if told else "when the operator restarts"
+        for each, was in [*watched.items()]:
+            now = each.found_in(cluster)
+            if now is None:
+                yield each, f"is gone {when}"
+            elif _owners(now) != _owners(was):
+                yield each, f"has another owner {when}"
+            else:
+                continue
+            del watched[each]
+
+
+def _owners(found: Manifest | None) -> Any:
+    return found and found["metadata"].get("ownerReferences")
+
+
+def _known(manifest: Manifest, cluster: Cluster) -> Known:
+    """The object of a stranger's manifest, there or not."""
+    meta = manifest["metadata"]
+    key = meta["namespace"], meta["name"]
+    resource = "", f"{manifest['kind'].lower()}s"
+    shelf = cluster.shelves.get(resource)
+    found = shelf.get(key) if shelf else None
+    uid = found["metadata"]["uid"] if found else ""
+    return Known(resource, key, uid, alias_of(resource, manifest))
+
+
+def _strangers(cluster: Cluster, owners: Sequence[str]) -> Iterator[Manifest]:
+    """Copies of children, one of each kind, that belong to their namespace."""
+    spaces = cluster.shelves.get(("", "namespaces"))
+    kinds = set()
+    for each in owned_in(cluster, owners, passive=True):
+        found = each.found_in(cluster)
+        space = spaces.get(("", each.key[0])) if spaces else None
+        if each.resource in kinds or found is None or space is None:
+            continue
+        kinds.add(each.resource)
+        yield _stranger(found, space)
+
+
+def _stranger(found: Mapping[str, Any], space: Mapping[str, Any]) -> Manifest:
+    meta = found["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": space["metadata"]["name"]}
+    kept: dict[str, Any] = {
+        "name": f"other-{meta['name']}",
+        "namespace": meta["namespace"],
+        "ownerReferences": [{**owner, "uid": space["metadata"]["uid"]}],
+    }
+    for stanza in ("labels", "annotations"):
+        values = meta.get(stanza) or {}
+        kept[stanza] = {k: v for k, v in values.items() if not k.startswith(_OURS)}
+    rest = {
+        key: each for key, each in found.items() if key not in ("metadata", "status")
+    }
+    if isinstance(rest.get("spec"), dict):
+        spec = rest["spec"]
+        rest["spec"] = {key: spec[key] for key in spec if key not in _ASSIGNED}
+    return {**rest, "metadata": kept}
