@@ -291,7 +291,7 @@ def _is_asked(row: Row, crash: Crash) -> bool:
 
 
 def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
-    """What users and faults did, when the operator began, and who failed first."""
+    """The acts of users and faults, the begins of the operator, the first failures."""
     rest, failures = False, Counter[str]()
     for row in rows:
         event = row.event

@@ -1,4 +1,3 @@
-'use strict';
 const one = (q) => document.querySelector(q);
 const D = JSON.parse(one('#data').textContent), rows = [...document.querySelectorAll('tr[id]')];
 const panel = one('#panel'), box = one('#filter');
@@ -18,14 +17,14 @@ const link = (step) => {
 const h3 = (text) => make('h3', text);
 const count = (n, word) => n + ' ' + word + (n === 1 ? '' : 's');
 
-// A version: name, since, shown, milliseconds, changed fields, gone fields, deleted.
+// A version: name, since, shown, ms, fresh fields, gone ones, whether deleted.
 const fields = (o, v) => {
   const found = {};
   for (const [, , , , set, gone] of D.o[o][1].slice(0, v + 1)) {
     for (const k of gone) delete found[k];
     Object.assign(found, set);
   }
-  return found;
+  return D.o[o][1][v]?.[6] ? {} : found;
 };
 const text = (v) => v === undefined ? '–' : typeof v === 'string' ? v : JSON.stringify(v);
 const table = (heads, a, b) => {
@@ -35,7 +34,7 @@ const table = (heads, a, b) => {
   return lines.length ? make('table', make('tr', ...heads.map((h) => make('th', h))), ...lines) : '';
 };
 
-// The truth beside version v, which somebody has seen; -1 is nothing.
+// The truth beside version v, which somebody saw; -1 is none.
 const beside = (o, v, t, ms, who) => {
   const [name, versions] = D.o[o], k = versions.findLastIndex((e) => e[1] <= t);
   const isGone = k < 0 || versions[k][6], isOld = k > v && !(v < 0 && isGone);
@@ -53,7 +52,7 @@ const views = (e, t) => {
   for (const a of e.a || []) {
     const [step, what, seen, end, ended] = D.a[a], newest = new Map();
     for (const [s, o, v] of seen) if (s <= t) newest.set(o, v);
-    out.push(h3('The handler'), make('p', link(step), ` ${what}; ${end} `, ended ? link(ended) : ''),
+    out.push(h3('The handler'), make('p', link(step), ` ${D.t[what]}; ${D.t[end]} `, ended ? link(ended) : ''),
       h3('Truth | what the handler saw'));
     for (const [o, v] of newest) out.push(...beside(o, v, t, e.m, 'handler saw'));
   }
@@ -73,14 +72,14 @@ const show = (i) => {
   const out = [make('h2', link(row.id), ' ', row.cells[4].textContent), ...views(e, e.t || parseInt(row.id))];
   if (e.y) {
     out.push(h3('Why'), make('ol', ...e.y.map(([depth, words, step]) => {
-      const li = make('li', words + ' ', step ? link(step) : '');
+      const li = make('li', D.t[words] + ' ', step ? link(step) : '');
       li.style.marginLeft = depth + 'em';
       return li;
     })));
   }
   if (e.v >= 0) {
     out.push(h3('What changed'),
-      table(['field', 'before', 'after'], fields(e.o, e.v - 1), fields(e.o, e.v)) || 'only its version');
+      table(['field', 'before', 'after'], fields(e.o, e.v - 1), fields(e.o, e.v)) || 'its version');
   }
   panel.replaceChildren(...out);
   one('aside').scrollTop = 0;

@@ -1,4 +1,4 @@
-"""What the page of a recording has for its script: versions as deltas, and links.
+"""The data that a page has for its script: versions as deltas, and links.
 
 All of it is somebody else's, so it is written as JSON that ends no element, and the
 script makes nothing but text of it.
@@ -41,6 +41,7 @@ class PageData:
     ) -> None:
         self._objects, self._behind, self._began = objects, behind, began
         self._shorten = brief
+        self._texts: dict[str, int] = {}
         self._places = {
             id(each): number
             for versions in objects.values()
@@ -57,7 +58,7 @@ class PageData:
         }
 
     def of_event(self, event: Event) -> dict[str, Any]:
-        """What the script knows of an event: its object, its attempts, its links."""
+        """The script's knowledge of an event: its object, its attempts, its links."""
         found: dict[str, Any] = {"m": self._milliseconds(event.wall)}
         if event.object is not None and event.object in self._objects:
             found["o"] = self._number(event.object)
@@ -81,16 +82,22 @@ class PageData:
         """All of it; `first` is the number of the event at which the cursor begins."""
         return {
             "o": [
-                [self._text(ref.label), [*self._versions(self._objects[ref])]]
+                [
+                    one_line(self._shorten(ref.label)),
+                    [*self._versions(self._objects[ref])],
+                ]
                 for ref in self._numbers
             ],
             "a": self._told,
             "e": events,
+            "t": [*self._texts],
             "s": first,
         }
 
-    def _text(self, text: str) -> str:
-        return one_line(self._shorten(text))
+    def _text(self, text: str) -> int:
+        """The number of a text: many are told again and again."""
+        shown = one_line(self._shorten(text))
+        return self._texts.setdefault(shown, len(self._texts))
 
     def _milliseconds(self, wall: float) -> int:
         seconds = max(-_SECONDS_MAX, min(wall - self._began, _SECONDS_MAX))
@@ -131,6 +138,11 @@ class PageData:
         """Each version with what differs from the one before."""
         before: dict[str, Any] = {}
         for each in versions:
+            head = [one_line(each.version), each.since, each.shown]
+            head.append(self._milliseconds(each.wall))
+            if each.gone:
+                yield [*head, {}, [], 1]  # what it was, a later one may be again
+                continue
             now = {_brief(path): _value(value) for path, value in each.leaves.items()}
             gone = [path for path in before if path not in now]
             fresh = {
@@ -138,10 +150,8 @@ class PageData:
                 for path, value in now.items()
                 if path not in before or _differs(before[path], value)
             }
-            wall = self._milliseconds(each.wall)
-            head = [one_line(each.version), each.since, each.shown, wall]
             before = now
-            yield [*head, fresh, gone, *([1] if each.gone else [])]
+            yield [*head, fresh, gone]
 
 
 def _differs(one: Any, other: Any) -> bool:

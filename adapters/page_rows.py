@@ -24,7 +24,7 @@ from fnop.core.values.errors import number_of
 
 __all__ = ["Group", "Lanes", "Row", "as_html", "escaped", "grouped", "lane_width"]
 
-# So many rows in a row that are as in the reference are folded.
+# Rows that are alike are folded where there are so many of them.
 FOLDED_MIN = 4
 # The rows of a group without a landmark.
 GROUP_MAX = 200
@@ -131,7 +131,7 @@ def _stretches(rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
 
 
 def _fold(row: Row) -> str:
-    """What a row has in common with others, of which many are folded; else ""."""
+    """The reason to fold many rows like this one; else ""."""
     if row.is_equal:
         return "as in the run without faults"
     is_change = row.event is not None and row.event.sort == "change"
@@ -162,16 +162,16 @@ def _row(row: Row, brief: Callable[[str], str], *, where: bool) -> str:
         words = f"<td class=x>only without faults: {text}"
         return f"<tr class=ghost>{empty}{cell}{words}"
     event = row.event
-    classes = event.sort + (" bad" if event.is_trouble else "")
+    classes = f'"{event.sort} bad"' if event.is_trouble else event.sort
     named = where and event.where
     about = f"<span class=o>{escaped(event.where)}</span> " if named else ""
-    depth = " d1" if event.depth else ""
+    depth = '"x d1"' if event.depth else "x"
     words = escaped(brief(event.told)).replace(" -&gt; ", " → ")
     return (
-        f'<tr id="{row.anchor}" class="{classes}"><td class=k>{_crash(row.crashes)}'
-        f'<td class=n><a href="#{row.anchor}">#{event.step}</a>'
+        f"<tr id={row.anchor} class={classes}><td class=k>{_crash(row.crashes)}"
+        f"<td class=n><a href=#{row.anchor}>#{event.step}</a>"
         f"<td class=at>{clock(event.wall)}{cell}"
-        f'<td class="x{depth}">{about}{words}'
+        f"<td class={depth}>{about}{words}"
     )
 
 
@@ -215,7 +215,7 @@ class Lanes:
             self._calls[last] -= 1
         self._open = 0
         self._works = False
-        self._states: dict[tuple[str, str], int] = {}
+        self._drawings: dict[str, int] = {}
 
     def brief(self, text: str) -> str:
         """A text without the namespace of objects, where all have the same."""
@@ -236,21 +236,24 @@ class Lanes:
         )
 
     def definitions(self) -> str:
-        """The states of all lanes, to which rows refer."""
-        drawn = "".join(
-            f'<g id="s{number}"><path class=l d="{line}"/>'
-            + (f'<path class=b d="{bar}"/>' if bar else "")
-            + "</g>"
-            for (line, bar), number in self._states.items()
-        )
-        return f"<svg class=none><defs>{drawn}</defs></svg>"
+        """All drawings, to which rows refer."""
+        drawn = (f"<g id=d{n}>{each}</g>" for each, n in self._drawings.items())
+        return f"<svg class=none><defs>{''.join(drawn)}</defs></svg>"
+
+    def _defined(self, drawn: str) -> str:
+        """A reference to a drawing: many rows have the same."""
+        number = self._drawings.setdefault(drawn, len(self._drawings))
+        return f'<use href="#d{number}"/>'
 
     def gap(self) -> str:
         """The lanes beside a row that has no event of this run."""
-        return self._state(self._alive)
+        return self._defined(self._state(self._alive))
 
     def draw(self, number: int, event: Event) -> str:
         """The lanes beside the next event."""
+        return self._defined(self._drawn(number, event))
+
+    def _drawn(self, number: int, event: Event) -> str:
         before = {*self._alive}
         came, went = self._turn(event)
         self._alive = (self._alive | came) - went
@@ -291,8 +294,8 @@ class Lanes:
         if self._open and OPERATOR in self._places:
             bar = f"M{self._places[OPERATOR]} 0V999"
         line = "".join(f"M{self._places[each]} 0V999" for each in lasting)
-        number = self._states.setdefault((line, bar), len(self._states))
-        return f'<use href="#s{number}"/>'
+        drawn = f'<path class=l d="{line}"/>'
+        return drawn + (f'<path class=b d="{bar}"/>' if bar else "")
 
     def _arrow(self, event: Event) -> str:
         if event.sort == "rest":

@@ -35,7 +35,7 @@ def trace_of(timeline: Timeline) -> bytes:
 
 
 class Slice(NamedTuple):
-    """What lasts from a time to another one, in nanoseconds; a moment where `end` is 0.
+    """A span from a time to another one, in nanoseconds; a moment where `end` is 0.
 
     `flows` are numbers of flows that go through it, from the earliest to the latest.
     """

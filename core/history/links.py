@@ -96,16 +96,13 @@ class Behind:
                 yield from self._shown_to(attempt, depth)
 
     def _made(self, found: Revision, depth: int) -> Iterator[Link]:
-        """Who has made a version, and what for."""
+        """Who has made a version; what for, is told there."""
         maker = self._makers.get(id(found))
         if maker is not None:
-            text = f"version {found.version} was made by {maker.text}"
-            yield Link(depth, text, maker.step)
-            if not depth:
-                yield from self._links(maker, 1)
+            yield Link(depth, f"made by {maker.text}", maker.step)
         elif found.by:
             by = ACTORS.get(found.by, found.by)
-            yield Link(depth, f"version {found.version} was made by {by}")
+            yield Link(depth, f"made by {by}")
 
     def _decided(self, event: Event, request: Request, depth: int) -> Iterator[Link]:
         for attempt in event.attempts:

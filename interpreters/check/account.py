@@ -40,7 +40,7 @@ from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Step", "account_of", "happened", "record_of"]
 
-# What is beyond is not told: such a run goes on for ever.
+# More is not told: such a run goes on for ever.
 PLACES_MAX = 5_000
 CRASHES_MAX = 60
 BENIGN = "the run without faults"
@@ -174,7 +174,7 @@ def _changes(trial: Trial, watched: Watched, redaction: Redaction) -> Iterator[C
         )
 
 
-# What the cluster's own controllers put into each namespace.
+# The cluster's own controllers put these into each namespace.
 _BEGINNINGS = frozenset(
     (("serviceaccounts", "default"), ("configmaps", "kube-root-ca.crt"))
 )

@@ -92,7 +92,7 @@ class Trial:
         self.lines: list[tuple[Phase, Say]] = []
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
-        # Who makes the changes after a version of the cluster, up to the next one.
+        # The makers of changes: each from a version of the cluster on.
         self.actors: list[tuple[int, str]] = []
         self.refused: list[str] = []
         self.healed_calls: Mapping[str, Any] = {}  # the models by then

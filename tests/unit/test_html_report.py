@@ -99,7 +99,7 @@ def test_a_failure_shows_its_verdict_its_worlds_and_its_crashes(
     assert "a crash violates a property at 1 of" in words
     assert "user: apply X x" in words
     rows = re.findall(
-        r'<tr id="[\d.]+" class="([a-z ]+)"><td class=k>(<i class=m)?', page
+        r'<tr id=[\d.]+ class="?([a-z ]+)"?><td class=k>(<i class=m)?', page
     )
     matters = [kind for kind, mark in rows if mark]
     assert matters == ["send"]
@@ -120,7 +120,8 @@ def test_the_truth_is_beside_what_the_handler_saw(
     assert [version for _, of, version in sightings if of == secret] == [-1]
     ((_, since, shown, *_),) = data["o"][secret][1]
     assert since <= event["t"] < shown
-    assert any("had asked for secrets/x-a: none" in text for _, text, _ in event["y"])
+    told = [data["t"][text] for _, text, _ in event["y"]]
+    assert "it had asked for secrets/x-a: none" in told
 
 
 def test_deltas_make_up_the_versions(database: tuple[Json, list[Json]]) -> None:
@@ -139,6 +140,8 @@ def test_deltas_make_up_the_versions(database: tuple[Json, list[Json]]) -> None:
         ):
             built = {k: v for k, v in built.items() if k not in gone} | fresh
             assert number == revision.version
+            if revision.gone:
+                continue
             assert {*built} == {*revision.leaves}
             for path, value in revision.leaves.items():
                 shown = one_line(value) if isinstance(value, str) else value
@@ -386,7 +389,7 @@ def test_a_gap_is_told(database: tuple[Json, list[Json]], tmp_path: Path) -> Non
     )
     assert done.status == 0
     page = (tmp_path / "page.html").read_text()
-    assert '<tr id="19" class="gap bad">' in page
+    assert '<tr id=19 class="gap bad">' in page
     assert seen_in(page).rows[-1] == seen_in(page_text(header, records)).rows[-1]
 
 

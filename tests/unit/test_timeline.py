@@ -45,7 +45,7 @@ def test_a_request_without_news_has_made_nothing(daemons: Timeline) -> None:
     last = versions[-1]
     sight = next(e for e in daemons.events if e.sort == "shown" and e.revision is last)
     texts = [each.text for each in behind.links(sight)]
-    assert f"version {last.version} was made by Patch" in texts[0]
+    assert texts[0].startswith("made by Patch")
     assert "for once" in texts[0]
 
 
