@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from fnop.effects.values import same_json
 
 __all__ = [
+    "UNKNOWN",
     "FieldChange",
     "changed_fields",
     "known_part",
-    "masked",
     "unknown_of",
     "without_server_fields",
 ]
@@ -22,7 +22,7 @@ _SERVER_FIELDS = frozenset(
 )
 # Those that it gives to a new object, and those that name it.
 _NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp", "name", "namespace"}
-SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
+UNKNOWN = "(known once it is written)"
 
 
 class FieldChange(NamedTuple):
@@ -81,18 +81,21 @@ def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChang
     """The fields that differ, in the order of their paths.
 
     Lists of equal lengths are compared item by item. What is empty counts as absent.
+    In a new list with parts that are unknown, a text stands for these.
 
     >>> changed_fields({"a": {"b": 1}, "c": []}, {"a": {"b": 2}})
     (FieldChange(path='a.b', old=1, new=2, unknown=False),)
     >>> [each.path for each in changed_fields({"a": [{"x": 1}]}, {"a": [{"x": 2}]})]
     ['a[0].x']
+    >>> changed_fields(None, [{"x": 1, "y": 2}], [{"y": True}])[0].new
+    [{'x': 1, 'y': '(known once it is written)'}]
     """
     return tuple(_changed(old, new, unknown, ""))
 
 
 def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChange]:
     old, new = _present(old), _present(new)
-    if unknown is True:
+    if unknown is True or _is_all_unknown(unknown):
         yield FieldChange(path, old, None, unknown=True)
     elif isinstance(new, dict) and isinstance(old, dict | None):
         parts = unknown if isinstance(unknown, dict) else {}
@@ -105,7 +108,25 @@ def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChang
         for place, each in enumerate(zip(old, new, marks, strict=True)):
             yield from _changed(*each, f"{path}[{place}]")
     elif not same_json(old, new):
-        yield FieldChange(path, old, known_part(new, unknown))
+        yield FieldChange(path, old, _told_part(new, unknown))
+
+
+def _is_all_unknown(unknown: Any) -> bool:
+    return isinstance(unknown, list) and all(each is True for each in unknown)
+
+
+def _told_part(value: Any, unknown: Any) -> Any:
+    """A value with a text in the place of each unknown part."""
+    if unknown is True:
+        return UNKNOWN
+    if isinstance(unknown, dict) and isinstance(value, dict):
+        return {
+            key: _told_part(each, unknown.get(key, False))
+            for key, each in value.items()
+        }
+    if isinstance(unknown, list) and isinstance(value, list):
+        return [_told_part(*each) for each in zip(value, unknown, strict=False)]
+    return value
 
 
 def _present(value: Any) -> Any:
@@ -134,46 +155,3 @@ def without_server_fields(body: dict[str, Any], *, new: bool = False) -> dict[st
     head = ("apiVersion", "kind") if new else ()
     found = {key: value for key, value in body.items() if key not in head}
     return {**found, "metadata": kept}
-
-
-def masked(
-    before: dict[str, Any] | None, after: dict[str, Any] | None
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The two states of an object without the values of a Secret: its keys are left.
-
-    Annotations are masked, too: kubectl, and operators, keep whole objects in them.
-
-    >>> old, new = {"kind": "Secret", "data": {"a": "eA=="}}, {"kind": "Secret"}
-    >>> masked(old, {**new, "data": {"a": "eQ==", "b": ""}})[1]["data"]
-    {'a': '(another secret)', 'b': '(secret)'}
-    >>> masked(None, {"kind": "ConfigMap", "data": {"a": "b"}})[1]["data"]
-    {'a': 'b'}
-    """
-    either = after or before
-    if either is None or either.get("kind") != "Secret":
-        return before, after
-    return _masked(before, None), _masked(after, before)
-
-
-def _masked(
-    body: dict[str, Any] | None, former: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    if body is None:
-        return None
-    found, old = dict(body), former or {}
-    for key in ("data", "stringData"):
-        if isinstance(found.get(key), dict):
-            found[key] = _hidden(found[key], old.get(key))
-    metadata, was = found.get("metadata") or {}, old.get("metadata") or {}
-    if isinstance(metadata.get("annotations"), dict):
-        hidden = _hidden(metadata["annotations"], was.get("annotations"))
-        found["metadata"] = {**metadata, "annotations": hidden}
-    return found
-
-
-def _hidden(values: dict[str, Any], former: Any) -> dict[str, str]:
-    known = former if isinstance(former, dict) else {}
-    return {
-        key: CHANGED_SECRET if key in known and known[key] != value else SECRET
-        for key, value in values.items()
-    }
