@@ -53,7 +53,7 @@ def _round_lines(plan: Plan, number: int, *, own: bool) -> Iterator[str]:
             fails = any(number in each.again for each in plan.failures)
             yield "  nothing but what fails again" if fails else "  nothing"
     yield from found
-    if found:
+    if found or plan.rounds > 1:
         yield ""
 
 

@@ -234,7 +234,7 @@ class Plan:
     handlers that a Kopf operator has called already, and this one would call again,
     with the objects; `tried` is what the server itself refuses, or answers otherwise,
     of `tries` dry runs. Both are None unless they were asked for. `notes` are
-    sentences. `requests` are not masked.
+    sentences. `requests` are not masked. One that `is_restless` goes on for ever.
     """
 
     changes: tuple[Change, ...] = ()
@@ -250,12 +250,13 @@ class Plan:
     tried: tuple[Tried, ...] | None = None
     tries: int = 0
     requests: tuple[Write, ...] = ()
+    is_restless: bool = False
 
     @property
     def is_empty(self) -> bool:
         """Whether it is known that the operator would do nothing at all."""
-        open_ends = self.calls or self.unread or self.failures
-        return not (self.changes or self.events or open_ends)
+        unknown = self.calls or self.unread or self.failures or self.is_restless
+        return not (self.changes or self.events or unknown)
 
     @property
     def failing(self) -> int:

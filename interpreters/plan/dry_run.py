@@ -11,7 +11,7 @@ from typing import Any
 
 from fnop.core.planned.facts import Place, Tried, Write
 from fnop.core.planned.trying import compared, is_foreseen, tries_of
-from fnop.interpreters.answers import is_object, message_of
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked
 
@@ -74,7 +74,7 @@ async def tried(
 
     wanted = tries_of(writes)
     answers = await asyncio.gather(*map(one, wanted))
-    masking.learn(each.body for each in answers if is_object(each.body))
+    masking.learn(each.body for each in answers if isinstance(each.body, dict))
     found = map(judged, wanted, answers)
     return tuple(each for each in found if each is not None)
 

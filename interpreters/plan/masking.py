@@ -57,7 +57,8 @@ class Masking:
         if self._redaction is None:
             return before, after
         old, new = self._veiled(before), self._veiled(after)
-        return _beside(None, before, None, old), _beside(before, after, old, new)
+        told: tuple[Json | None, Json | None] = _pair(before, after, old, new)
+        return told
 
     def text(self, text: str) -> str:
         """A sentence with the copies of secrets masked."""
@@ -85,36 +86,51 @@ def _stand_in(text: str) -> str:
     return MARK + hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _beside(was: Any, now: Any, old: Any, new: Any) -> Any:
-    """The new value with words for its tokens, beside the old one.
+def _pair(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
+    """Two values with words for their tokens; `was` and `now` are what they really are.
 
-    `was` and `now` are the same two values as they really are.
+    A value may be at the place of a secret in one of them only, such as a variable that
+    is renamed.
     """
-    if isinstance(new, dict):
-        return {
-            key: _beside(_at(was, key), _at(now, key), _at(old, key), each)
-            for key, each in new.items()
-        }
-    if isinstance(new, list):
-        return [
-            _beside(_at(was, place), _at(now, place), _at(old, place), each)
-            for place, each in enumerate(new)
-        ]
-    if not isinstance(new, str):
-        return new
-    if not isinstance(old, str):
-        return _told(new)
-    text = _told(new, _tokens(old))
-    is_hidden = text == _told(old) and not same_json(was, now)
-    return CHANGED_SECRET if is_hidden else text
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys((*old, *new))
+        pairs = {each: _pair_at(each, was, now, old, new) for each in keys}
+        return {key: pairs[key][0] for key in old}, {key: pairs[key][1] for key in new}
+    if isinstance(old, list) and isinstance(new, list):
+        longest = range(max(len(old), len(new)))
+        found = [_pair_at(each, was, now, old, new) for each in longest]
+        return (
+            [each[0] for each in found[: len(old)]],
+            [each[1] for each in found[: len(new)]],
+        )
+    is_same = same_json(was, now)
+    one, other = _worded(old), _worded(new, old)
+    if is_same and one != other:
+        return SECRET, SECRET
+    is_hidden = isinstance(one, str) and one == other and not is_same
+    return one, CHANGED_SECRET if is_hidden else other
+
+
+def _pair_at(place: Any, *values: Any) -> tuple[Any, Any]:
+    was, now, old, new = (_at(each, place) for each in values)
+    return _pair(was, now, old, new)
 
 
 def _at(value: Any, place: Any) -> Any:
     if isinstance(value, dict):
         return value.get(place)
-    if isinstance(value, list) and place < len(value):
-        return value[place]
-    return None
+    return value[place] if isinstance(value, list) and place < len(value) else None
+
+
+def _worded(value: Any, former: Any = None) -> Any:
+    """A value with words for its tokens; `former` is the one before it."""
+    if isinstance(value, dict):
+        return {key: _worded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_worded(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    return _told(value, _tokens(former) if isinstance(former, str) else ())
 
 
 def _told(text: str, former: Collection[str] = ()) -> str:

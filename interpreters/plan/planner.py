@@ -258,6 +258,7 @@ class Planner:
             tuple(map(self._masking.text, (*self.notes, *_notes(run)))),
             rounds=rounds,
             reads=self.source.reads,
+            is_restless=bool(run.unsettled),
             requests=tuple(run.writes),
         )
 
@@ -373,5 +374,6 @@ def _notes(run: Rehearsal) -> list[str]:
     if run.unsettled:
         notes.append(f"the operator does not come to rest: {run.unsettled}")
     if run.waits:
-        notes.append("what is not known keeps the operator from serving; all else, too")
+        wait = "the startup handlers wait for what is not known"
+        notes.append(f"{wait}, so nothing else is foreseen")
     return notes

@@ -197,12 +197,16 @@ class Rehearsal(SimulatedRun):
         if self.waits:
             return ()
         state, exit = self.machine.state, self.exit
-        if exit is None and state.lifecycle.phase is not Phase.STARTING:
+        if exit is None and not self._is_starting:
             return self._lacking()
         failing = [each for each in self.failures_told if each.subject is None]
         if failing:
             return tuple(dict.fromkeys(map(_ill_begun, failing)))
         return (exit.reason if exit else "its startup handlers do not end",)
+
+    @property
+    def _is_starting(self) -> bool:
+        return self.machine.state.lifecycle.phase is Phase.STARTING
 
     def _lacking(self) -> tuple[str, ...]:
         """Why no handler is called, for want of kinds."""
@@ -398,7 +402,7 @@ class Rehearsal(SimulatedRun):
             self.cluster = simulated.restored(self.cluster, path, [body])
 
     def _list(self, command: ListPage) -> None:
-        if self._begun_at is None:
+        if self._begun_at is None and not self._is_starting:
             self._begun_at = self.clock.elapsed
         selectors = command.selectors
         need = Need(command.resource, command.namespace, "", selectors)
