@@ -41,12 +41,15 @@ def unknown_of(value: Any, other: Any) -> Any:
     """The parts of a value that another run from the same state made otherwise.
 
     True where the values differ, else False or, of mappings and lists, the same shape
-    with True at what differs. Mappings have only the keys of such parts.
+    with True at what differs. Mappings have only the keys of such parts. Of a list in
+    which all items differ nothing is known.
 
     >>> unknown_of({"a": 1, "b": {"c": "x", "d": 2}}, {"a": 1, "b": {"c": "y", "d": 2}})
     {'b': {'c': True}}
-    >>> unknown_of([1, "x"], [1, "y"]), unknown_of([1], [1, 2]), unknown_of(1, 1)
-    ([False, True], True, False)
+    >>> unknown_of([1, "x"], [1, "y"]), unknown_of([1], [1, 2]), unknown_of([1], [2])
+    ([False, True], True, True)
+    >>> unknown_of(1, 1)
+    False
     """
     if isinstance(value, dict) and isinstance(other, dict):
         keys = dict.fromkeys((*value, *other))
@@ -54,7 +57,9 @@ def unknown_of(value: Any, other: Any) -> Any:
         return {key: part for key, part in parts.items() if part} or False
     if isinstance(value, list) and isinstance(other, list) and len(value) == len(other):
         found = [unknown_of(*each) for each in zip(value, other, strict=True)]
-        return found if any(found) else False
+        if not any(found):
+            return False
+        return True if all(each is True for each in found) else found
     return not same_json(value, other)
 
 
@@ -95,7 +100,7 @@ def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChang
 
 def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChange]:
     old, new = _present(old), _present(new)
-    if unknown is True or _is_all_unknown(unknown):
+    if unknown is True:
         yield FieldChange(path, old, None, unknown=True)
     elif isinstance(new, dict) and isinstance(old, dict | None):
         parts = unknown if isinstance(unknown, dict) else {}
@@ -109,10 +114,6 @@ def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChang
             yield from _changed(*each, f"{path}[{place}]")
     elif not same_json(old, new):
         yield FieldChange(path, old, _told_part(new, unknown))
-
-
-def _is_all_unknown(unknown: Any) -> bool:
-    return isinstance(unknown, list) and all(each is True for each in unknown)
 
 
 def _told_part(value: Any, unknown: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a plan shows of secrets: that they change, never their values.
+"""The masking of secrets in a plan: it shows that they change, never their values.
 
 What is a secret is decided as for recordings (`fnop.interpreters.redaction`).  Their
 tokens tell equal values from others; here a word stands for each, so that a plan says

@@ -196,7 +196,7 @@ class Rehearsal(SimulatedRun):
         """Why the operator would not serve, in sentences, if that is known."""
         if self.waits:
             return ()
-        state, exit = self.machine.state, self.exit
+        exit = self.exit
         if exit is None and not self._is_starting:
             return self._lacking()
         failing = [each for each in self.failures_told if each.subject is None]

@@ -60,7 +60,7 @@ def test_addresses_and_ports_of_a_service_are_unknown(registry: Registry) -> Non
     made = change_of(plan, "Service")
     assert made["after_unknown"]["spec"] == {
         "clusterIP": True,
-        "clusterIPs": [True],
+        "clusterIPs": True,
         "healthCheckNodePort": True,
         "ports": [{"nodePort": True}],
     }
