@@ -233,12 +233,7 @@ main.add_command(uninstall)
     "fails for good, when the operator ends with an error, and at SIGUSR1.",
 )
 @guarded
-@click.option(
-    "--redact",
-    multiple=True,
-    metavar="FIELD",
-    help="A field that holds a secret, such as spec.url; in a recording it is a token.",
-)
+@shared("redact", "; in a recording it is a token")
 @click.option(
     "-v",
     "--verbose",

@@ -112,6 +112,11 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         "The form of what is printed",
         {"default": "text", "show_default": True},
     ),
+    "redact": (
+        ("--redact",),
+        "A field that holds a secret, such as spec.url",
+        {"multiple": True, "metavar": "FIELD"},
+    ),
     "quiet": (("-q", "--quiet"), "Say less", {"is_flag": True}),
 }
 

@@ -23,13 +23,14 @@ from fnop.interpreters.protocol import Api, Unreachable
 
 if TYPE_CHECKING:
     from fnop.core.planned.facts import Plan
+    from fnop.interpreters.plan.masking import Masking
 
 __all__ = ["plan", "planned"]
 
 EXIT_ERROR, EXIT_CHANGES, EXIT_FAIL_ON = 1, 2, 3
 _ROUNDS_MAX = 100
 # The words of --fail-on.
-FAIL_ON = ("create", "change", "delete", "raise", "call", "unread")
+FAIL_ON = ("create", "change", "delete", "raise", "call", "unread", "refused")
 
 
 class WrongCall(click.UsageError):
@@ -99,7 +100,7 @@ def _words(
 @click.option(
     "--detailed-exitcode",
     is_flag=True,
-    help="End with 2 if something would change, as terraform does.",
+    help="End with 2 if something would change, or is not known, as terraform does.",
 )
 @click.option(
     "--fail-on",
@@ -107,8 +108,9 @@ def _words(
     callback=_words,
     metavar="WORDS",
     help="End with 3 if the plan has one of these: create, change, delete, raise (a "
-    "handler fails), call (a call is not made), unread (something may not be read). "
-    "Repeat it, or separate by commas.",
+    "handler fails), call (a call is not made), unread (something may not be read), "
+    "refused (the server refuses a request of --server-dry-run). Repeat it, or "
+    "separate by commas.",
 )
 @click.option(
     "--takeover",
@@ -119,13 +121,20 @@ def _words(
 @click.option(
     "--server-dry-run",
     is_flag=True,
-    help="Also send the first round's requests with dryRun=All, and tell where the "
-    "server answers otherwise. That takes the right to write, and nothing is kept.",
+    help="Also send the first round's requests with dryRun=All, and tell what the "
+    "server refuses, or would store otherwise. That takes the right to write, and "
+    "nothing is kept.",
 )
 @click.option(
     "--bookkeeping",
     is_flag=True,
     help="Show in full what fnop notes for itself: finalizer, state, condition, marks.",
+)
+@shared("redact", "; it is masked, as secrets are")
+@click.option(
+    "--show-secrets",
+    is_flag=True,
+    help="Print the values of Secrets, and of fields such as passwords, in clear text.",
 )
 @shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
 def plan(
@@ -146,10 +155,12 @@ def plan(
       fnop plan operator.py --rounds 3 -o json
       fnop plan operator.py --detailed-exitcode --fail-on delete,raise
 
-    Exit status: 0 when there is a plan; 1 when there is none, also for a wrong call;
-    2 with --detailed-exitcode when something would change; 3 when --fail-on or
-    --takeover say so.
+    Exit status: 0 when there is a plan; 1 when there is none, as for an operator that
+    would not serve, or a wrong call; 2 with --detailed-exitcode when something would
+    change, or is not known; 3 when --fail-on or --takeover say so.
     """
+    if "refused" in options["fail_on"] and not options["server_dry_run"]:
+        raise click.UsageError("--fail-on refused needs --server-dry-run")
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
     try:
@@ -164,8 +175,9 @@ def plan(
     from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.reading import ReadProblem
 
+    masking = _masking(program, options)
     try:
-        found = asyncio.run(_connected(program, options))
+        found = asyncio.run(_connected(program, masking, options))
     except Unreachable as problem:
         fail(f"the API server cannot be reached: {problem}")
     except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
@@ -174,7 +186,20 @@ def plan(
     sys.exit(_status(found, options))
 
 
-async def _connected(program: Program, options: dict[str, Any]) -> Plan:
+def _masking(program: Program, options: dict[str, Any]) -> Masking:
+    from fnop.interpreters.plan.masking import Masking
+    from fnop.interpreters.redaction import Redaction
+
+    try:
+        redaction = Redaction(secrets.token_bytes(16), program, options["redact"])
+    except ValueError as problem:
+        fail(f"--redact: {problem}")
+    return Masking(None if options["show_secrets"] else redaction)
+
+
+async def _connected(
+    program: Program, masking: Masking, options: dict[str, Any]
+) -> Plan:
     from fnop.adapters.kubernetes import connect
 
     api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
@@ -182,6 +207,7 @@ async def _connected(program: Program, options: dict[str, Any]) -> Plan:
         return await planned(
             program,
             api,
+            masking,
             rounds=options["rounds"],
             takeover=options["takeover"],
             dry_run=options["server_dry_run"],
@@ -193,6 +219,7 @@ async def _connected(program: Program, options: dict[str, Any]) -> Plan:
 async def planned(
     program: Program,
     api: Api,
+    masking: Masking | None = None,
     *,
     rounds: int = 1,
     takeover: bool = False,
@@ -209,6 +236,7 @@ async def planned(
         wall=SystemClock().now().wall,
         seed=secrets.token_hex(4),
         jitter=random.random,
+        masking=masking,
     )
     return await planner.plan(rounds, takeover=takeover, dry_run=dry_run)
 
@@ -243,9 +271,10 @@ def _reasons(found: Plan, words: Sequence[str]) -> list[str]:
         "create": (found.count("create"), "objects would be created"),
         "change": (found.count("change"), "objects would be changed"),
         "delete": (found.count("delete"), "objects would be deleted"),
-        "raise": (len(found.failures), "attempts of handlers would fail"),
+        "raise": (found.failing, "handlers would fail"),
         "call": (len(found.calls), "calls were not made"),
         "unread": (len(found.unread), "kinds or objects may not be read"),
+        "refused": (found.refused, "objects whose requests the server refuses"),
     }
     return [
         f"--fail-on {word}: {what}: {count}"

@@ -7,9 +7,9 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from fnop.core.planned.facts import Change, Place, Plan, Source, Unmade
-from fnop.core.planned.fields import FieldChange
-from fnop.core.values.errors import number_of
+from fnop.core.planned.facts import Change, Failure, Place, Plan, Source, Unmade
+from fnop.core.planned.fields import UNKNOWN, FieldChange
+from fnop.core.values.errors import joined, number_of
 
 __all__ = ["FORMAT", "as_json", "as_lines", "source_text"]
 
@@ -50,9 +50,10 @@ def _round_lines(plan: Plan, number: int, *, own: bool) -> Iterator[str]:
         else:
             yield f"≈ round {number}, if controllers do what the simulated ones did"
         if not found:
-            yield "  nothing"
+            fails = any(number in each.again for each in plan.failures)
+            yield "  nothing but what fails again" if fails else "  nothing"
     yield from found
-    if found:
+    if found or plan.rounds > 1:
         yield ""
 
 
@@ -105,7 +106,7 @@ def _noted_lines(changes: Sequence[Change]) -> Iterator[str]:
 def _field_text(field: FieldChange) -> str:
     path = field.path or "."
     if field.unknown:
-        return f"{path}: (known once it is written)"
+        return f"{path}: {UNKNOWN}"
     if field.old is None:
         return f"{path}: {_value(field.new)}"
     if field.new is None:
@@ -160,8 +161,20 @@ def _failure_lines(plan: Plan, number: int) -> Iterator[str]:
     for each in plan.failures:
         if each.round == number:
             about = f" for {each.subject.label}" if each.subject else ""
-            again = "; it would be tried again" if each.retried else ""
-            yield f"  x {_sources(each.sources)} fails{about}{again}: {each.message}"
+            tried = "; it would be tried again" if each.retried else ""
+            fails = f"fails{about}{_again(each)}{tried}"
+            yield f"  x {_sources(each.sources)} {fails}: {each.message}"
+
+
+def _again(failure: Failure) -> str:
+    """
+    >>> _again(Failure(1, "no", True, (), None, again=(2, 4)))
+    ', again in rounds 2 and 4'
+    """
+    if not failure.again:
+        return ""
+    many = "s" if len(failure.again) > 1 else ""
+    return f", again in round{many} {joined(list(map(str, failure.again)))}"
 
 
 def _again_lines(plan: Plan) -> Iterator[str]:
@@ -190,7 +203,7 @@ def _tried_lines(plan: Plan) -> Iterator[str]:
 def _footer(plan: Plan) -> str:
     dry = "" if plan.tried is None else f"{number_of(plan.tries, 'dry run')}, "
     sent = f"0 writes sent, {dry}{number_of(plan.reads, 'read')}."
-    if plan.is_empty and not plan.failures:
+    if plan.is_empty:
         return f"Nothing would change. {sent}"
     counts = ", ".join(
         f"{plan.count(action)} to {action}" for action in ("create", "change", "delete")
@@ -202,7 +215,7 @@ def _footer(plan: Plan) -> str:
         ),
         (len(plan.calls), "not known before a call"),
         (len(plan.unread), "not readable"),
-        (len(plan.failures), "failing"),
+        (plan.failing, "failing"),
         (len(plan.stale), "stale"),
     ]
     rest = "".join(f", {count} {what}" for count, what in more if count)
@@ -264,6 +277,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             {
                 "message": each.message,
                 "retried": each.retried,
+                "again": list(each.again),
                 **_by(each.sources),
                 "object": _object_json(each.subject),
                 "round": each.round,

@@ -111,23 +111,37 @@ class Reader:
 
         `selected` are parameters such as a label selector.
         """
-        token: str | None = None
-        while True:
-            query = [("limit", str(PAGE_LIMIT)), *selected]
-            query += [("continue", token)] if token else []
-            path = path_of(resource, namespace)
-            request = ApiRequest("GET", path, tuple(query), accept=accept)
-            response = await self.ask(request)
-            if response.status == 410 and token:
-                raise Expired
-            if response.status >= 300:
-                message = message_of(response)
+        token: str | None = ""
+        while token is not None:
+            page = await self.page(
+                resource, namespace, token, selected=selected, accept=accept
+            )
+            if isinstance(page, ApiResponse):
+                message = message_of(page)
                 raise ReadProblem(f"{resource.label} cannot be listed: {message}")
-            page = _page(resource, response)
             yield tuple(map(Body, page.items))
             token = page.continue_token
-            if token is None:
-                return
+
+    async def page(
+        self,
+        resource: Resource,
+        namespace: str | None,
+        token: str,
+        *,
+        selected: tuple[tuple[str, str], ...] = (),
+        accept: str = JSON,
+    ) -> ListedPage | ApiResponse:
+        """One page of a collection, or the refusal to show it; "" begins it.
+
+        Raises `Expired` where the collection has to begin again.
+        """
+        more = (("continue", token),) if token else ()
+        query = (("limit", str(PAGE_LIMIT)), *selected, *more)
+        path = path_of(resource, namespace)
+        response = await self.ask(ApiRequest("GET", path, query, accept=accept))
+        if response.status == 410 and token:
+            raise Expired
+        return response if response.status >= 300 else _page(resource, response)
 
     async def leases(
         self,

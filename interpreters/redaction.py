@@ -51,10 +51,12 @@ __all__ = [
     "escapes",
     "forms",
     "has_token",
+    "is_secret_kind",
     "is_telling",
     "rewritten",
     "unescaped",
     "words_of",
+    "words_rewritten",
 ]
 
 # ------------------------------------------------------------ what gives a secret away
@@ -763,6 +765,15 @@ class Redaction:
         """
         placed = list(map(self._of_places, records, lines))
         return list(map(self._of_copies, records, placed, lines))
+
+    def veiled(self, value: Any) -> Any:
+        """A JSON value that is no record, without the secrets that are known by now."""
+        line = orjson.dumps(value)
+        if self.is_hinted(line):
+            value = self._places.walk(value, (), secret=False)
+            line = orjson.dumps(value)
+        copies = self._copies.found_in(line)
+        return self._copies.applied({"": value}, copies)[""] if copies else value
 
     def _of_copies(
         self, record: dict[str, Any], found: dict[str, Any], line: bytes

@@ -14,6 +14,7 @@ from fnop.core.planned.changes import is_planned
 from fnop.core.planned.facts import Plan, Write
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import Cluster, answer
+from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.planner import Planner
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 
@@ -61,6 +62,8 @@ def planner_of(
     served: Served,
     wall: float,
     settings: Settings | None = None,
+    *,
+    masking: Masking | None = None,
 ) -> Planner:
     """A planner that waits for nothing."""
     if isinstance(handlers, Registry):
@@ -70,7 +73,7 @@ def planner_of(
     async def pause(seconds: float) -> None:
         pass
 
-    return Planner(program, served, wall=wall, pause=pause)
+    return Planner(program, served, wall=wall, pause=pause, masking=masking)
 
 
 def planned(planner: Planner, rounds: int = 1, **options: bool) -> Plan:

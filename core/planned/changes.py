@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
@@ -12,15 +12,17 @@ from fnop.core.planned.facts import Change, Notice, Place, Write, sources_of
 from fnop.core.planned.fields import (
     changed_fields,
     known_part,
-    masked,
     unknown_of,
     without_server_fields,
 )
 from fnop.core.values.diff import resolve
 
-__all__ = ["changes_of", "is_planned", "notices_of"]
+__all__ = ["Shown", "changes_of", "is_planned", "notices_of"]
 
 Json = dict[str, Any]
+# From the two states of an object to those that are shown: secrets are masked, what is
+# equal stays equal, and what differs differs.
+Shown = Callable[[Json | None, Json | None], tuple[Json | None, Json | None]]
 
 
 def changes_of(
@@ -28,6 +30,7 @@ def changes_of(
     others: Iterable[Write],
     handlers: Sequence[Handler],
     settings: Settings,
+    shown: Shown,
 ) -> tuple[Change, ...]:
     """The changes that requests make, by object and round.
 
@@ -39,7 +42,9 @@ def changes_of(
     for each in writes:
         if not each.is_event and each.status < 400:
             groups.setdefault((each.round, each.place), []).append(each)
-    found = (_change(group, twins, handlers, settings) for group in groups.values())
+    found = (
+        _change(group, twins, handlers, settings, shown) for group in groups.values()
+    )
     return tuple(each for each in found if each is not None)
 
 
@@ -48,6 +53,7 @@ def _change(
     twins: Mapping[tuple[Any, ...], Write],
     handlers: Sequence[Handler],
     settings: Settings,
+    shown: Shown,
 ) -> Change | None:
     first, last = group[0], group[-1]
     before, after = first.before, last.after
@@ -55,7 +61,7 @@ def _change(
     actions = _actions(group)
     if not actions:
         return None
-    before, after = masked(before, after)
+    before, after = shown(before, after)
     is_new = before is None
     old, new = (_shown(each, settings, new=is_new) for each in (before, after))
     fields = changed_fields(old, new, _below(unknown, new))

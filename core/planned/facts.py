@@ -165,13 +165,17 @@ class Notice(NamedTuple):
 
 
 class Failure(NamedTuple):
-    """An attempt of a handler that fails; with `retried` another one follows."""
+    """An attempt of a handler that fails; with `retried` another one follows.
+
+    It fails `again` in these later rounds.
+    """
 
     round: int
     message: str
     retried: bool
     sources: tuple[Source, ...]
     subject: Place | None
+    again: tuple[int, ...] = ()
 
 
 class Stale(NamedTuple):
@@ -182,7 +186,7 @@ class Stale(NamedTuple):
 
 
 class Tried(NamedTuple):
-    """A request that the API server, asked for a dry run, answers otherwise.
+    """A request that the API server, asked for a dry run, refuses or answers otherwise.
 
     `refusal` are its words, or "": then `fields` are those that it would store
     otherwise, each with the simulated value and the server's.
@@ -198,8 +202,8 @@ class Change:
     """The change of one object in one round.
 
     `actions` are "create", "change" and "delete". `before` and `after` are the whole
-    objects, without what is a secret; `unknown` has True at each part of `after` that
-    cannot be foreseen, such as a uid. `own` says in words what the operator notes for
+    objects, with secrets masked; `unknown` has True at each part of `after` that cannot
+    be foreseen, such as a uid. `own` says in words what the operator notes for
     itself; a change that `is_own` is nothing else.
     """
 
@@ -228,8 +232,9 @@ class Plan:
 
     `reads` counts the requests that were sent for it, all of them GET. `again` are the
     handlers that a Kopf operator has called already, and this one would call again,
-    with the objects; `tried` is what the server itself answers otherwise to `tries` dry
-    runs. Both are None unless they were asked for. `notes` are sentences.
+    with the objects; `tried` is what the server itself refuses, or answers otherwise,
+    of `tries` dry runs. Both are None unless they were asked for. `notes` are
+    sentences. `requests` are not masked. One that `is_restless` goes on for ever.
     """
 
     changes: tuple[Change, ...] = ()
@@ -245,11 +250,23 @@ class Plan:
     tried: tuple[Tried, ...] | None = None
     tries: int = 0
     requests: tuple[Write, ...] = ()
+    is_restless: bool = False
 
     @property
     def is_empty(self) -> bool:
-        """Whether the operator would do nothing at all."""
-        return not (self.changes or self.calls or self.events or self.unread)
+        """Whether it is known that the operator would do nothing at all."""
+        unknown = self.calls or self.unread or self.failures or self.is_restless
+        return not (self.changes or self.events or unknown)
+
+    @property
+    def failing(self) -> int:
+        """The number of handlers that fail, for each object by itself."""
+        return len({(each.sources, each.subject) for each in self.failures})
+
+    @property
+    def refused(self) -> int:
+        """The number of objects of which the server refuses a request of a dry run."""
+        return len({each.place for each in self.tried or () if each.refusal})
 
     def count(self, action: str) -> int:
         """The number of objects that are created, changed, deleted.

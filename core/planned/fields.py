@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 from fnop.effects.values import same_json
 
 __all__ = [
+    "UNKNOWN",
     "FieldChange",
     "changed_fields",
     "known_part",
-    "masked",
     "unknown_of",
     "without_server_fields",
 ]
@@ -22,7 +22,7 @@ _SERVER_FIELDS = frozenset(
 )
 # Those that it gives to a new object, and those that name it.
 _NEW_FIELDS = _SERVER_FIELDS | {"uid", "creationTimestamp", "name", "namespace"}
-SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
+UNKNOWN = "(known once it is written)"
 
 
 class FieldChange(NamedTuple):
@@ -41,12 +41,15 @@ def unknown_of(value: Any, other: Any) -> Any:
     """The parts of a value that another run from the same state made otherwise.
 
     True where the values differ, else False or, of mappings and lists, the same shape
-    with True at what differs. Mappings have only the keys of such parts.
+    with True at what differs. Mappings have only the keys of such parts. Of a list in
+    which all items differ nothing is known.
 
     >>> unknown_of({"a": 1, "b": {"c": "x", "d": 2}}, {"a": 1, "b": {"c": "y", "d": 2}})
     {'b': {'c': True}}
-    >>> unknown_of([1, "x"], [1, "y"]), unknown_of([1], [1, 2]), unknown_of(1, 1)
-    ([False, True], True, False)
+    >>> unknown_of([1, "x"], [1, "y"]), unknown_of([1], [1, 2]), unknown_of([1], [2])
+    ([False, True], True, True)
+    >>> unknown_of(1, 1)
+    False
     """
     if isinstance(value, dict) and isinstance(other, dict):
         keys = dict.fromkeys((*value, *other))
@@ -54,7 +57,9 @@ def unknown_of(value: Any, other: Any) -> Any:
         return {key: part for key, part in parts.items() if part} or False
     if isinstance(value, list) and isinstance(other, list) and len(value) == len(other):
         found = [unknown_of(*each) for each in zip(value, other, strict=True)]
-        return found if any(found) else False
+        if not any(found):
+            return False
+        return True if all(each is True for each in found) else found
     return not same_json(value, other)
 
 
@@ -81,11 +86,14 @@ def changed_fields(old: Any, new: Any, unknown: Any = False) -> tuple[FieldChang
     """The fields that differ, in the order of their paths.
 
     Lists of equal lengths are compared item by item. What is empty counts as absent.
+    In a new list with parts that are unknown, a text stands for these.
 
     >>> changed_fields({"a": {"b": 1}, "c": []}, {"a": {"b": 2}})
     (FieldChange(path='a.b', old=1, new=2, unknown=False),)
     >>> [each.path for each in changed_fields({"a": [{"x": 1}]}, {"a": [{"x": 2}]})]
     ['a[0].x']
+    >>> changed_fields(None, [{"x": 1, "y": 2}], [{"y": True}])[0].new
+    [{'x': 1, 'y': '(known once it is written)'}]
     """
     return tuple(_changed(old, new, unknown, ""))
 
@@ -105,7 +113,21 @@ def _changed(old: Any, new: Any, unknown: Any, path: str) -> Iterator[FieldChang
         for place, each in enumerate(zip(old, new, marks, strict=True)):
             yield from _changed(*each, f"{path}[{place}]")
     elif not same_json(old, new):
-        yield FieldChange(path, old, known_part(new, unknown))
+        yield FieldChange(path, old, _told_part(new, unknown))
+
+
+def _told_part(value: Any, unknown: Any) -> Any:
+    """A value with a text in the place of each unknown part."""
+    if unknown is True:
+        return UNKNOWN
+    if isinstance(unknown, dict) and isinstance(value, dict):
+        return {
+            key: _told_part(each, unknown.get(key, False))
+            for key, each in value.items()
+        }
+    if isinstance(unknown, list) and isinstance(value, list):
+        return [_told_part(*each) for each in zip(value, unknown, strict=False)]
+    return value
 
 
 def _present(value: Any) -> Any:
@@ -134,46 +156,3 @@ def without_server_fields(body: dict[str, Any], *, new: bool = False) -> dict[st
     head = ("apiVersion", "kind") if new else ()
     found = {key: value for key, value in body.items() if key not in head}
     return {**found, "metadata": kept}
-
-
-def masked(
-    before: dict[str, Any] | None, after: dict[str, Any] | None
-) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-    """The two states of an object without the values of a Secret: its keys are left.
-
-    Annotations are masked, too: kubectl, and operators, keep whole objects in them.
-
-    >>> old, new = {"kind": "Secret", "data": {"a": "eA=="}}, {"kind": "Secret"}
-    >>> masked(old, {**new, "data": {"a": "eQ==", "b": ""}})[1]["data"]
-    {'a': '(another secret)', 'b': '(secret)'}
-    >>> masked(None, {"kind": "ConfigMap", "data": {"a": "b"}})[1]["data"]
-    {'a': 'b'}
-    """
-    either = after or before
-    if either is None or either.get("kind") != "Secret":
-        return before, after
-    return _masked(before, None), _masked(after, before)
-
-
-def _masked(
-    body: dict[str, Any] | None, former: dict[str, Any] | None
-) -> dict[str, Any] | None:
-    if body is None:
-        return None
-    found, old = dict(body), former or {}
-    for key in ("data", "stringData"):
-        if isinstance(found.get(key), dict):
-            found[key] = _hidden(found[key], old.get(key))
-    metadata, was = found.get("metadata") or {}, old.get("metadata") or {}
-    if isinstance(metadata.get("annotations"), dict):
-        hidden = _hidden(metadata["annotations"], was.get("annotations"))
-        found["metadata"] = {**metadata, "annotations": hidden}
-    return found
-
-
-def _hidden(values: dict[str, Any], former: Any) -> dict[str, str]:
-    known = former if isinstance(former, dict) else {}
-    return {
-        key: CHANGED_SECRET if key in known and known[key] != value else SECRET
-        for key, value in values.items()
-    }

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from fnop.core.planned.changes import Shown
 from fnop.core.planned.facts import Tried, Write
 from fnop.core.planned.fields import (
     changed_fields,
     known_part,
-    masked,
     unknown_of,
     without_server_fields,
 )
 
-__all__ = ["compared", "tries_of"]
+__all__ = ["compared", "is_foreseen", "tries_of"]
 
 Json = dict[str, Any]
 
@@ -38,18 +38,29 @@ def tries_of(writes: Iterable[Write]) -> tuple[Write, ...]:
     return tuple(found.values())
 
 
-def compared(write: Write, other: Json | None, answer: Any) -> Tried | None:
+def is_foreseen(write: Write, status: int) -> bool:
+    """Whether the server answers as the simulated one, for what an object has become.
+
+    A refusal is told although it is foreseen: the server has been asked for it.
+    """
+    return write.status == status and not write.is_refused
+
+
+def compared(
+    write: Write, other: Json | None, answer: Any, shown: Shown
+) -> Tried | None:
     """The fields that the server would store otherwise than the simulated one has.
 
     `other` is the object as a second run has it: what differs there is not compared.
     None where nothing differs, and for deletions.
     """
-    if write.method == "DELETE" or write.after is None or not isinstance(answer, dict):
+    if write.method == "DELETE" or not isinstance(answer, dict):
         return None
-    after, real = masked(write.after, answer)
-    assert after is not None, "it was given"
-    assert real is not None, "it was given"
-    unknown = True if other is None else unknown_of(write.after, other)
+    after, real = shown(write.after, answer)
+    # Of a write that the simulated server refuses all would be stored otherwise.
+    unknown = not write.is_refused and (
+        True if other is None else unknown_of(write.after, other)
+    )
     mine, theirs = (
         without_server_fields(known_part(each, unknown) or {}, new=True)
         for each in (after, real)

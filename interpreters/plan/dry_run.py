@@ -10,8 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.core.planned.facts import Place, Tried, Write
-from fnop.core.planned.trying import compared, tries_of
+from fnop.core.planned.trying import compared, is_foreseen, tries_of
 from fnop.interpreters.answers import message_of
+from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked
 
 __all__ = ["DryRunOnly", "tried", "untried"]
@@ -51,23 +52,30 @@ async def tried(
     api: DryRunOnly,
     writes: Iterable[Write],
     twins: Mapping[tuple[Any, ...], Write],
+    masking: Masking,
 ) -> tuple[Tried, ...]:
-    """The answers of the server that differ from the simulated ones.
+    """The refusals of the server, and what it would store otherwise.
 
     Raises `Unreachable`.
     """
     slots = asyncio.Semaphore(CONCURRENCY)
 
-    async def one(write: Write) -> Tried | None:
+    async def one(write: Write) -> ApiResponse:
         async with slots:
-            response = await api.ask(write)
-        if response.status >= 300:
-            refused = Tried(write.place, message_of(response), ())
-            return None if write.status == response.status else refused
-        twin = twins.get(write.identity)
-        return compared(write, None if twin is None else twin.after, response.body)
+            return await api.ask(write)
 
-    found = await asyncio.gather(*map(one, tries_of(writes)))
+    def judged(write: Write, response: ApiResponse) -> Tried | None:
+        if response.status >= 300:
+            refused = Tried(write.place, masking.text(message_of(response)), ())
+            return None if is_foreseen(write, response.status) else refused
+        twin = twins.get(write.identity)
+        after = None if twin is None else twin.after
+        return compared(write, after, response.body, masking.shown)
+
+    wanted = tries_of(writes)
+    answers = await asyncio.gather(*map(one, wanted))
+    masking.learn(each.body for each in answers if isinstance(each.body, dict))
+    found = map(judged, wanted, answers)
     return tuple(each for each in found if each is not None)
 
 

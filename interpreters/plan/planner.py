@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
+from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -16,6 +17,7 @@ from fnop.core.planned.changes import changes_of, notices_of
 from fnop.core.planned.facts import (
     Change,
     Failure,
+    Notice,
     Place,
     Plan,
     Source,
@@ -23,15 +25,18 @@ from fnop.core.planned.facts import (
     Unmade,
     sources_of,
 )
+from fnop.core.planned.failing import failures_of
 from fnop.core.planned.takeover import called_again
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of, version_of
 from fnop.interpreters.assumed import assumed_definitions
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.plan.dry_run import DryRunOnly, tried, untried
+from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
 from fnop.interpreters.protocol import Asked
+from fnop.interpreters.redaction import Redaction
 
 __all__ = ["PlanProblem", "Planner"]
 
@@ -42,9 +47,10 @@ CRDS = Resource(
     "CustomResourceDefinition",
     namespaced=False,
 )
+Told = TypeVar("Told", Failure, Notice)
 Again = tuple[tuple[Source, tuple[Place, ...]], ...]
-# The second run, which shows what cannot be foreseen: later, and at another version.
-_LATER_SECONDS, _SHIFT = 1.5, 7_919
+# The second run, which shows what cannot be foreseen, is so much later.
+_LATER_SECONDS = 1.5
 
 
 class PlanProblem(Exception):
@@ -55,8 +61,9 @@ class Planner:
     """Plans what an operator would do to a cluster.
 
     `wall` is the present time (Unix seconds); `seed` makes random numbers. `pause`
-    waits so many seconds, `jitter` is a number from 0 to 1. Raises `PlanProblem`,
-    `ReadProblem`, and `Unreachable` when the server stays away.
+    waits so many seconds, `jitter` is a number from 0 to 1. Secrets are masked: those
+    of recordings, or as `masking` does it. Raises `PlanProblem`, `ReadProblem`, and
+    `Unreachable` when the server stays away.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Planner:
         seed: str = "plan",
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         jitter: Callable[[], float] = lambda: 0.5,
+        masking: Masking | None = None,
     ) -> None:
         self._api = api
         self.source = RealCluster(api, pause=pause, jitter=jitter)
@@ -76,6 +84,7 @@ class Planner:
         skipped, kept = _split(program.handlers)
         self._skipped = skipped
         self._program = Program(kept, _alone(program.settings))
+        self._masking = masking or Masking(Redaction(seed.encode(), program))
         self.notes: list[str] = []
         self.first: Rehearsal | None = None
         self.second: Rehearsal | None = None
@@ -90,24 +99,56 @@ class Planner:
         base, basis = await self._restored()
         self.first = self._rehearsal(base, basis, self._seed, self._wall, 0)
         await self._rehearse(self.first, rounds)
-        if self.first.sees_nothing:
-            why = "; ".join(dict.fromkeys(each.why for each in self.first.unread))
-            raise PlanProblem(f"nothing that the operator serves can be read: {why}")
+        self._masking.learn(self.first.found.values())
+        self._masking.learn(each.after for each in self.first.writes)
+        self._check_service(self.first)
         later = self._wall + _LATER_SECONDS
         seed = f"{self._seed}-2"  # it becomes a part of the names of Events
-        self.second = self._rehearsal(base, basis, seed, later, _SHIFT)
+        self.second = self._rehearsal(base, basis, seed, later, 1)
         await self._rehearse(self.second, rounds)
+        self.notes += await self._absent(self.first, basis)
         found = self._found(self.first, self.second)
         stale = await self._stale(found)
         again = self._again(self.first) if takeover else None
         plan = self._told(found, stale, again, rounds)
         return await self._tried(plan) if dry_run else plan
 
+    def _check_service(self, run: Rehearsal) -> None:
+        """Refuse a plan of an operator that would do nothing, for want of anything."""
+        if run.sees_nothing:
+            why = "; ".join(dict.fromkeys(each.why for each in run.unread))
+            raise PlanProblem(f"nothing that the operator serves can be read: {why}")
+        if hindrances := run.hindrances():
+            why = self._masking.text("; ".join(hindrances))
+            raise PlanProblem(f"the operator would not serve: {why}")
+
+    async def _absent(self, run: Rehearsal, basis: Iterable[Known]) -> list[str]:
+        """Sentences about selected namespaces that are not there, as far as is known.
+
+        Who may not list them is perhaps allowed to get the one.
+        """
+        given = run.machine.settings.namespaces or ()
+        every = next((e for e in basis if e.need.resource == NAMESPACES), None)
+        if every is None:
+            return []  # the server has none
+        names = [each for each in given if not has_patterns([each])]
+        needs = [Need(NAMESPACES, "", each) for each in names]
+        found = await self.source.objects(needs)
+        notes = [
+            f"the namespace {need.name} does not exist"
+            for need, body in found.items()
+            if body is None
+        ]
+        present = [each["metadata"]["name"] for each in every.objects]
+        if every.refusal is None and not served_namespaces(given, present):
+            notes += [f"no namespace fits {each}" for each in given]
+        return notes
+
     async def _tried(self, plan: Plan) -> Plan:
         assert self.second is not None, "it was rehearsed"
         api = DryRunOnly(self._api)
         twins = {each.identity: each for each in self.second.writes}
-        found = await tried(api, plan.requests, twins)
+        found = await tried(api, plan.requests, twins, self._masking)
         left = [each.label for each in untried(plan.requests)]
         notes = [f"not tried, for its namespace is not there yet: {e}" for e in left]
         return replace(plan, tried=found, tries=api.tries, notes=(*plan.notes, *notes))
@@ -136,9 +177,14 @@ class Planner:
         return simulated.describing(cluster, assumed), found
 
     def _rehearsal(
-        self, base: Cluster, basis: Sequence[Known], seed: str, wall: float, shift: int
+        self,
+        base: Cluster,
+        basis: Sequence[Known],
+        seed: str,
+        wall: float,
+        variant: int,
     ) -> Rehearsal:
-        made = Rehearsal(self._program, base, seed=seed, wall=wall, shift=shift)
+        made = Rehearsal(self._program, base, seed=seed, wall=wall, variant=variant)
         made.learn(basis)
         return made
 
@@ -155,7 +201,8 @@ class Planner:
 
     def _found(self, one: Rehearsal, other: Rehearsal) -> tuple[Change, ...]:
         handlers, settings = self._program.handlers, one.machine.settings
-        return changes_of(one.writes, other.writes, handlers, settings)
+        shown = self._masking.shown
+        return changes_of(one.writes, other.writes, handlers, settings, shown)
 
     async def _stale(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
         """The objects of the first round that are not as they were read."""
@@ -199,30 +246,26 @@ class Planner:
     ) -> Plan:
         run = self.first
         assert run is not None, "it was rehearsed"
-        handlers = self._program.handlers
-        refused = (
-            Failure(
-                each.round,
-                f"{each.method} of {each.place.label} is refused: {each.message}",
-                False,
-                sources_of(handlers, each.handler),
-                each.subject,
-            )
-            for each in run.writes
-            if each.is_refused
-        )
+        handlers, masked = self._program.handlers, self._masked
         return Plan(
             changes,
             (*_unmade(self._skipped), *run.unmade),
-            tuple(notices_of(run.writes, handlers)),
-            (*run.failures_told, *refused),
-            tuple(run.unread),
+            masked(notices_of(run.writes, handlers)),
+            masked(failures_of(run.failures_told, run.writes, handlers)),
+            tuple(e._replace(why=self._masking.text(e.why)) for e in run.unread),
             stale,
             again,
-            (*self.notes, *_notes(run)),
+            tuple(map(self._masking.text, (*self.notes, *_notes(run)))),
             rounds=rounds,
             reads=self.source.reads,
+            is_restless=bool(run.unsettled),
             requests=tuple(run.writes),
+        )
+
+    def _masked(self, told: Iterable[Told]) -> tuple[Told, ...]:
+        """Failures and Events, with the secrets in their messages masked."""
+        return tuple(
+            each._replace(message=self._masking.text(each.message)) for each in told
         )
 
 
@@ -282,6 +325,7 @@ def _notes(run: Rehearsal) -> list[str]:
     notes = [*run.warnings]
     if run.unsettled:
         notes.append(f"the operator does not come to rest: {run.unsettled}")
-    if not run.has_begun:
-        notes.append("the operator has not begun to serve: nothing else is foreseen")
+    if run.waits:
+        wait = "the startup handlers wait for what is not known"
+        notes.append(f"{wait}, so nothing else is foreseen")
     return notes

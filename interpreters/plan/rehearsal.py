@@ -12,7 +12,10 @@ from dataclasses import replace
 from typing import Any
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.program import Program
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Kind, Program
+from fnop.core.handlers.roles import INDICES, Role
+from fnop.core.operator.unserved import unserved
 from fnop.core.planned.facts import (
     Failure,
     Place,
@@ -24,6 +27,7 @@ from fnop.core.planned.facts import (
     sources_of,
 )
 from fnop.core.seam.commands import Command, Interrupt, ListPage, Perform, Refresh, Say
+from fnop.core.state.lifecycle import Phase
 from fnop.effects import Call, Create, List, Outcome, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
@@ -48,6 +52,10 @@ CONTROLLERS_SECONDS = 600.0
 TURNS_MAX = 1_000
 # An operator that only waits is woken in a later round, if it waits no longer.
 WAIT_SECONDS_MAX = 24 * 3600.0
+# The versions of two variants of a cluster are so far apart.
+_SHIFT = 7_919
+# The levels of log lines that a plan shows.
+_TOLD = ("warning", "error")
 NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
 # The kinds that controllers look at, in the namespace of an object of these.
@@ -98,8 +106,8 @@ class Knowledge:
 class Rehearsal(SimulatedRun):
     """One operator in the restored cluster, round by round.
 
-    `shift` is added to the cluster's version: a second run with another seed, another
-    time and another shift shows what cannot be foreseen.
+    A second run with another seed, another time and another `variant` of the cluster,
+    whose versions are others, too, shows what cannot be foreseen.
     """
 
     def __init__(
@@ -109,9 +117,11 @@ class Rehearsal(SimulatedRun):
         *,
         seed: str,
         wall: float,
-        shift: int = 0,
+        variant: int = 0,
     ) -> None:
-        cluster = replace(cluster, version=cluster.version + shift)
+        shift = variant * _SHIFT
+        version = cluster.version + shift
+        cluster = replace(cluster, version=version, variant=variant)
         super().__init__(
             program,
             cluster,
@@ -178,9 +188,35 @@ class Rehearsal(SimulatedRun):
         return max(self._until, self._begun_at + PATIENCE_SECONDS)
 
     @property
-    def has_begun(self) -> bool:
-        """Whether the operator serves: it has asked for objects."""
-        return self._begun_at is not None
+    def waits(self) -> bool:
+        """Whether its begin waits for a call, or for an object that nobody may read."""
+        return self._begun_at is None and bool(self.unmade or self.unread)
+
+    def hindrances(self) -> tuple[str, ...]:
+        """Why the operator would not serve, in sentences, if that is known."""
+        if self.waits:
+            return ()
+        exit = self.exit
+        if exit is None and not self._is_starting:
+            return self._lacking()
+        failing = [each for each in self.failures_told if each.subject is None]
+        if failing:
+            return tuple(dict.fromkeys(map(_ill_begun, failing)))
+        return (exit.reason if exit else "its startup handlers do not end",)
+
+    @property
+    def _is_starting(self) -> bool:
+        return self.machine.state.lifecycle.phase is Phase.STARTING
+
+    def _lacking(self) -> tuple[str, ...]:
+        """Why no handler is called, for want of kinds."""
+        survey, handlers = self.machine.state.survey, self.machine.program.handlers
+        wanted = {each.id for each in handlers if each.selector and _acts(each)}
+        served = {each.id for kind in survey.kinds.values() for each in _called(kind)}
+        if not wanted or wanted & served:
+            return ()
+        found = unserved(handlers, survey.kinds, survey.catalogue)
+        return tuple(each.sentence for each in found)
 
     def controllers_due(self) -> float | None:
         """None: they have their turn between two rounds."""
@@ -366,7 +402,7 @@ class Rehearsal(SimulatedRun):
             self.cluster = simulated.restored(self.cluster, path, [body])
 
     def _list(self, command: ListPage) -> None:
-        if self._begun_at is None:
+        if self._begun_at is None and not self._is_starting:
             self._begun_at = self.clock.elapsed
         selectors = command.selectors
         need = Need(command.resource, command.namespace, "", selectors)
@@ -420,22 +456,39 @@ class Rehearsal(SimulatedRun):
     # ------------------------------------------------------------------- log
 
     def _hears(self, say: Say) -> None:
-        if say.handler is None or say.subject is None:
-            if say.level in ("warning", "error"):
-                self.warnings[say.message] = None
-            return
-        if say.ended is None:
-            return
-        about = place_of(say.subject)
-        self.attempts[say.handler, about] = None
-        if say.error and say.ended.result == "error":
-            sources, retried = self._sources(say.handler), say.ended.retried
-            self.failures_told.append(
-                Failure(self.round, say.error, retried, sources, about)
-            )
+        about = None if say.subject is None else place_of(say.subject)
+        if say.handler is not None and say.ended is not None:
+            if about is not None:
+                self.attempts[say.handler, about] = None
+            if say.error and say.ended.result == "error":
+                sources, retried = self._sources(say.handler), say.ended.retried
+                self.failures_told.append(
+                    Failure(self.round, say.error, retried, sources, about)
+                )
+        elif (say.handler is None or about is None) and say.level in _TOLD:
+            self.warnings[say.message] = None
 
     def _sources(self, names: str | None) -> tuple[Source, ...]:
         return sources_of(self.machine.program.handlers, names or "")
+
+
+def _acts(handler: Handler) -> bool:
+    """Whether it may do something: indices and mappings serve other handlers."""
+    return handler.role not in INDICES and handler.role is not Role.MAP
+
+
+def _called(kind: Kind) -> tuple[Handler, ...]:
+    return (*kind.changes, *kind.event_handlers, *kind.background, *kind.levels)
+
+
+def _ill_begun(failure: Failure) -> str:
+    """
+    >>> _ill_begun(Failure(1, "ValueError: no", False, (Source("go", "", 0),), None))
+    'startup handler go fails for good: ValueError: no'
+    """
+    names = ", ".join(each.handler for each in failure.sources)
+    how = "fails each time" if failure.retried else "fails for good"
+    return f"startup handler {names} {how}: {failure.message}"
 
 
 def _about(command: Perform) -> Place | None:

@@ -9,19 +9,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
-
-from returns.result import Failure, Success
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selectors, path_of
-from fnop.interpreters.answers import (
-    is_object,
-    listed_page,
-    with_kind,
-)
+from fnop.interpreters.answers import is_object, with_kind
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Asked
-from fnop.interpreters.reading import PAGE_LIMIT, Reader, ReadProblem
+from fnop.interpreters.reading import Expired, Reader, ReadProblem
 
 __all__ = ["Cluster", "GetOnly", "Known", "Need"]
 
@@ -173,12 +168,16 @@ class Cluster:
         Those that cannot be read are left out.
         """
         before, self._known = self._known, {}
-        wanted = list(needs)
         try:
-            await self.read(wanted)
-            answers = {each: self._answer(each) for each in wanted}
+            return await self.objects(needs)
         finally:
             self._known = before
+
+    async def objects(self, needs: Iterable[Need]) -> dict[Need, dict[str, Any] | None]:
+        """The objects, None where there is none, without those that cannot be read."""
+        wanted = list(needs)
+        await self.read(wanted)
+        answers = {each: self._answer(each) for each in wanted}
         return {
             need: known.object(need.namespace, need.name)
             for need, known in answers.items()
@@ -201,37 +200,30 @@ class Cluster:
 
     async def _listed(self, need: Need) -> Known:
         for _ in range(_LISTINGS_MAX):
-            found = await self._pages(need)
-            if found is not None:
-                return found
+            with suppress(Expired):
+                return await self._pages(need)
         label = need.resource.label
         raise ReadProblem(f"{label} cannot be listed: it takes longer than is kept")
 
-    async def _pages(self, need: Need) -> Known | None:
-        """The whole collection; None where it has to begin again."""
+    async def _pages(self, need: Need) -> Known:
+        """The whole collection; raises `Expired` where it has to begin again."""
         resource, selectors = need.resource, need.selectors
         chosen = (
             ("labelSelector", selectors.labels),
             ("fieldSelector", selectors.fields),
         )
-        query = (("limit", str(PAGE_LIMIT)), *(each for each in chosen if each[1]))
+        selected = tuple(each for each in chosen if each[1])
         objects: list[dict[str, Any]] = []
-        token: str | None = None
-        while True:
-            more = (("continue", token),) if token else ()
-            request = ApiRequest("GET", need.path, (*query, *more))
-            response = await self._reader.ask(request)
-            if response.status == 410 and token:
-                return None
-            if response.status >= 300:
-                return Known(need, refusal=response)
-            match listed_page(response.body):
-                case Failure(problem):
-                    message = f"{resource.label} cannot be listed: {problem}"
-                    raise ReadProblem(message)
-                case Success(page):
-                    pass
+        token: str | None = ""
+        version = ""
+        while token is not None:
+            page = await self._reader.page(
+                resource, need.namespace or None, token, selected=selected
+            )
+            if isinstance(page, ApiResponse):
+                # The plan may define a kind that the server does not serve yet.
+                is_new = page.status == 404
+                return Known(need) if is_new else Known(need, refusal=page)
             objects += with_kind(page.items, resource.api_version, resource.kind)
-            token = page.continue_token
-            if token is None:
-                return Known(need, tuple(objects), page.version)
+            token, version = page.continue_token, page.version
+        return Known(need, tuple(objects), version)

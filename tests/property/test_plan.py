@@ -2,20 +2,38 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from collections.abc import Iterator
 from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
 import fnop
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
+from fnop.core.planned.fields import changed_fields
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Off, paced
 from fnop.interpreters.cluster.controllers.rounds import NAMES
+from fnop.interpreters.plan.masking import Masking
+from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.simulation import SimulatedRun
 from tests.plans import Served, planned, planner_of, sent_as_planned
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
+
+
+def base64_of(text: str) -> str:
+    return base64.b64encode(text.encode()).decode()
+
+
+def enumerated(texts: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    return ((f"k{number}", each) for number, each in enumerate(texts))
+
+
 _NAMES = st.sampled_from(("a", "b", "c", "d"))
 _SPECS = st.fixed_dictionaries(
     {"size": st.integers(0, 3)},
@@ -117,3 +135,83 @@ def test_the_first_round_is_what_a_run_does_at_once(
     real = SimulatedRun(program, off, seed="other", clock=VirtualClock(wall))
     real.settle(seconds=0.1)
     assert sent_as_planned(planner, real.requests) == []
+
+
+_KEYS = st.sampled_from(
+    ("a", "b", "name", "value", "password", "apiToken", "secret", "data", "annotations")
+)
+_TELLING = (
+    "correct horse battery staple",
+    "9f86d081884c7d659a2feaa0",
+    "x7Qk2LmZp4RrW3",
+)
+_TEXTS = st.one_of(
+    st.sampled_from(("", "pet", "1234", "blue", "tea pot")),
+    st.builds(
+        lambda form, text: form(text),
+        st.sampled_from(
+            (str, json.dumps, lambda text: f"postgres://u:{text}@db", base64_of)
+        ),
+        st.sampled_from(_TELLING),
+    ),
+)
+_LEAVES = st.one_of(st.none(), st.booleans(), st.integers(0, 9), _TEXTS)
+_VALUES = st.recursive(
+    _LEAVES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3), st.dictionaries(_KEYS, inner, max_size=4)
+    ),
+    max_leaves=12,
+)
+# A value may be at the place of a secret before, or afterwards, alone.
+_VARIABLES = st.fixed_dictionaries(
+    {
+        "name": st.sampled_from(("password", "colour")),
+        "value": st.sampled_from(("pet", "blue", _TELLING[0])),
+    }
+)
+# The same secrets in another order are another text.
+_COPIES = st.lists(st.sampled_from(_TELLING), min_size=2, max_size=2).map("/".join)
+_OBJECTS = st.fixed_dictionaries(
+    {
+        "kind": st.sampled_from(("Secret", "ConfigMap", "Thing")),
+        "metadata": st.fixed_dictionaries(
+            {"name": st.just("a")},
+            optional={"annotations": st.dictionaries(_KEYS, _TEXTS, max_size=2)},
+        ),
+    },
+    optional={
+        "spec": _VALUES,
+        "env": st.lists(_VARIABLES, max_size=2),
+        "dsn": _COPIES,
+        "data": st.dictionaries(_KEYS, _TEXTS, max_size=3),
+    },
+)
+
+
+@settings(max_examples=400)
+@given(_OBJECTS, _OBJECTS)
+def test_masked_states_differ_where_the_real_ones_do_and_tell_nothing(
+    before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    after = {**after, "kind": before["kind"]}
+    masking = Masking(Redaction(b"key", Program((), Settings())))
+    secret = {"kind": "Secret", "stringData": dict(enumerated(_TELLING))}
+    masking.learn([secret, before, after])
+    old, new = masking.shown(before, after)
+    real = [each.path for each in changed_fields(before, after)]
+    assert [each.path for each in changed_fields(old, new)] == real
+    text = json.dumps([old, new])
+    for each in _TELLING:
+        assert each not in text
+        assert base64_of(each) not in text
+    # Shapes stay.
+    assert keys_of(old) == keys_of(before)
+    assert keys_of(new) == keys_of(after)
+
+
+def keys_of(value: Any) -> Any:
+    """The shape of a value, without what is in it."""
+    if isinstance(value, dict):
+        return {key: keys_of(each) for key, each in value.items()}
+    return [*map(keys_of, value)] if isinstance(value, list) else None

@@ -8,7 +8,12 @@ from typing import Any
 
 from fnop.interpreters.cluster.api.signing import SIGNING, asked_by
 from fnop.interpreters.cluster.apply.managed import tracked, with_entries
-from fnop.interpreters.cluster.kinds.builtins import born, defaulted, fresh_status
+from fnop.interpreters.cluster.kinds.builtins import (
+    allocated,
+    born,
+    defaulted,
+    fresh_status,
+)
 from fnop.interpreters.cluster.kinds.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.kinds.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.kinds.kinds import Kind
@@ -196,7 +201,10 @@ def _born(
         obj = born(kind, defaulted(kind, to_storage(kind, obj)))
     seen = served(kind, _unadmitted(kind, obj, sent))
     entries = track(seen)["metadata"].get("managedFields")
-    return _with_fresh_status(kind, with_entries(obj, entries or ()))
+    obj = with_entries(obj, entries or ())
+    if not kind.custom:
+        obj = allocated(kind, obj, cluster.variant)
+    return _with_fresh_status(kind, obj)
 
 
 LIMIT_RANGES: Resource = ("", "limitranges")
@@ -214,9 +222,6 @@ ADMITTED: dict[Resource, frozenset[str]] = {
             "tolerations",
             "volumes",
         )
-    ),
-    ("", "services"): frozenset(
-        ("clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy")
     ),
     ("batch", "jobs"): frozenset(("selector",)),
     SIGNING: frozenset(("username", "uid", "groups", "extra")),

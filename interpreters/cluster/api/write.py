@@ -26,7 +26,7 @@ from fnop.interpreters.cluster.apply.apply import (
 )
 from fnop.interpreters.cluster.apply.managed import Entry, with_entries
 from fnop.interpreters.cluster.apply.patch import patched
-from fnop.interpreters.cluster.kinds.builtins import defaulted, kept
+from fnop.interpreters.cluster.kinds.builtins import allocated, defaulted, kept
 from fnop.interpreters.cluster.kinds.conversion import as_read, served, to_storage
 from fnop.interpreters.cluster.kinds.crds import CRDS
 from fnop.interpreters.cluster.kinds.kinds import Kind
@@ -301,7 +301,7 @@ def replaced(
     if kind.schema is not None and not filled:
         # Stored objects are filled already, by the schema of their own version.
         new = kind.schema.filled(new, old if kind.storage else None)
-    asked = _prepared(call, new, old, track)
+    asked = _prepared(call, new, old, track, cluster.variant)
     new = _untimed(to_storage(kind, asked), old)
     if call.route.subresource == "status":
         found = _status_faults(call, new, old, known)
@@ -326,7 +326,9 @@ def replaced(
     return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
-def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
+def _prepared(
+    call: Call, new: Object, old: Object, track: Track, variant: int
+) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     live = served(kind, old)
@@ -340,7 +342,8 @@ def _prepared(call: Call, new: Object, old: Object, track: Track) -> Object:
         new = unchanged(new, old)
     new = {**new, "metadata": _carried(new["metadata"], old["metadata"])}
     if not kind.custom and not call.route.subresource:
-        new = served(kind, kept(kind, to_storage(kind, new), old))
+        stays = kept(kind, to_storage(kind, new), old)
+        new = served(kind, allocated(kind, stays, variant))
     if kind.generation:
         # Changes are counted as the version of the request shows them.
         count = _generation(kind, new, live, call.route.subresource)

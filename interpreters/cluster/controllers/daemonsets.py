@@ -35,7 +35,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
     desk = Desk(cluster, now)
     pods = owned(desk, ("", "pods"), found)
     nodes = _nodes(cluster, found)
-    letters = hash_of(found["spec"].get("template"))
+    letters = hash_of(found["spec"].get("template"), cluster.variant)
     _manage(desk, found, pods, nodes, letters)
     _report(desk, found, pods, nodes, letters)
     return desk.turn()

@@ -44,9 +44,13 @@ OWN = {
 LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
-def hash_of(value: Any, salt: int = 0) -> str:
-    """Ten letters for a template: equal templates, equal letters."""
-    raw = orjson.dumps([value, salt], option=orjson.OPT_SORT_KEYS)
+def hash_of(value: Any, variant: int, collisions: int = 0) -> str:
+    """Ten letters for a template: equal templates, equal letters, in one cluster.
+
+    `variant` is the cluster's.
+    """
+    parts = [value, collisions, *([variant] if variant else ())]
+    raw = orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)
     digest = blake2b(raw, digest_size=10).digest()
     return "".join(LETTERS[byte % len(LETTERS)] for byte in digest)
 
@@ -222,7 +226,8 @@ class Rollout:
         """A new replica set for the template."""
         template = self.spec.get("template") or {}
         status = self.deployment.get("status") or {}
-        letters = hash_of(template, status.get("collisionCount", 0))
+        collisions = status.get("collisionCount", 0)
+        letters = hash_of(template, self.desk.cluster.variant, collisions)
         given = template.get("metadata") or {}
         labels = {**(given.get("labels") or {}), HASH: letters}
         selector = self.spec.get("selector") or {}

@@ -39,7 +39,7 @@ from fnop.interpreters.cluster.storage.commit import removed
 from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
 from fnop.interpreters.cluster.values.objects import Object, timestamp
 
-__all__ = ["NODE", "acted", "seconds_of"]
+__all__ = ["acted", "seconds_of"]
 
 NODE = "stub-node"
 PREFIX = "simulated.fnop.dev/"
@@ -63,6 +63,10 @@ def _wish(pod: Object, name: str, default: float) -> float:
         return inf
     found = None if text is None else seconds_of(text)
     return default if found is None else found
+
+
+def _node_of(cluster: Cluster) -> str:
+    return f"{NODE}-{cluster.variant}" if cluster.variant else NODE
 
 
 def acted(cluster: Cluster, task: Task, now: float) -> Turn:
@@ -89,9 +93,10 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
 
 def _registered(desk: Desk) -> None:
     """Create the node of the stub, if there is none."""
-    if desk.get(("", "nodes"), ("", NODE)) is not None:
+    name = _node_of(desk.cluster)
+    if desk.get(("", "nodes"), ("", name)) is not None:
         return
-    metadata = {"name": NODE, "labels": {"kubernetes.io/hostname": NODE}}
+    metadata = {"name": name, "labels": {"kubernetes.io/hostname": name}}
     node = desk.create({"apiVersion": "v1", "kind": "Node", "metadata": metadata})
     if node is not None:
         heartbeat = {
@@ -154,7 +159,8 @@ def _condition(type: str, good: bool, now: float, reason: str = "") -> dict[str,
 
 def _bind(desk: Desk, pod: Object) -> None:
     _registered(desk)
-    bound = {**pod, "spec": {**pod["spec"], "nodeName": NODE}}
+    name = _node_of(desk.cluster)
+    bound = {**pod, "spec": {**pod["spec"], "nodeName": name}}
     status = pod.get("status") or {}
     conditions = with_condition(
         status.get("conditions") or [], _condition("PodScheduled", True, desk.now)
@@ -207,12 +213,12 @@ def _start(desk: Desk, pod: Object) -> None:
             desk.remind(at)
         return
     status = dict(pod.get("status") or {})
-    address = _address(pod)
+    address, host = _address(pod), f"10.0.0.{2 + desk.cluster.variant}"
     status |= {
         "phase": "Running",
         "startTime": timestamp(desk.now),
-        "hostIP": "10.0.0.2",
-        "hostIPs": [{"ip": "10.0.0.2"}],
+        "hostIP": host,
+        "hostIPs": [{"ip": host}],
         "podIP": address,
         "podIPs": [{"ip": address}],
     }

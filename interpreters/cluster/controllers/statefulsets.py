@@ -95,7 +95,7 @@ class _Set:
         return current, update, found
 
     def fresh(self, data: dict[str, Any], number: int) -> Object:
-        letters = hash_of(data)
+        letters = hash_of(data, self.desk.cluster.variant)
         metadata = self.owner["metadata"]
         given = self.spec["template"].get("metadata") or {}
         labels = {

@@ -15,7 +15,7 @@ from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.values.objects import Object, Resource
 from fnop.interpreters.cluster.values.quantities import amount
 
-__all__ = ["born", "defaulted", "fresh_status", "kept"]
+__all__ = ["allocated", "born", "defaulted", "fresh_status", "kept"]
 
 
 def _namespace(obj: Object) -> Object:
@@ -163,21 +163,11 @@ def _pod(obj: Object) -> Object:
 NOT_THERE = ("node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable")
 
 
-def _number(text: str, limit: int) -> int:
-    """A number below the limit that follows from the text."""
-    return int.from_bytes(sha256(text.encode()).digest()[:8], "big") % limit
-
-
 def _service(obj: Object) -> Object:
     spec = {**(obj.get("spec") or {})}
-    metadata = obj["metadata"]
-    text = f"{metadata.get('namespace')}/{metadata.get('name')}"
     kind = spec.get("type")
     if "ports" in spec:
-        spec["ports"] = [
-            _port(port, kind, f"{text}:{index}")
-            for index, port in enumerate(spec["ports"])
-        ]
+        spec["ports"] = [*map(_port, spec["ports"])]
     if kind in ("NodePort", "LoadBalancer"):
         spec.setdefault("externalTrafficPolicy", "Cluster")
     if spec.get("sessionAffinity") == "None":
@@ -186,23 +176,13 @@ def _service(obj: Object) -> Object:
         config = spec.get("sessionAffinityConfig") or {}
         client = {"timeoutSeconds": 10800, **(config.get("clientIP") or {})}
         spec["sessionAffinityConfig"] = {"clientIP": client}
-    if kind == "ExternalName":
-        return {**obj, "spec": spec}
-    if not spec.get("clusterIP"):
-        # 10.96.0.0/12, but for the first addresses: those of the cluster's own.
-        place = 256 + _number(text, 2**20 - 512)
-        spec["clusterIP"] = f"10.{96 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
-    spec.setdefault("clusterIPs", [spec["clusterIP"]])
     return {**obj, "spec": spec}
 
 
-def _port(port: dict[str, Any], kind: Any, text: str) -> dict[str, Any]:
-    filled = dict(port)
-    if not filled.get("targetPort") and "port" in filled:
-        filled["targetPort"] = filled["port"]
-    if kind in ("NodePort", "LoadBalancer") and not filled.get("nodePort"):
-        filled["nodePort"] = 30000 + _number(text, 2768)
-    return filled
+def _port(port: dict[str, Any]) -> dict[str, Any]:
+    if port.get("targetPort") or "port" not in port:
+        return port
+    return {**port, "targetPort": port["port"]}
 
 
 def _job(obj: Object) -> Object:
@@ -253,6 +233,60 @@ def born(kind: Kind, obj: Object) -> Object:
     """A new object with what its strategy adds when it is created."""
     add = BORN.get(kind.resource)
     return obj if add is None else add(obj)
+
+
+# ---------------------------------------------------------------- what is allocated
+
+
+def _number(text: str, limit: int) -> int:
+    """A number below the limit that follows from the text."""
+    return int.from_bytes(sha256(text.encode()).digest()[:8], "big") % limit
+
+
+def _addressed(obj: Object, variant: int) -> Object:
+    """A service with an address, and with ports of the nodes if its type has some."""
+    spec, metadata = {**(obj.get("spec") or {})}, obj["metadata"]
+    kind = spec.get("type")
+    if kind == "ExternalName":
+        return obj
+    text = f"{metadata.get('namespace')}/{metadata.get('name')}" + "'" * variant
+    if not spec.get("clusterIP"):
+        # 10.96.0.0/12, but for the first addresses: those of the cluster's own.
+        place = 256 + _number(text, 2**20 - 512)
+        spec["clusterIP"] = f"10.{96 + (place >> 16)}.{place >> 8 & 255}.{place & 255}"
+    spec.setdefault("clusterIPs", [spec["clusterIP"]])
+    if kind in ("NodePort", "LoadBalancer") and "ports" in spec:
+        spec["ports"] = [
+            {**port, "nodePort": port.get("nodePort") or _node_port(f"{text}:{index}")}
+            for index, port in enumerate(spec["ports"])
+        ]
+    if _is_checked(spec) and not spec.get("healthCheckNodePort"):
+        spec["healthCheckNodePort"] = _node_port(f"{text}:health")
+    return {**obj, "spec": spec}
+
+
+def _node_port(text: str) -> int:
+    return 30000 + _number(text, 2768)
+
+
+def _is_checked(spec: Object) -> bool:
+    """Whether load balancers ask the nodes of a service for pods (NeedsHealthCheck)."""
+    policy = spec.get("externalTrafficPolicy")
+    return (spec.get("type"), policy) == ("LoadBalancer", "Local")
+
+
+ALLOCATED: dict[Resource, Callable[[Object, int], Object]] = {
+    ("", "services"): _addressed
+}
+
+
+def allocated(kind: Kind, obj: Object, variant: int) -> Object:
+    """The object with what the server allocates for it; nobody manages these fields.
+
+    They follow from its name, and from the cluster's `variant`.
+    """
+    allocate = ALLOCATED.get(kind.resource)
+    return obj if allocate is None else allocate(obj, variant)
 
 
 def _policy(obj: Object) -> Object:
@@ -560,9 +594,13 @@ def _kept_service(new: Object, old: Object) -> Object:
             else port
             for port in after.get("ports") or ()
         ]
-        for name in ("externalTrafficPolicy", "healthCheckNodePort"):
-            if after.get(name) == before.get(name):
-                after.pop(name, None)
+        if after.get("externalTrafficPolicy") == before.get("externalTrafficPolicy"):
+            after.pop("externalTrafficPolicy", None)
+    if "healthCheckNodePort" in before:
+        if not _is_checked(after):
+            after.pop("healthCheckNodePort", None)
+        elif _is_checked(before):
+            after.setdefault("healthCheckNodePort", before["healthCheckNodePort"])
     return {**new, "spec": after}
 
 

@@ -122,6 +122,9 @@ class Cluster:
     size: int = 0
     # Objects as they were written, where reading has filled in more since.
     raw: Map[tuple[Resource, Key], Object] = field(default_factory=Map)
+    # Two clusters that differ in it make up other addresses, ports, hashes and nodes:
+    # so it can be found out what a real cluster is free to decide.
+    variant: int = 0
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -192,6 +195,7 @@ def put(
             cluster.control,
             cluster.size + size - was,
             without(cluster.raw, (resource, key)),
+            cluster.variant,
         ),
         event,
     )

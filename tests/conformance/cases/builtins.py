@@ -256,6 +256,21 @@ def defaulting() -> Iterator[Case]:
             ),
         ),
     )
+    service, no_check = CORE + "services/s", {"spec.healthCheckNodePort": ABSENT}
+    local: Json = {"type": "LoadBalancer", "externalTrafficPolicy": "Local"}
+    yield Case(
+        "ports of the nodes are allocated, kept and given back",
+        (
+            post(CORE + "services", named("s", {**local, "ports": [{"port": 80}]})),
+            patch(service, {"metadata": {"labels": LABELS}}),
+            patch(
+                service, {"spec": {"externalTrafficPolicy": "Cluster"}}, has=no_check
+            ),
+            patch(service, {"spec": {"type": "NodePort"}}, has=no_check),
+            patch(service, {"spec": {"type": "ClusterIP"}}, has=no_check),
+            get(service, has={"spec.ports.0.nodePort": ABSENT, **no_check}),
+        ),
+    )
     yield Case(
         "claims are filled in",
         (

@@ -1,0 +1,166 @@
+"""The masking of secrets in a plan: it shows that they change, never their values.
+
+What is a secret is decided as for recordings (`fnop.interpreters.redaction`).  Their
+tokens tell equal values from others; here a word stands for each, so that a plan says
+nothing about a value but whether it is another one than before.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from fnop.effects.values import same_json
+from fnop.interpreters.redaction import (
+    MARK,
+    TOKEN,
+    Redaction,
+    is_secret_kind,
+    unescaped,
+    words_rewritten,
+)
+
+__all__ = ["CHANGED_SECRET", "SECRET", "Masking"]
+
+Json = dict[str, Any]
+SECRET, CHANGED_SECRET = "(secret)", "(another secret)"
+# Their objects are long, and hold no values.
+_DEFINITION = "CustomResourceDefinition"
+
+
+class Masking:
+    """Masks secrets: what is at the place of one, and copies of what it has learned.
+
+    Without a redaction everything is shown as it is.
+    """
+
+    def __init__(self, redaction: Redaction | None) -> None:
+        self._redaction = redaction
+
+    def learn(self, objects: Iterable[Json | None]) -> None:
+        """Take note of the secrets in objects: copies of them are masked everywhere."""
+        if self._redaction is None:
+            return
+        for each in objects:
+            if each is not None and each.get("kind") != _DEFINITION:
+                self._redaction.veiled(each)
+
+    def shown(
+        self, before: Json | None, after: Json | None
+    ) -> tuple[Json | None, Json | None]:
+        """The two states of an object, masked.
+
+        Keys and shapes stay. What is equal in both stays equal, what differs differs.
+        """
+        if self._redaction is None:
+            return before, after
+        old, new = self._veiled(before), self._veiled(after)
+        told: tuple[Json | None, Json | None] = _pair(before, after, old, new)
+        return told
+
+    def text(self, text: str) -> str:
+        """A sentence with the copies of secrets masked."""
+        return text if self._redaction is None else _told(self._redaction.veiled(text))
+
+    def _veiled(self, body: Json | None) -> Json | None:
+        """The object with tokens for its secrets.
+
+        Also for the annotations of a Secret: kubectl, and operators, keep whole objects
+        in them.
+        """
+        if body is None or self._redaction is None:
+            return body
+        found: Json = self._redaction.veiled(body)
+        metadata = found.get("metadata") or {}
+        notes = metadata.get("annotations")
+        if not is_secret_kind(body) or not isinstance(notes, dict):
+            return found
+        hidden = {name: _stand_in(str(each)) for name, each in notes.items()}
+        return {**found, "metadata": {**metadata, "annotations": hidden}}
+
+
+def _stand_in(text: str) -> str:
+    """A token for a text, of which nothing is shown either."""
+    return MARK + hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+
+
+def _pair(was: Any, now: Any, old: Any, new: Any) -> tuple[Any, Any]:
+    """Two values with words for their tokens; `was` and `now` are what they really are.
+
+    A value may be at the place of a secret in one of them only, such as a variable that
+    is renamed.
+    """
+    if isinstance(old, dict) and isinstance(new, dict):
+        keys = dict.fromkeys((*old, *new))
+        pairs = {each: _pair_at(each, was, now, old, new) for each in keys}
+        return {key: pairs[key][0] for key in old}, {key: pairs[key][1] for key in new}
+    if isinstance(old, list) and isinstance(new, list):
+        longest = range(max(len(old), len(new)))
+        found = [_pair_at(each, was, now, old, new) for each in longest]
+        return (
+            [each[0] for each in found[: len(old)]],
+            [each[1] for each in found[: len(new)]],
+        )
+    is_same = same_json(was, now)
+    one, other = _worded(old), _worded(new, old)
+    if is_same and one != other:
+        return SECRET, SECRET
+    is_hidden = isinstance(one, str) and one == other and not is_same
+    return one, CHANGED_SECRET if is_hidden else other
+
+
+def _pair_at(place: Any, *values: Any) -> tuple[Any, Any]:
+    was, now, old, new = (_at(each, place) for each in values)
+    return _pair(was, now, old, new)
+
+
+def _at(value: Any, place: Any) -> Any:
+    if isinstance(value, dict):
+        return value.get(place)
+    return value[place] if isinstance(value, list) and place < len(value) else None
+
+
+def _worded(value: Any, former: Any = None) -> Any:
+    """A value with words for its tokens; `former` is the one before it."""
+    if isinstance(value, dict):
+        return {key: _worded(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_worded(each) for each in value]
+    if not isinstance(value, str):
+        return value
+    return _told(value, _tokens(former) if isinstance(former, str) else ())
+
+
+def _told(text: str, former: Collection[str] = ()) -> str:
+    """A text with words for its tokens; `former` are those that were there before.
+
+    >>> one, two = MARK + "0" * 24, MARK + "1" * 24
+    >>> _told(f"a:{one}"), _told(f"a:{two}", [one]), _told(f"a:{one}", [one])
+    ('a:(secret)', 'a:(another secret)', 'a:(secret)')
+    """
+
+    def word(found: re.Match[str]) -> str:
+        return CHANGED_SECRET if former and found[0] not in former else SECRET
+
+    def clear(text: str) -> str:
+        return TOKEN.sub(word, unescaped(text))
+
+    return words_rewritten(clear(text), clear)
+
+
+def _tokens(text: str) -> set[str]:
+    """The tokens in a text, also in words that are encoded.
+
+    >>> _tokens("Basic " + "dTpyZWRhY3RlZC0wMDAwMDAwMDAwMDAwMDAwMDAwMDAwMDA=")
+    {'redacted-000000000000000000000000'}
+    """
+    found: set[str] = set()
+
+    def note(text: str) -> str:
+        found.update(TOKEN.findall(unescaped(text)))
+        return text
+
+    words_rewritten(note(text), note)
+    return found
