@@ -77,7 +77,7 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
     finally:
         gc.enable()
     if output.lower() == "json":
-        click.echo(whole)
+        echo(whole)
     else:
         for line in lines:
             echo(line)

@@ -41,7 +41,7 @@ Sides = tuple[Side, Side]
 
 
 def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
-    """What differs first, the first decision that does, and what follows."""
+    """The first difference, the first decision that differs, and the rest counted."""
     for letter, side in zip(_LETTERS, sides, strict=True):
         about = f"fnop {side.fnop}, operator {side.operator}"
         yield f"{letter}: {side.file} ({about}, {number_of(side.steps, 'step')})"
@@ -67,7 +67,7 @@ def _titled(title: str, told: _Told) -> Iterator[str]:
 
 
 def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
-    """What differs after that, with equal lanes folded."""
+    """The decisions that differ, with equal lanes folded."""
     if found.shorter is not None:
         letter, other = _LETTERS[found.shorter], _LETTERS[1 - found.shorter]
         end = f"it ends at #{sides[found.shorter].steps}"
@@ -118,7 +118,7 @@ class _Told:
         self._known = known
 
     def lines(self) -> Iterator[str]:
-        """What it is, and below, indented, what it goes back to."""
+        """The difference, and below, indented, what it goes back to."""
         yield from self._own()
         if self._known:
             yield "  by the first difference"
@@ -237,7 +237,7 @@ class _Told:
                 yield from _sights(each)
 
     def _order(self, each: Input) -> Iterator[str]:
-        """What was shown before the answer in one run, and not in the other."""
+        """An object that was shown before the answer in one run alone."""
         for side, shown in enumerate(each.same):
             step, other = self._found.steps[side], each.same[1 - side]
             if shown is None or step is None or shown.step > step:
@@ -277,7 +277,7 @@ class _Told:
 
 
 def _untold(call: Call) -> str:
-    """What has brought a call, where it was no object."""
+    """The input that has brought a call, where it shows no object."""
     match call.input["in"]:
         case "AlarmRang":
             return "an alarm: it is a retry, a timer, or has waited"
@@ -288,7 +288,7 @@ def _untold(call: Call) -> str:
 
 
 def _course(call: Call) -> Iterator[str]:
-    """What a call asks for and is answered, in a few words."""
+    """The course of a call in a few words: its requests, its answers, its end."""
     for each in call.moments[:_MOMENTS_SHOWN]:
         if each.kind == "given":
             outcome = each.what["outcome"]
@@ -325,7 +325,7 @@ def _trigger(each: Input) -> Iterator[str]:
 
 
 def _sights(each: Input) -> Iterator[str]:
-    """How each run came to its state, and how the other one was shown it."""
+    """The way of each run to its state, and that of the other run to the same."""
     for side, letter in enumerate(_LETTERS):
         shown, same = each.shown[side], each.same[1 - side]
         if shown is None:

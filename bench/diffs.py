@@ -67,7 +67,7 @@ _WORKS_FOR = {
 
 class _Kept(io.BytesIO):
     def close(self) -> None:
-        """What was written stays readable."""
+        """Keep readable what was written."""
 
 
 def traced(case: Case) -> Case:

@@ -1,4 +1,4 @@
-"""What brings it about that two runs part: the input that differs, and since when."""
+"""The causes of differences: the input that differs in two runs, and since when."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Calls = tuple[Call | None, Call | None]
 # Ages that differ by less are no reason for anything: timestamps have whole seconds.
 _SECONDS = 1.0
 _INPUTS_MAX = 8
-# What overtakes something else comes within so many steps.
+# An object that overtakes another one comes within so many steps.
 _LOOK_BACK = 100
 
 
@@ -47,7 +47,7 @@ class Input(NamedTuple):
 
 
 class Cause(NamedTuple):
-    """What a difference goes back to.
+    """The cause of a difference.
 
     `requests` are those that were answered otherwise.  Where a process has ended `open`
     are its requests without an answer, and `following` is what the other run was shown
@@ -243,7 +243,7 @@ def _of_subject(alignment: Alignment, found: Divergence) -> Iterator[Input]:
 
 
 def _trigger(alignment: Alignment, side: int, shown: Shown) -> Input:
-    """What one run was shown, and where the other one was shown the same."""
+    """An object that one run was shown, and where the other one was shown the same."""
     same = _shown_to(alignment, 1 - side, shown.body)
     news = _news(alignment.runs[side], shown)
     both = _both(side, shown), _both(1 - side, same)
@@ -270,7 +270,7 @@ def _of_end(alignment: Alignment, found: Divergence) -> Cause:
 
 
 def _of_answer(alignment: Alignment, found: Divergence) -> Cause:
-    """What goes with another answer: of the object, or the order of what was shown."""
+    """The inputs behind another answer: the object's, or their order."""
     ours, theirs = (
         _answered(run, found, side) for side, run in enumerate(alignment.runs)
     )
@@ -293,7 +293,7 @@ def _answered(run: Run, found: Divergence, side: int) -> Request | None:
 
 
 def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
-    """What was shown of the object of a call that does not go on."""
+    """The object of a call that does not go on, as it was shown by then."""
     side = found.steps.index(None)
     call, run = calls[side], alignment.runs[side]
     if call is None or call.attempt.object is None:
@@ -308,7 +308,7 @@ def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Inp
 
 
 def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
-    """What one run was shown before the answer, and the other one after it."""
+    """An object that one run was shown before the answer, the other one after it."""
     mine, yours = (
         None if call is None else _brought(run, _in_input(call), call)
         for run, call in zip(alignment.runs, calls, strict=True)
@@ -331,7 +331,7 @@ def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[In
 
 
 def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
-    """What may decide otherwise where all that was shown and answered is equal."""
+    """The inputs that may differ where all that was shown and answered is equal."""
     for each in found.fields:
         if each.field[-1:] == ("resourceVersion",):
             yield from _of_version(alignment, each)

@@ -27,7 +27,7 @@ Steps = tuple[int | None, int | None]
 
 
 class Sort(IntEnum):
-    """What differs; of several at one place the first of these is told."""
+    """The sorts of differences; of several at one place the first of these is told."""
 
     ENDED = 0  # the process of one run has ended
     ANSWER = 1  # to a request, or none has come
@@ -255,7 +255,7 @@ class Alignment:
                 yield Unlike(what, fields, (values[0], values[1]))
 
     def _of_moments(self, lane: Lane, mine: Call, yours: Call) -> Iterator[Divergence]:
-        """What they were answered, up to another decision."""
+        """The differences of answers, up to another decision."""
         items, effect = (mine, yours), None
         for one, other in zip_longest(mine.moments, yours.moments):
             if one is None or other is None:

@@ -83,7 +83,7 @@ class Eras(NamedTuple):
 
 
 def _contents(run: Run) -> Sequence[Counter[tuple[Lane, bool]]]:
-    """What each process does, and how much of that was finished."""
+    """The calls and requests of each process by their lanes, finished or not."""
     found: list[Counter[tuple[Lane, bool]]] = [Counter() for _ in run.started]
     for item in run.items:
         lane = _lane_of(item, run.names, 0)

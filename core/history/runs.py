@@ -23,7 +23,7 @@ _TOLD = ("events.v1.", "events.v1.events.k8s.io")
 
 
 class Moment(NamedTuple):
-    """What a call asks for, is given, desires, or how it ends; and in which step."""
+    """A call asks for something, is given it, desires, or ends, in a step."""
 
     kind: Literal["asks", "given", "desires", "ends"]
     step: int

@@ -40,9 +40,9 @@ _RANDOM_END = re.compile(r"[0-9a-f]{10}")
 _RANDOM_LENGTH_MIN = 5
 # A digest as a whole text, such as a checksum.
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
-# What is enough to see whether two recordings have tokens of one key.
+# Enough tokens to see whether two recordings have those of one key.
 _TOKENS_KEPT = 64
-# What fnop keeps on objects for itself, and who has written which fields and when.
+# Fields that are left out: fnop's own, and who has written which fields and when.
 _OWN = "fnop.dev/"
 _ASIDE = frozenset(("managedFields",))
 _VERSION = "resourceVersion"
@@ -63,7 +63,7 @@ class Spelled(NamedTuple):
 
 
 class Names:
-    """What one run calls things: learned from all the objects that it shows."""
+    """The names of one run: learned from all the objects that it shows."""
 
     def __init__(self) -> None:
         self.versions: dict[str, Body] = {}

@@ -57,6 +57,7 @@ PURE_STDLIB = {
     "__future__",
     "base64",
     "binascii",
+    "bisect",
     "builtins",
     "collections",
     "contextlib",

@@ -28,7 +28,7 @@ UID = "0865be06-fec6-49da-aaf6-e9a6339e1cf{}"
 
 class Kept(io.BytesIO):
     def close(self) -> None:
-        """What was written stays readable."""
+        """Keep readable what was written."""
 
 
 def run_of(
