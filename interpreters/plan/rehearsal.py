@@ -196,13 +196,12 @@ class Rehearsal(SimulatedRun):
         """Why the operator would not serve, in sentences, if that is known."""
         if self.waits:
             return ()
-        exit = self.exit
-        if exit is None and not self._is_starting:
+        if self.exit is None and not self._is_starting:
             return self._lacking()
         failing = [each for each in self.failures_told if each.subject is None]
-        if failing:
+        if failing and self._begun_at is None:
             return tuple(dict.fromkeys(map(_ill_begun, failing)))
-        return (exit.reason if exit else "its startup handlers do not end",)
+        return (self.exit.reason if self.exit else "its startup does not end",)
 
     @property
     def _is_starting(self) -> bool:
