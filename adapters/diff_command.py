@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.options import shared
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, interrupted
 
@@ -25,17 +26,8 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 @click.command()
 @click.argument("a", type=click.Path(exists=True, dir_okay=False))
 @click.argument("b", type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "-o",
-    "--output",
-    type=click.Choice(["text", "json"], case_sensitive=False),
-    default="text",
-    show_default=True,
-    help="For people, or as JSON for programs.",
-)
-@click.option(
-    "--trusted", is_flag=True, help="Read recordings of any size: of your own."
-)
+@shared("output", type=click.Choice(["text", "json"], case_sensitive=False))
+@shared("trusted")
 def diff(a: str, b: str, output: str, trusted: bool) -> None:
     """Compare two recorded runs: the first decision that differs, and the input.
 

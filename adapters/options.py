@@ -117,6 +117,11 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         "A field that holds a secret, such as spec.url",
         {"multiple": True, "metavar": "FIELD"},
     ),
+    "trusted": (
+        ("--trusted",),
+        "Read recordings of any size: of your own",
+        {"is_flag": True},
+    ),
     "quiet": (("-q", "--quiet"), "Say less", {"is_flag": True}),
 }
 

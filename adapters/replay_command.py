@@ -79,9 +79,7 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     is_flag=True,
     help="Tell the story without the calls that end with nothing.",
 )
-@click.option(
-    "--trusted", is_flag=True, help="Read a recording of any size: one of your own."
-)
+@shared("trusted")
 @guarded
 def replay(
     recording: str,
