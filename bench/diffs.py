@@ -95,7 +95,7 @@ def recorded(
     if not any(each.kind.name == "F18:backlog" for each in schedule):
         run.settle(seconds=BOOT_SECONDS)
     Trial(scene, schedule, run=run, limits=limits or Limits()).play()
-    recorder.flush()
+    recorder.finish()
     assert recorder.problem is None, recorder.problem
     records = read_records(io.BytesIO(kept.getvalue()), UNLIMITED)
     read_header(records)
@@ -314,7 +314,7 @@ def large(file: BinaryIO, number: int, objects: int, other: int | None = None) -
             found = custom(name=f"x-{place}", size=size, text="a" * 1_000)
             act(run, Apply(found))
         run.settle()
-    recorder.flush()
+    recorder.finish()
     assert recorder.problem is None, recorder.problem
     return run.steps
 

@@ -3,27 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 from typing import Any, Literal, NamedTuple
 
+from fnop.core.history.ages import ages_of, differing_ages
 from fnop.core.history.divergence import Alignment, Divergence, LaneCount, Sort, Unlike
 from fnop.core.history.pairs import Lane
 from fnop.core.history.provenance import Shown, way
 from fnop.core.history.runs import Call, Request, Run
 from fnop.core.history.versions import objects_in
-from fnop.core.history.volatile import Renaming, is_time
+from fnop.core.history.volatile import Renaming
 from fnop.core.values.body import Body
-from fnop.core.values.diff import Diff, DiffItem, Path
-from fnop.core.values.now import parse_time
+from fnop.core.values.diff import Diff, DiffItem
 
 __all__ = ["Cause", "Comparison", "Input", "Told", "compared"]
 
 Both = tuple[Shown | None, Shown | None]
 Calls = tuple[Call | None, Call | None]
 
-# Ages that differ by less are no reason for anything: timestamps have whole seconds.
-_SECONDS = 1.0
 _INPUTS_MAX = 8
 # An object that overtakes another one comes within so many steps.
 _LOOK_BACK = 100
@@ -340,8 +337,9 @@ def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
         return
     indices = [*_indices(alignment, mine, yours)]
     yield from indices
-    ages = () if indices else _ages(alignment, mine, yours)
-    if ages:
+    ours, theirs = alignment.runs
+    ages = differing_ages(ages_of(ours, mine), ages_of(theirs, yours))
+    if ages and not indices:
         yield Input("time", "", ages)
 
 
@@ -397,50 +395,3 @@ def _indices(alignment: Alignment, mine: Call, yours: Call) -> Iterator[Input]:
                 for run in alignment.runs
             )
             yield Input("index", label, fields, (one, other))
-
-
-def _ages(alignment: Alignment, mine: Call, yours: Call) -> Diff:
-    """The seconds that have passed until each call, where they differ."""
-    ours, theirs = alignment.runs
-    here, there = dict(_times(ours, mine)), dict(_times(theirs, yours))
-    return tuple(
-        DiffItem("change", path, round(here[path], 3), round(there[path], 3))
-        for path in sorted(here.keys() & there.keys())
-        if abs(here[path] - there[path]) >= _SECONDS
-    )
-
-
-def _times(run: Run, call: Call) -> Iterator[tuple[Path, float]]:
-    """The seconds since the beginning, the call before, and each time in the view."""
-    now = call.attempt.now.wall
-    yield (
-        ("the start of the process",),
-        now - run.walls[run.started[call.process - 1] - 1],
-    )
-    before = [each for each in run.calls if each.step < call.step]
-    last = next((each for each in reversed(before) if _is_alike(each, call)), None)
-    if last is not None:
-        yield ("the call before",), now - last.attempt.now.wall
-    body = call.attempt.body
-    for path, text in _timestamps({} if body is None else body.data, ()):
-        with suppress(ValueError):
-            yield path, now - parse_time(text)
-
-
-def _is_alike(one: Call, other: Call) -> bool:
-    """Whether two calls are of one handler, for one object."""
-    mine, yours = one.attempt.object, other.attempt.object
-    is_same_object = (mine and mine.uid) == (yours and yours.uid)
-    return one.attempt.handler == other.attempt.handler and is_same_object
-
-
-def _timestamps(value: Any, path: Path) -> Iterator[tuple[Path, str]]:
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            if key != "managedFields":
-                yield from _timestamps(each, (*path, key))
-    elif isinstance(value, list):
-        for place, each in enumerate(value):
-            yield from _timestamps(each, (*path, f"[{place}]"))
-    elif is_time(value):
-        yield path, value

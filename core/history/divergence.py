@@ -13,6 +13,7 @@ from functools import cached_property
 from itertools import accumulate, islice, zip_longest
 from typing import Any, NamedTuple
 
+from fnop.core.history.ages import ages_of, is_delay, is_one_moment
 from fnop.core.history.pairs import Eras, Lane, common_length, decided, lanes_of
 from fnop.core.history.runs import Call, Item, Moment, Request, Run
 from fnop.core.history.volatile import Renaming, has_token
@@ -268,6 +269,7 @@ class Alignment:
                 return
             is_answer = one.kind == "given"
             fields = self._fields(one.what, other.what, decided=not is_answer)
+            fields = fields if is_answer else self._timeless(fields, mine, yours)
             values = (one.what.get("outcome"), other.what.get("outcome"))
             if fields and not is_answer:
                 yield Divergence(
@@ -279,6 +281,14 @@ class Alignment:
                     Sort.ANSWER, lane, items, steps, fields, values, effect
                 )
             effect = one.what if one.kind == "asks" else None
+
+    def _timeless(self, fields: Diff, mine: Call, yours: Call) -> Diff:
+        """Differences without those of delays that end at one moment."""
+        if not any(map(is_delay, fields)):
+            return fields
+        ours, theirs = self.runs
+        ages = ages_of(ours, mine), ages_of(theirs, yours)
+        return tuple(each for each in fields if not is_one_moment(each, *ages))
 
     def _cut(
         self,

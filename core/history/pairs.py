@@ -5,6 +5,7 @@ Two runs are aligned by them.  Time aligns nothing: two runs interleave differen
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -38,6 +39,8 @@ class Lane(NamedTuple):
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
 
+# A delay may end at a moment, and is no reason to count a decision as another one.
+_DELAY = re.compile(r'"(?:after|again|delay|seconds)":[0-9.e+-]+')
 Lanes = Mapping[Lane, tuple[list[Item], list[Item]]]
 # Of each process of a run: its era, and its number in that era, from 0.
 _Places = Sequence[tuple[int, int]]
@@ -120,7 +123,7 @@ def decided(call: Call, names: Names) -> str:
     """The decisions of a call as a text that is the same in each run."""
     found = [each.what for each in call.moments if each.kind != "given"]
     text = orjson.dumps(found, option=orjson.OPT_SORT_KEYS).decode()
-    return names.spelled(text).text
+    return _DELAY.sub("", names.spelled(text).text)
 
 
 def common_length(one: Sequence[str], other: Sequence[str]) -> int:

@@ -28,6 +28,7 @@ _TOKEN = (
     rf"{_MARK}[0-9a-f]{{24}}"
     rf"|{base64.b64encode(_MARK.encode()).decode()}[A-Za-z0-9+/]{{32}}"
     rf"|{_MARK.encode().hex()}[0-9a-f]{{48}}"
+    rf"|{_MARK.encode().hex().upper()}[0-9A-F]{{48}}"
 )
 _WORD = r"[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 _PARTS = re.compile(
@@ -38,6 +39,8 @@ _JOINTS = re.compile(r"([-.])")
 # The end of a name that is made of a uid (`stable_name`), or of fresh randomness.
 _RANDOM_END = re.compile(r"[0-9a-f]{10}")
 _RANDOM_LENGTH_MIN = 5
+# Volumes that Kubernetes itself gives a pod: tokens of service accounts.
+_VOLUME = re.compile(r"((?:.+-token|kube-api-access)-)([a-z0-9]{5})")
 # A digest as a whole text, such as a checksum.
 _DIGEST = re.compile(r"[0-9a-f]{16,128}")
 # Enough tokens to see whether two recordings have those of one key.
@@ -159,6 +162,10 @@ class Names:
         if word in self._addresses:
             parts.append(word)
             return "<address>"
+        volume = _VOLUME.fullmatch(word)
+        if volume is not None:
+            parts.append(volume[2])
+            return f"{volume[1]}*"
         pieces = _JOINTS.split(word)
         if not self._ends.isdisjoint(pieces):
             pieces = [*self._named(pieces)]

@@ -44,7 +44,7 @@ def run_of(
     sim = Scenario(registry, settings=TRACED, observers=[recorder], seed=seed)
     acts(sim)
     assert sim.settle(), sim.unsettled
-    recorder.flush()
+    recorder.finish()
     assert recorder.problem is None, recorder.problem
     records = read_records(io.BytesIO(kept.getvalue()))
     read_header(records)
