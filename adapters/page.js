@@ -93,7 +93,7 @@ const go = (i) => {
 };
 const seek = (by, holds = () => true) => {
   let i = now + by;
-  while (rows[i] && !(rows[i].checkVisibility() && holds(D.e[i]))) i += by;
+  while (rows[i] && !(holds(D.e[i]) && rows[i].checkVisibility())) i += by;
   go(i);
 };
 const jump = () => {

@@ -97,6 +97,7 @@ def replay(
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop --object default/orders --why status.phase
+      fnop replay run.fnop --html report.html
 
     Without files the story is told: each call of a handler, its cause, what it asked
     for and was answered, and its end; and what others did to its objects.
