@@ -47,10 +47,13 @@ class Recording:
         header = header_of(self.program, "test")
         redaction = Redaction(b"k" * 16, self.program)
         self.recorder = Recorder(self._file, header, redaction)
+        self._is_finished = False
 
     def records(self) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
         """The header, and the records after it."""
-        self.recorder.finish()
+        if not self._is_finished:
+            self.recorder.finish()
+            self._is_finished = True
         assert self.recorder.problem is None, self.recorder.problem
         records = read_records(io.BytesIO(self._file.getvalue()))
         return read_header(records), records

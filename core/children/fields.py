@@ -351,6 +351,9 @@ def managers_of(live: Mapping[str, Any], path: str) -> list[str]:
 def managers_at(live: Mapping[str, Any], path: Iterable[Part]) -> list[str]:
     """The managers that have a field now, by its path, which may lead into lists.
 
+    Of an entry that has a mapping without its fields, only where nobody has the field
+    itself: it may have all of it, or nothing more of it.
+
     >>> ready = {"type": "Ready", "status": "True"}
     >>> tree = {"f:conditions": {'k:{"type":"Ready"}': {"f:status": {}}}}
     >>> entry = {"manager": "me", "fieldsV1": {"f:status": tree}}
@@ -359,19 +362,22 @@ def managers_at(live: Mapping[str, Any], path: Iterable[Part]) -> list[str]:
     >>> managers_at(live, ("status", "conditions", 0, "status"))
     ['me']
     """
-    parts, found = [*path], list[str]()
+    parts = [*path]
+    own, whole = dict[str, None](), dict[str, None]()
     for entry in _entries(live):
         tree: Any = entry.get("fieldsV1")
         value: Any = live
+        found = own
         for part in parts:
             if tree == {}:
-                break  # it has all of this
+                found = whole
+                break
             below = element_of(value, part)
             tree = _tree_of(below, part, value, tree)
             value = below
-        if tree is not None and entry.get("manager") not in found:
-            found.append(str(entry.get("manager")))
-    return found
+        if tree is not None:
+            found[str(entry.get("manager"))] = None
+    return [*(own or whole)]
 
 
 def _tree_of(item: Any, part: Part, whole: Any, tree: Any) -> Any:

@@ -294,7 +294,7 @@ class Provenance:
     def _written_by(self, found: _Field) -> Write | None:
         """The operator's request that made a version; also where its reply was lost."""
         path, value, shown, *_ = found
-        managers = managers_at(shown.body.data, path)
+        managers = managers_at(shown.body.data, path) if value is not None else ()
         if self.manager and managers and self.manager not in managers:
             return None
         sent = [each for each in self.writes if each.step < shown.step]

@@ -43,7 +43,7 @@ class Reasons:
             case {"do": "Asked", "effect": effect}:
                 self._asked(effect, attempt, step)
             case {"do": "Desires", "desired": desired}:
-                self._levels.add(attempt.handler)
+                self._is_level(attempt)
                 if desired.get("again") is not None:
                     self._again[key] = step
             case {"do": "Ended"}:
@@ -53,6 +53,15 @@ class Reasons:
                     self._failed[key] = step
             case _:
                 pass
+
+    def _is_level(self, attempt: Attempt) -> None:
+        """Learn that this is a reconcile handler: its first call was asked for, too."""
+        if attempt.handler in self._levels or attempt.object is None:
+            return
+        self._levels.add(attempt.handler)
+        place = attempt.object.namespace, attempt.object.name
+        asked = self._requeued.get(place, [])
+        asked[:] = [each for each in asked if each.step > attempt.step]
 
     def _asked(self, effect: Json, attempt: Attempt, step: int) -> None:
         match effect:

@@ -253,12 +253,17 @@ def in_order(end: dict[str, Any]) -> dict[str, Any]:
 
 
 def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
-    """The author's decision at the end, without what is nothing."""
+    """The author's decision at the end, without what is nothing.
+
+    To desire nothing is something: all children go.
+    """
     end = attempt.end if attempt.desires is None else attempt.desires
     if end is None:
         return None
     names = ("plan", "patches", "failure", "desired", "parts")
     found = {name: end[name] for name in names if end.get(name)}
+    if "desired" in end:
+        found["desired"] = end["desired"]
     return _by_author(found, handler)
 
 
@@ -282,11 +287,12 @@ def end_to_wire(end: Ending) -> dict[str, Any]:
         ]
     if end.failure is not None:
         found["failure"] = end.failure.to_wire()
-    if end.desired is not None:
-        found["desired"] = desired_to_wire(end.desired)
     if end.children:
         found["parts"] = [each.id for each in end.children]
-    return {name: _plain(value) for name, value in found.items() if value}
+    found = {name: value for name, value in found.items() if value}
+    if end.desired is not None:
+        found["desired"] = desired_to_wire(end.desired)
+    return {name: _plain(value) for name, value in found.items()}
 
 
 # ---------------------------------------------------------------------- the indices

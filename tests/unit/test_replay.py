@@ -431,7 +431,7 @@ def test_a_change_beside_a_secret_is_shown(tmp_path: Path) -> None:
     # Of another length: Python tells sources by their second and their size.
     operator.write_text(COPIES.replace("example.com", "example.org.uk"))
     done = replay(tmp_path / "run.fnop", operator, tmp_path)
-    assert done.status == 4
+    assert done.status == 4, "it may come from the secret"
     assert "example.org" in done.out
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from fnop.core.history.contents import Contents, Named, NoSuchObject
 from fnop.core.history.provenance import Provenance, Why, covers
-from fnop.core.values.diff import Path as FieldPath
+from fnop.core.values.paths import FieldPath, names_of
 from fnop.interpreters.recordings import read_header, read_records
 from tests.commands import fnop
 from tests.simulations import ROOT
@@ -30,15 +30,19 @@ def read(recording: Path) -> Records:
 
 
 def leaves(value: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
+    """All fields, within lists, too, and the lists."""
     if isinstance(value, dict) and value:
         for name, item in value.items():
             yield from leaves(item, (*path, name))
-    else:
-        yield path
+        return
+    yield path
+    if isinstance(value, list):
+        for number, item in enumerate(value):
+            yield from leaves(item, (*path, number))
 
 
 def followed(records: Records, named: Named) -> Provenance:
-    found = Provenance(*named)
+    found = Provenance(*named, OURS)
     for each in records:
         found.add(each)
     return found
@@ -69,10 +73,12 @@ def _is_right(named: Named, path: FieldPath, why: Why) -> bool:
     about = f"{named} {path}: {why}"
     is_ours = why.write is not None and bool(why.author or why.is_own)
     if path[0] == "metadata" and path[1] in SERVERS:
+        assert why.is_servers, about
         assert not is_ours, about
     elif why.managers == (OURS,):
         # Defaults of an object that we create count as ours for the server.
-        assert is_ours or (why.write and not covers(why.write.effect, path)), about
+        names = names_of(path)
+        assert is_ours or (why.write and not covers(why.write.effect, names)), about
     elif why.managers and OURS not in why.managers:
         assert not is_ours, about
     if why.author:
@@ -81,7 +87,7 @@ def _is_right(named: Named, path: FieldPath, why: Why) -> bool:
         assert why.sights, about
         assert all(each.step is not None for each in why.sights), about
         assert why.write is not None
-        assert why.attempt.step <= why.write.step <= why.shown.step
+        assert why.attempt.step <= why.write.step < why.shown.step
     return is_ours
 
 
@@ -94,7 +100,7 @@ def test_the_chain_is_told(database: Path, tmp_path: Path) -> None:
     asked = ("--object", "default/example-1", "--why", "status.endpoint")
     done = fnop("replay", database, *asked, folder=tmp_path)
     assert (done.status, done.err) == (0, "")
-    value, since, written, decided, shown = done.out.splitlines()
+    value, since, written, decided, shown, answered = done.out.splitlines()
     assert value == (
         "databases.fnop.dev default/example-1: status.endpoint = "
         '"example-1.default.svc:5432"'
@@ -104,6 +110,8 @@ def test_the_chain_is_told(database: Path, tmp_path: Path) -> None:
     assert "for handler database (example.py:" in written
     assert decided.startswith("  decided by the call of database begun at #")
     assert "it was shown databases default/example-1 in version 108" in shown
+    assert answered.strip().startswith("it was answered at #")
+    assert answered.endswith(": Random")
 
 
 def test_what_others_have_written_names_their_managers(
@@ -119,7 +127,10 @@ def test_what_others_have_written_names_their_managers(
     ("about", "why", "sentence"),
     [
         ("nobody", "spec.a", "shows no object 'nobody'; it has databases.fnop.dev"),
-        ("example-1", "spec.no", "has no field spec.no at the end of the recording"),
+        (
+            *("example-1", "spec.no"),
+            "has no field spec.no at the end of the recording, nor had it before",
+        ),
     ],
 )
 def test_what_is_not_there(
@@ -143,3 +154,20 @@ def test_a_name_of_several_kinds_is_asked_back() -> None:
     )
     with pytest.raises(NoSuchObject, match=r"may be .*; write KIND/NAMESPACE/NAME"):
         contents.named("example-1")
+
+
+@pytest.mark.parametrize("field", ["", "status..phase", "status.conditions["])
+def test_what_is_no_path_is_refused(database: Path, tmp_path: Path, field: str) -> None:
+    done = fnop(
+        "replay", database, "--object", "example-1", "--why", field, folder=tmp_path
+    )
+    assert done.status == 2
+    assert f"--why {field!r} is no path of a field" in done.complaint
+
+
+def test_elements_of_lists_are_asked_about(database: Path, tmp_path: Path) -> None:
+    asked = ("--object", "databases/example-1", "--why")
+    by_key = "status.conditions[type=Synced].status"
+    done = fnop("replay", database, *asked, by_key, folder=tmp_path)
+    assert done.status == 0
+    assert f"example-1: {by_key} = " in done.out

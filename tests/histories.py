@@ -1,0 +1,90 @@
+"""Recorded runs with several who write, and what their recordings tell."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from fnop.core.handlers.registry import Registry
+from fnop.core.history.contents import Contents
+from fnop.core.history.provenance import Provenance, Why
+from fnop.core.history.story import Line, Story
+from fnop.core.values.paths import parse_path
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from tests.recordings import TRACED, Recording
+from tests.simulations import Scenario, example
+
+__all__ = ["OURS", "History", "config"]
+
+OURS = "fnop.dev/default"
+
+
+def config(name: str, **data: str) -> dict[str, Any]:
+    """A ConfigMap."""
+    metadata = {"name": name, "namespace": "default"}
+    kind = {"apiVersion": "v1", "kind": "ConfigMap"}
+    return {**kind, "metadata": metadata, "data": data}
+
+
+class History:
+    """A run that is recorded; users and managers write, the operator writes."""
+
+    def __init__(
+        self,
+        registry: Registry,
+        *objects: dict[str, Any],
+        calls: Iterable[Callable[..., Any]] = (),
+        rests: bool = True,
+    ) -> None:
+        self.recording = Recording(registry)
+        self._records: list[dict[str, Any]] | None = None
+        found = {f"{each.__module__}:{each.__qualname__}": each for each in calls}
+        self.run = Scenario(
+            registry,
+            objects or [example(n=1)],
+            settings=TRACED,
+            observers=(self.recording.recorder,),
+            calls=found,
+        )
+        assert self.run.settle() == rests
+
+    def writes(self, manager: str, kind: str, name: str, **change: Any) -> History:
+        """Somebody's merge patch; then the operator does what it will."""
+        path, writer = self.run.path(kind, name), (("fieldManager", manager),)
+        request = ApiRequest("PATCH", path, writer, change, MERGE_PATCH)
+        assert self.run.request(request).status == 200
+        assert self.run.settle()
+        return self
+
+    def deletes(self, kind: str, name: str = "example-1") -> History:
+        """A user's deletion."""
+        self.run.delete(kind, name)
+        assert self.run.settle()
+        return self
+
+    def why(self, about: str, field: str, at: int | None = None) -> Why | None:
+        """The answer to `--why`."""
+        records = self.records()[:at]
+        contents = Contents()
+        for each in records:
+            contents.add(each)
+        found = Provenance(*contents.named(about), OURS)
+        for each in records:
+            found.add(each)
+        return found.why(parse_path(field))
+
+    def lines(self) -> list[Line]:
+        """The story."""
+        story = Story(manager=OURS)
+        return [line for each in self.records() for line in story.add(each)]
+
+    def told(self, *sorts: str) -> list[str]:
+        """The texts of the story, of some sorts of lines."""
+        return [each.text for each in self.lines() if not sorts or each.sort in sorts]
+
+    def records(self) -> list[dict[str, Any]]:
+        """The records; the recording ends with the first look at them."""
+        if self._records is None:
+            _, records = self.recording.records()
+            self._records = [each for each in records if each is not None]
+        return self._records
