@@ -11,6 +11,7 @@ from fnop.core.history.revisions import Ref, Revision, Revisions, ref_of
 from fnop.core.history.timeline import ACTORS, Event, Request
 from fnop.core.seam.traces import Version
 from fnop.core.values.diff import path_at
+from fnop.core.values.paths import path_text
 
 __all__ = ["Behind", "Link", "Sighting"]
 
@@ -118,7 +119,7 @@ class Behind:
 
     def _words(self, attempt: Attempt, request: Request) -> str:
         fields = [
-            ".".join(path_at(pointer))
+            path_text(path_at(pointer))
             for handler, pointers in request.fields
             if handler == attempt.handler
             for pointer in pointers

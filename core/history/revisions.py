@@ -11,14 +11,17 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from typing import Any, NamedTuple
 
 import orjson
 
 from fnop.core.children.fields import managers_at
+from fnop.core.history.fields import changes_of
 from fnop.core.values.body import Body
-from fnop.core.values.diff import Diff, diff
+from fnop.core.values.diff import Diff
+from fnop.core.values.paths import path_text
 
 __all__ = [
     "VERSIONS_MAX",
@@ -187,8 +190,6 @@ def _fill_in(versions: list[Revision], seen: list[tuple[int, int]]) -> None:
 # Who has written which fields is asked for by its own question (`--why`).
 _ASIDE = frozenset(("managedFields", "resourceVersion"))
 _FIELDS_ASKED = 50
-# It changes with whatever else does.
-_GENERATION = ("metadata", "generation")
 _NAMES_SHOWN, _FIELDS_NAMED = 3, 4
 
 
@@ -206,17 +207,16 @@ def told(data: Json) -> dict[str, Any]:
 
 
 def _differing(before: Revision, now: Json) -> Diff:
-    return diff(orjson.loads(before.body or b"{}"), now)
+    return changes_of(orjson.loads(before.body or b"{}"), now)
 
 
 def _named(items: Diff) -> str:
     """The fields that differ, the first of them by their names.
 
-    >>> _named(diff({"a": 1}, {"a": 2, "b": {"c": 3}}))
+    >>> _named(changes_of({"a": 1}, {"a": 2, "b": {"c": 3}}))
     'a, b'
     """
-    found = [each.field for each in items if each.field != _GENERATION]
-    names = [".".join(each) or "all of it" for each in found]
+    names = [path_text(each.field) or "all of it" for each in items]
     more = len(names) - _FIELDS_NAMED
     text = ", ".join(names[:_FIELDS_NAMED])
     return f"{text} and {more} more" if more > 0 else text
@@ -238,10 +238,15 @@ def leaves_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
     """
     if isinstance(value, dict) and value:
         for name, each in value.items():
-            dotted = f"{path}.{name}" if path else name
-            yield from leaves_of(each, f"{path}[{name}]" if "." in name else dotted)
+            yield from leaves_of(each, path + _part(name) if path else name)
     elif isinstance(value, list) and value:
         for number, each in enumerate(value):
             yield from leaves_of(each, f"{path}[{number}]")
     else:
         yield path, value
+
+
+@lru_cache(maxsize=4096)
+def _part(name: str) -> str:
+    """A name behind others on a path: `.name`, or in brackets."""
+    return path_text(("x", name))[1:]
