@@ -474,7 +474,7 @@ def test_what_is_flushed_is_read_while_the_run_goes_on() -> None:
 
 # ------------------------------------------------------------------------- times
 
-WALLS = ["x", None, True, [], 1e300, -1e300, 253_402_300_900]
+WALLS: list[Any] = ["x", None, True, [], 1e300, -1e300, 253_402_300_900]
 ASKED = {
     "story": (),
     "story without the rest": ("--changes-only",),
