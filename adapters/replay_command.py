@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -309,9 +310,10 @@ def _shadow(
     found = shadow(records, header, program)
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
-    for line in shadow_lines(found):
+    with _understood():
+        lines, sorts = shadow_lines(found), sorts_of(found)
+    for line in lines:
         echo(line)
-    sorts = sorts_of(found)
     hits = sorts if "any" in wanted else sorts & wanted
     if hits:
         fail(f"decisions change that --fail-on names: {', '.join(sorted(hits))}")
@@ -371,15 +373,36 @@ def _explain(
     named = _named(file, limits, about, at)
     provenance = Provenance(*named, _manager(file, limits))
     header, truncated = _folded(file, limits, provenance.add, at)
-    found = provenance.why(field)
+    with _understood():
+        found = provenance.why(field)
     if found is None:
         fail(f"{named} has no field {path_text(field)} {_until(at)}, nor had it before")
     places = header.get("places")
     known = places if isinstance(places, dict) else {}
-    for line in [*why_lines(named, path_text(field), found, known)]:
+    with _understood():
+        lines = [*why_lines(named, path_text(field), found, known)]
+    for line in lines:
         echo(line)
     _tell_what_lacks(header, truncated=truncated)
     return 0
+
+
+@contextmanager
+def _understood() -> Iterator[None]:
+    """Raise `RecordingProblem` where what a recording holds makes no sense.
+
+    It may be hostile: any error is the recording's.
+    """
+    from fnop.interpreters.recordings import RecordingProblem
+
+    try:
+        yield
+    except Exception as problem:
+        raise RecordingProblem(
+            "the recording cannot be understood: "
+            f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was not "
+            "written by fnop"
+        ) from problem
 
 
 def _named(file: BinaryIO, limits: Any, about: str, at: int | None) -> Named:

@@ -134,8 +134,8 @@ class _Loop(SimulatedRun):
 class _Teller:
     """An observer that tells the story of a run."""
 
-    def __init__(self, tell: Callable[[list[Line]], None]) -> None:
-        self._story, self._tell = Story(), tell
+    def __init__(self, manager: str, tell: Callable[[list[Line]], None]) -> None:
+        self._story, self._tell = Story(manager=manager), tell
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         self._tell(
@@ -169,7 +169,7 @@ def go_on(
         program,
         begin,
         clock=VirtualClock(plot.wall),
-        observers=[_Teller(tell)],
+        observers=[_Teller(program.settings.marker, tell)],
         calls=calls,
     )
     run.answers = plot.answers

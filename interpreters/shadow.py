@@ -230,9 +230,10 @@ class _Shadow:
         if secrets is None:
             return attempt, self._asked(attempt, handler, as_recorded), None
         told, concealed = retold(attempt, secrets.tell), None
+        settled: set[int] = set()
         while True:
             verdict = self._asked(told, handler, secrets.tell)
-            if not isinstance(verdict, Changed):
+            if not isinstance(verdict, Changed) or verdict.number in settled:
                 return told, verdict, concealed
             twin = retold(attempt, secrets.vary)
             other = self._decided(twin, handler, verdict.number)
@@ -245,6 +246,7 @@ class _Shadow:
                 return told, verdict, concealed
             concealed = concealed or verdict
             told = with_decision(told, verdict.number, recorded)
+            settled.add(verdict.number)
 
     def _asked(self, attempt: Attempt, handler: Handler, tell: Tell) -> Verdict:
         around = self._around(tell)

@@ -62,13 +62,15 @@ class History:
         assert self.run.settle()
         return self
 
-    def why(self, about: str, field: str, at: int | None = None) -> Why | None:
+    def why(
+        self, about: str, field: str, at: int | None = None, manager: str = OURS
+    ) -> Why | None:
         """The answer to `--why`."""
         records = self.records()[:at]
         contents = Contents()
         for each in records:
             contents.add(each)
-        found = Provenance(*contents.named(about), OURS)
+        found = Provenance(*contents.named(about), manager)
         for each in records:
             found.add(each)
         return found.why(parse_path(field))

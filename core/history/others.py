@@ -127,13 +127,20 @@ class Others:
         if any(each.field == _DELETION for each in changes) and not is_asked:
             yield Deed(told.where, f"{told.label} is to be deleted")
         rest = tuple(e for e in changes if not _is_deletion(e))
-        left = tuple(e for e in rest if not any(covers(r, e.field) for r in requests))
+        asked = tuple(e for e in rest if any(covers(r, e.field) for r in requests))
+        theirs = tuple(e for e in asked if self._is_theirs(body, e))
+        left = tuple(e for e in rest if e not in asked or e in theirs)
         if len(left) < len(rest):  # a request of ours has made this version
             left = tuple(e for e in left if self._strangers(was, body, (e,)))
         if left:
             names = self._strangers(was, body, left)
             by = f" by {', '.join(names)}" if names else ""
             yield Deed(told.where, f"{told.label} is changed{by}: {fields_text(left)}")
+
+    def _is_theirs(self, body: Body, item: DiffItem) -> bool:
+        """Whether others alone manage a field that a request of ours sets, too."""
+        managers = managers_at(body.data, item.field) if item.new is not None else ()
+        return bool(self.manager and managers and self.manager not in managers)
 
     def _strangers(self, was: Body, body: Body, items: Diff) -> list[str]:
         """Those who manage the fields, or did until these were removed."""

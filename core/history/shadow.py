@@ -228,8 +228,18 @@ def with_decision(
         exchanges[number] = exchanges[number]._replace(asked=decision)
         return replace(attempt, exchanges=exchanges)
     if attempt.desires is not None:
-        return replace(attempt, desires={**attempt.desires, **decision})
-    return replace(attempt, end={**(attempt.end or {}), **decision})
+        return replace(attempt, desires=_with(attempt.desires, decision))
+    return replace(attempt, end=_with(attempt.end or {}, decision))
+
+
+# The parts of a decision at the end.
+_DECIDED = ("plan", "patches", "failure", "desired", "parts")
+
+
+def _with(trace: Mapping[str, Any], decision: Mapping[str, Any]) -> dict[str, Any]:
+    """A trace with another decision."""
+    rest = {name: each for name, each in trace.items() if name not in _DECIDED}
+    return {**rest, **decision}
 
 
 def by_name(end: dict[str, Any]) -> dict[str, Any]:
@@ -260,8 +270,7 @@ def _recorded_end(attempt: Attempt, handler: Handler) -> dict[str, Any] | None:
     end = attempt.end if attempt.desires is None else attempt.desires
     if end is None:
         return None
-    names = ("plan", "patches", "failure", "desired", "parts")
-    found = {name: end[name] for name in names if end.get(name)}
+    found = {name: end[name] for name in _DECIDED if end.get(name)}
     if "desired" in end:
         found["desired"] = end["desired"]
     return _by_author(found, handler)

@@ -21,9 +21,12 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
+import fnop as fnop_api
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.core.history.times import clock, moment
 from fnop.core.seam.inputs import AlarmRang
-from fnop.core.values.now import Now
+from fnop.core.values.now import Now, wall_text
 from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
 from fnop.interpreters.recordings import (
     UNLIMITED,
@@ -35,6 +38,7 @@ from fnop.interpreters.recordings import (
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import Replayed, recorded_settings, replay_file
 from tests.commands import fnop
+from tests.histories import History
 from tests.property.strategies import json_values
 from tests.recordings import records_in
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
@@ -466,3 +470,52 @@ def test_what_is_flushed_is_read_while_the_run_goes_on() -> None:
         records = [*read_records(io.BytesIO(file.getvalue()))]
         assert [each["mono"] for each in records[1:-1] if each] == [*range(second + 1)]
         assert records[-1] is None
+
+
+# ------------------------------------------------------------------------- times
+
+WALLS: list[Any] = ["x", None, True, [], 1e300, -1e300, 253_402_300_900]
+ASKED = {
+    "story": (),
+    "story without the rest": ("--changes-only",),
+    "why": ("--object", "example-1", "--why", "metadata.name"),
+    "shadow": (HANDLERS, "--shadow"),
+}
+
+
+@pytest.fixture(scope="module")
+def whole() -> list[dict[str, Any]]:
+    """The records of a run, with traces."""
+    registry = Registry()
+
+    @fnop_api.on.create("fnopexamples", registry=registry)
+    def made(**_: Any) -> None: ...
+
+    return History(registry).records()
+
+
+@pytest.mark.parametrize("mode", ASKED)
+@pytest.mark.parametrize("wall", WALLS, ids=str)
+def test_a_time_that_is_none_is_told_in_a_sentence(
+    mode: str, wall: Any, whole: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    *good, last = whole
+    lines = lines_of({**HEADER, "traces": True}, *good, {**last, "wall": wall})
+    (tmp_path / "run.fnop").write_bytes(gzip.compress(lines))
+    done = fnop("replay", "run.fnop", *ASKED[mode], folder=tmp_path)
+    assert done.status == 3
+    assert "Traceback" not in done.err
+    assert done.complaint.startswith(
+        f"fnop: record {len(whole)} of the recording cannot be understood: ValueError: "
+    )
+    assert "its time is" in done.complaint
+    if mode != "story":
+        assert done.out == "", "nothing is told before it is understood"
+
+
+@given(json_values, json_values)
+def test_whatever_a_time_is_it_is_one_or_refused(wall: Any, mono: Any) -> None:
+    with suppress(ValueError):
+        found = moment({"wall": wall, "mono": mono})
+        assert clock(found.wall).count(":") == 2
+        assert wall_text(found.wall)

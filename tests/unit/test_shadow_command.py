@@ -46,7 +46,7 @@ def test_what_changes_is_told_by_handler_line_and_field(folder: Path) -> None:
         '"example-1.default.svc:5433"'
     ) in lines
     assert any("service/example-1.manifest.spec.ports" in each for each in lines)
-    assert lines[-1].startswith("  at default/example-1 (step #")
+    assert lines[-1].startswith("  at default/example-1 (steps #")
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,10 @@ def test_what_changes_is_told_by_handler_line_and_field(folder: Path) -> None:
         ("port.py", "any", 1),
         ("raises.py", "raise", 1),
         ("raises.py", "create", 0),
-        ("other.py", "any", 0),
+        ("other.py", "any", 1),
+        ("other.py", "removed", 1),
+        ("other.py", "change,delete,raise", 0),
+        ("port.py", "change", 1),
     ],
 )
 def test_a_pipeline_fails_on_what_it_names(
@@ -72,7 +75,10 @@ def test_a_pipeline_fails_on_what_it_names(
 
 def test_handlers_that_are_no_more_are_told(folder: Path) -> None:
     done = fnop("replay", "run.fnop", "other.py", "--shadow", folder=folder)
-    assert "3 decisions of database, which is no handler now" in done.out
+    first, gone, new = done.out.splitlines()
+    assert first == "0 of 3 recorded decisions change"
+    assert gone == "3 decisions of database, which is no handler now"
+    assert new == "create handler other (other.py:3) is not in the recording"
 
 
 def test_a_wrong_name_is_refused(folder: Path) -> None:

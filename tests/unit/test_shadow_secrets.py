@@ -231,6 +231,30 @@ def test_a_choice_that_other_tokens_make_otherwise_cannot_be_compared() -> None:
     assert found.concealed
 
 
+@pytest.mark.parametrize("is_asked_at_last", [True, False])
+def test_a_choice_between_an_effect_and_the_end(is_asked_at_last: bool) -> None:
+    """Whichever of them is recorded, decided now, or with the other tokens."""
+
+    def choosing() -> Registry:
+        registry = Registry()
+
+        @fnop.on.create(KIND, registry=registry, id="copy")
+        async def copy(patch: Any, **_: Any) -> Any:
+            found = await fnop.get("secrets", name="s", namespace="default")
+            password = base64.b64decode(found["data"]["password"]).decode()
+            if password.startswith("redacted") == is_asked_at_last:
+                await fnop.event("Chosen", full(password))
+                return None
+            patch.status["sum"] = full(password)
+            return fnop.event("Ended", "otherwise")
+
+        return registry
+
+    found = of_another(choosing(), choosing(), "correct horse battery staple")
+    assert found.changed == []
+    assert len(found.concealed) == 1
+
+
 def test_an_index_of_secrets_is_compared_alike() -> None:
     def indexing(derive: Derive) -> Registry:
         registry = Registry()

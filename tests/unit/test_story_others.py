@@ -13,6 +13,7 @@ import fnop
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.registry import Registry
 from fnop.core.history.busy import Busy, call_of
+from fnop.core.history.others import Others
 from fnop.core.history.story import Story
 from fnop.core.values.paths import parse_path
 from tests.histories import OURS, History, config
@@ -98,6 +99,40 @@ def test_labels_are_told_as_why_takes_them() -> None:
     for field in re.findall(r"metadata\S+", called.replace(",", "")):
         assert history.why("example-1", field) is not None, field
     assert parse_path("metadata.labels.plain")
+
+
+def managed(version: str, n: str, manager: str) -> dict[str, Any]:
+    """An input that shows a ConfigMap whose field has a manager."""
+    entry = {"manager": manager, "fieldsV1": {"f:data": {"f:n": {}}}}
+    found = config("c", n=n)
+    found["metadata"] |= {"uid": "u", "resourceVersion": version}
+    found["metadata"]["managedFields"] = [entry]
+    return {"in": "WatchEvent", "stream": 1, "type": "MODIFIED", "body": found}
+
+
+@pytest.mark.parametrize(
+    ("manager", "told"),
+    [
+        ("alice", ["configmaps/default/c is changed by alice: data.n"]),
+        (OURS, []),
+    ],
+)
+def test_while_a_request_is_open_the_managers_decide(
+    manager: str, told: list[str]
+) -> None:
+    """Whoever has made a version that is shown before the answer to a request."""
+    sent = {
+        **{"do": "Perform", "id": 1, "resource": "configmaps.v1.", "name": "c"},
+        **{"namespace": "default", "effect": {"is": "Apply", "manifest": config("c")}},
+    }
+    sent["effect"]["manifest"]["data"] = {"n": "2"}  # type: ignore[index]
+    about = ["configmaps.v1.", "default", "c", "u", "1"]
+    began = {"do": "Began", "attempt": 1, "handler": "keep", "object": about}
+    others = Others(OURS)
+    first = {"input": managed("1", "1", "bob"), "commands": [began, sent]}
+    assert others.add(first) == []
+    second = {"input": managed("2", "2", manager), "commands": []}
+    assert [each.text for each in others.add(second)] == told
 
 
 edits = st.one_of(

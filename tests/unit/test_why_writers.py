@@ -59,12 +59,16 @@ def test_a_patch_that_changes_nothing_has_written_nothing() -> None:
     assert written.strip().startswith("written by somebody else; managers of the field")
 
 
-def test_a_patch_after_the_same_value_of_somebody_else_has_written_nothing() -> None:
+@pytest.mark.parametrize("manager", [OURS, ""])
+def test_a_patch_after_the_same_value_of_somebody_else_has_written_nothing(
+    manager: str,
+) -> None:
+    """By the managed fields, and also where these are not asked."""
     history = History(marking(), config("shared", owner="them"), example(owner="us"))
     history.writes("alice", "configmaps", "shared", data={"owner": "them"})
     history.writes("alice", "configmaps", "shared", data={"owner": "us"})
     history.writes("bob", KIND, "example-1", spec={"n": 2})
-    why = history.why("configmaps/shared", "data.owner")
+    why = history.why("configmaps/shared", "data.owner", manager=manager)
     assert why is not None
     assert why.write is None
     assert why.managers == ("alice",)
