@@ -3,8 +3,7 @@
 What a handler looks at it needs for something.  Where nothing ever comes of it,
 whatever it is, what should have come of it was forgotten: a write, a condition, a
 branch.  An input *matters* if there are two situations which differ in it alone, and
-two decisions.  It is judged by the function that looks: what a helper reads is for all
-who call it.
+two decisions, of any handler: what a helper reads is for all who call it.
 
 The situations are searched for: first another value in an attempt of the run, then
 others in which the code looks further than it did, then random ones.
@@ -17,7 +16,6 @@ import random
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from types import CodeType
 from typing import Any, NamedTuple
 
 from fnop.effects import Effect, Get, List
@@ -71,41 +69,34 @@ class Place(NamedTuple):
     path: Path
 
 
-# An input, and the code that looks at it.
-_Key = tuple[CodeType, Input]
-
-
 def unheeded(real: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[str]:
     """A sentence for each input of `real` attempts that comes to nothing.
 
-    `others` are of handlers that were not called: they may share a function with those
-    that were.
+    It may matter to `others`, too: those of handlers that were not called.
     """
     source = random.Random(0)
-    looks: dict[_Key, tuple[str, Look]] = {}
-    places: dict[_Key, list[Place]] = {}
     ways = {each: _Ways(each, source) for each in (*real, *others)}
+    looks: dict[Input, tuple[str, Look]] = {}
+    places: dict[Input, list[Place]] = {}
     for each in real:
         for path, look in (*looks_at(each), *_questions(each)):
-            key = look.code, _input_at(each, path)
-            looks.setdefault(key, (each.handler.id, look))
-            places.setdefault(key, []).append(Place(each, path))
+            input = _input_at(each, path)
+            looks.setdefault(input, (each.handler.id, look))
+            places.setdefault(input, []).append(Place(each, path))
             ways[each].looks[path] = look
     for each in others:
         with suppress(Exception):  # it never was in such a situation
             for path, look in looks_at(each):
                 ways[each].looks[path] = look
-                key = look.code, _input_at(each, path)
-                if key in looks:
-                    places[key].append(Place(each, path))
-    matters = {key[1] for key, each in places.items() if _matters(each, ways, source)}
-    left = {
-        key: told for key, told in looks.items() if not any(map(key[1].holds, matters))
-    }
-    for (code, input), (who, look) in left.items():
-        if any(other != input and other.holds(input) for _, other in left):
+                if (input := _input_at(each, path)) in looks:
+                    places[input].append(Place(each, path))
+    matters = {input for input in looks if _matters(places[input], ways, source)}
+    left = [input for input in looks if not any(map(input.holds, matters))]
+    for input in left:
+        if any(other != input and other.holds(input) for other in left):
             continue  # the outermost tells it
-        file = os.path.basename(code.co_filename)
+        who, look = looks[input]
+        file = os.path.basename(look.code.co_filename)
         yield (
             f"{who} looks at {input} ({file}, line {look.line}), and nothing ever "
             "comes of it: let it do what should follow from it, or not look"

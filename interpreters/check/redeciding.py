@@ -9,9 +9,12 @@ from __future__ import annotations
 
 import io
 import logging
+import signal
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
-from types import CodeType
+from threading import current_thread, main_thread
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.arguments import Situation
@@ -55,6 +58,8 @@ __all__ = [
 
 # A decision takes so many answers at most: a daemon has no end.
 ANSWERS_MAX = 12
+# ... and so much time of the processor: nor may a loop have one with other inputs.
+SECONDS_MAX = 1.0
 # The errors of code that has not thought of a case.
 OWN_ERRORS = (
     AttributeError,
@@ -137,17 +142,14 @@ def _placed(whole: Any, path: Path, value: Any) -> Any:
 
 
 class Decision(NamedTuple):
-    """The decision: what was asked for and said, as texts, and how it ended."""
+    """The decision: what was asked for and said, as texts, and how it ended.
+
+    `error` is the one of its own of which the author's code has failed.
+    """
 
     texts: tuple[bytes, ...]
-    end: Ending | None
-
-    @property
-    def error(self) -> BaseException | None:
-        """The error of its own of which the author's code has failed."""
-        failure = None if self.end is None else self.end.failure
-        found = None if failure is None else failure.exception
-        return found if isinstance(found, OWN_ERRORS) else None
+    end: Ending | None = None
+    error: BaseException | None = None
 
     def differs(self, other: Decision) -> bool:
         """Whether the author decides otherwise; an error of the code is no decision."""
@@ -214,26 +216,37 @@ class Attempt:
 
     def decided(self, inputs: Inputs) -> Decision:
         """The decision with these inputs."""
-        situation = self.with_(inputs)
         texts: list[bytes] = []
+        _PATIENCE.begin()
+        try:
+            end = self._driven(inputs, texts)
+        except _Endless as endless:
+            return Decision((*texts, b""), None, endless)
+        finally:
+            _PATIENCE.end()
+            self._live.clear()
+        if end is None:
+            return Decision(tuple(texts))
+        texts.append(canonical(end_to_wire(end)))
+        failure = None if end.failure is None else end.failure.exception
+        error = failure if isinstance(failure, (*OWN_ERRORS, _Endless)) else None
+        return Decision(tuple(texts), end, error)
+
+    def _driven(self, inputs: Inputs, texts: list[bytes]) -> Ending | None:
+        """The end, if it comes to one; what is said and asked for goes to `texts`."""
+        situation = self.with_(inputs)
         journal: Journal = ()
         left = [*range(len(self.asked))]
-        try:
-            while True:
-                found = advance(situation, journal, self._live, _KEY)
-                texts += [each.message.encode() for each in found.lines]
-                if found.asks is None:
-                    break
-                texts.append(encode(found.asks))
-                entry = self._entry(found.asks, texts[-1], inputs, left)
-                if entry is None or len(journal) >= ANSWERS_MAX:
-                    break
-                journal = (*journal, entry)
-        finally:
-            self._live.clear()
-        if found.end is not None:
-            texts.append(canonical(end_to_wire(found.end)))
-        return Decision(tuple(texts), found.end)
+        while True:
+            found = advance(situation, journal, self._live, _KEY)
+            texts += [each.message.encode() for each in found.lines]
+            if found.asks is None:
+                return found.end
+            texts.append(encode(found.asks))
+            entry = self._entry(found.asks, texts[-1], inputs, left)
+            if entry is None or len(journal) >= ANSWERS_MAX:
+                return None
+            journal = (*journal, entry)
 
     def _entry(
         self, effect: Effect, text: bytes, inputs: Inputs, left: list[int]
@@ -255,13 +268,62 @@ class Attempt:
 _KEY = ("again",)
 
 
+class _Endless(BaseException):
+    """A decision takes too long: with these inputs it may have no end."""
+
+
+class _Patience:
+    """Ends a decision that takes too long, as an alarm of the processor's time.
+
+    Python lets the main thread alone be alarmed: in others nothing is ended.
+    """
+
+    def __init__(self) -> None:
+        self._began: float | None = None
+
+    def begin(self) -> None:
+        self._began = time.process_time()
+
+    def end(self) -> None:
+        self._began = None
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        began, self._began = self._began, None
+        if began is not None and time.process_time() - began < SECONDS_MAX:
+            self._began = began
+        elif began is not None:
+            raise _Endless
+
+    @contextmanager
+    def alarmed(self) -> Iterator[None]:
+        """Let the alarm ring again and again."""
+        if current_thread() is not main_thread() or not hasattr(signal, "setitimer"):
+            yield
+            return
+        before = signal.signal(signal.SIGVTALRM, self)
+        signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX, SECONDS_MAX)
+        try:
+            yield
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+            signal.signal(signal.SIGVTALRM, before)
+
+
+_PATIENCE = _Patience()
+
+
 @contextmanager
 def quietly() -> Iterator[None]:
     """Let the author's code neither act nor print: it is called very often."""
     before = logging.root.manager.disable
     logging.disable()
     try:
-        with Guard(refuses=True), redirect_stdout(_NOWHERE), redirect_stderr(_NOWHERE):
+        with (
+            Guard(refuses=True),
+            redirect_stdout(_NOWHERE),
+            redirect_stderr(_NOWHERE),
+            _PATIENCE.alarmed(),
+        ):
             yield
     finally:
         logging.disable(before)

@@ -550,3 +550,17 @@ def test_impure_handlers_are_not_decided_again() -> None:
 
 def impure(spec: fnop.Spec, **_: Any) -> None:
     raise AssertionError(f"it acts on {spec}")
+
+
+def test_a_loop_that_another_input_makes_endless_is_left() -> None:
+    registry = Registry()
+
+    @fnop.on.create(XS, id="counted", registry=registry)
+    def counted(spec: fnop.Spec, **_: Any) -> dict[str, int]:
+        number = turns = 0
+        while number < 10:
+            number += spec["step"]  # that of 0 has no end
+            turns += 1
+        return {"turns": turns}
+
+    assert heeds(registry, apply(custom(step=2))) == []
