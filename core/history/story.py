@@ -98,7 +98,6 @@ class Story:
         step, wall, input = self.attempts.steps + 1, record["wall"], record["input"]
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
-        self._wall = wall
         if input["in"] == "Started":
             self._process += 1
         lines = [*self._heard(input, step, wall)]

@@ -339,5 +339,5 @@ def test_missing_steps_are_told() -> None:
     given = [*records[:middle], {"gap": 3}, *records[middle:]]
     lines = [line for each in given for line in story.add(each)]
     (gap,) = [each for each in lines if each.sort == "gap"]
-    assert gap.text == "3 steps until here were not written"
+    assert gap.text == "3 steps could not be recorded"
     assert gap.step == middle + 3
