@@ -9,7 +9,14 @@ from typing import Protocol
 
 from fnop.core.values.now import Now
 
-__all__ = ["EPOCH", "Clock", "SystemClock", "ThreadClock", "VirtualClock"]
+__all__ = [
+    "EPOCH",
+    "Clock",
+    "ProcessClock",
+    "SystemClock",
+    "ThreadClock",
+    "VirtualClock",
+]
 
 # Where virtual time begins: a fixed day, so that two runs say the same.
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC).timestamp()
@@ -28,6 +35,14 @@ class SystemClock:
 
     def now(self) -> Now:
         return Now(time.time(), time.monotonic())
+
+
+class ProcessClock:
+    """A clock of the time that the process has been on a processor."""
+
+    def busy(self) -> float:
+        """Seconds on a processor, of all its threads together."""
+        return time.process_time()
 
 
 class ThreadClock:

@@ -59,6 +59,7 @@ __all__ = [
     "CHANGES",
     "EVENTS",
     "INDICES",
+    "INFORMING",
     "LEVELS",
     "OUTSIDE",
     "ROLES",
@@ -460,6 +461,8 @@ EVENTS = roles_of(Family.EVENT)
 INDICES = roles_of(Family.INDEX)
 BACKGROUND = roles_of(Family.BACKGROUND)
 LEVELS = roles_of(Family.LEVEL)
+# Their handlers act upon nothing: what they return is for other handlers.
+INFORMING = INDICES | {Role.MAP}
 
 _KWARGS = {role: names_in(ROLES[role].protocol) for role in Role}
 

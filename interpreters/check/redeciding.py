@@ -10,7 +10,6 @@ from __future__ import annotations
 import io
 import logging
 import signal
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from threading import current_thread, main_thread
@@ -42,6 +41,7 @@ from fnop.effects import (
 )
 from fnop.effects.values import canonical, read_only
 from fnop.effects.wire import digest_of, encode
+from fnop.interpreters.clock import ProcessClock
 from fnop.interpreters.guard import Guard
 
 __all__ = [
@@ -280,16 +280,17 @@ class _Patience:
 
     def __init__(self) -> None:
         self._began: float | None = None
+        self._clock = ProcessClock()
 
     def begin(self) -> None:
-        self._began = time.process_time()
+        self._began = self._clock.busy()
 
     def end(self) -> None:
         self._began = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         began, self._began = self._began, None
-        if began is not None and time.process_time() - began < SECONDS_MAX:
+        if began is not None and self._clock.busy() - began < SECONDS_MAX:
             self._began = began
         elif began is not None:
             raise _Endless

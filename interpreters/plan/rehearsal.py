@@ -14,7 +14,7 @@ from typing import Any
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, Program
-from fnop.core.handlers.roles import INDICES, Role
+from fnop.core.handlers.roles import INFORMING
 from fnop.core.operator.unserved import unserved
 from fnop.core.planned.facts import (
     Failure,
@@ -472,8 +472,8 @@ class Rehearsal(SimulatedRun):
 
 
 def _acts(handler: Handler) -> bool:
-    """Whether it may do something: indices and mappings serve other handlers."""
-    return handler.role not in INDICES and handler.role is not Role.MAP
+    """Whether it may do something: others inform handlers alone."""
+    return handler.role not in INFORMING
 
 
 def _called(kind: Kind) -> tuple[Handler, ...]:
