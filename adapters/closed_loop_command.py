@@ -24,7 +24,8 @@ def gone_on(
     calls: Mapping[str, Any],
 ) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
-    from fnop.interpreters.closed_loop import go_on, plot_of
+    from fnop.core.history.plot import plot_of
+    from fnop.interpreters.closed_loop import go_on
 
     try:
         plot = plot_of(read, step)

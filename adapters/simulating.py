@@ -38,10 +38,10 @@ from fnop.interpreters.check.faults import Fault, in_words
 from fnop.interpreters.check.properties import judged, seen_by
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Pace, empty_cluster
 from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.scenario import catalogue_of, objects_of
+from fnop.interpreters.scenario import ApplyProblem, catalogue_of, objects_of, restore
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Simulation"]
@@ -69,6 +69,10 @@ class Simulation:
     rivals, expectations and HISTORY count, and `former` the code that this operator
     replaces. Raises `TypeError` where these two are given without `faults`.
 
+    `restored` are objects as another cluster has them, such as those of `kubectl get -o
+    yaml`, with their uids, versions and status: they are there before the operator
+    begins. `start` is the time then; give one with a time zone.
+
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
     `AssertionError` for a manifest that the cluster refuses.
@@ -93,6 +97,8 @@ class Simulation:
         faults: Iterable[Fault] | None = None,
         script: str | Path | None = None,
         former: Operator = None,
+        restored: Manifests = (),
+        start: datetime | None = None,
     ) -> None:
         teach_yaml()
         if faults is None and not (script is None and former is None):
@@ -104,10 +110,12 @@ class Simulation:
         if not guard:
             settings = settings.replace(guard=False)
         self._program = Program(handlers_of(operator), settings)
+        begin = EPOCH if start is None else start.timestamp()
         self._run = SimulatedRun(
             self._program,
-            empty_cluster(seed, EPOCH),
+            empty_cluster(seed, begin),
             seed=seed,
+            clock=VirtualClock(begin),
             calls=models_for(calls),
             on_say=lambda say, _: self._said.append(say),
         )
@@ -124,6 +132,8 @@ class Simulation:
                 former=None
                 if former is None
                 else Program(handlers_of(former), settings),
+                restored=manifests_in(restored),
+                start=begin,
             )
             if script is not None:
                 heeded = heeded_in(module_of_file(script))
@@ -138,7 +148,12 @@ class Simulation:
                     "metadata": {"name": namespace},
                 }
             )
-        self.apply(crds).apply(objects)
+        self.apply(crds)
+        try:
+            restore(self._run, manifests_in(restored))
+        except ApplyProblem as problem:
+            raise AssertionError(str(problem)) from problem
+        self.apply(objects)
 
     def _begin_trial(self, faults: list[Fault]) -> None:
         trial = Trial(prepared(self._case), tuple(faults))

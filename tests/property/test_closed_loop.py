@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from fnop.core.handlers.program import Program
-from fnop.interpreters.closed_loop import Ended, Plot, go_on, plot_of
+from fnop.core.history.plot import Plot, plot_of
+from fnop.interpreters.closed_loop import Ended, go_on
 from fnop.interpreters.cluster import Cluster, Off, paced
 from tests.commands import fnop
 from tests.recordings import TRACED, Recording
