@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
@@ -22,6 +22,9 @@ from fnop.core.history.sorts import WORDS
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, parse_path, path_text
+
+if TYPE_CHECKING:
+    from fnop.adapters.incident_command import Part
 
 __all__ = ["replay"]
 
@@ -49,7 +52,8 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     "--object",
     "about",
     metavar="[KIND/][NAMESPACE/]NAME",
-    help="The object that --why asks about; or the one whose story is told.",
+    help="The object that --why asks about; or the one whose story is told; or, of its "
+    "kind, the only one for --explore and --as-test.",
 )
 @click.option(
     "--why",
@@ -63,7 +67,8 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     "--at",
     type=click.IntRange(min=0),
     metavar="STEP",
-    help="With --why: as of this step, and not of the recording's end.",
+    help="With --why: as of this step, and not of the recording's end. With --as-test: "
+    "from this step on.",
 )
 @pictured
 @click.option(
@@ -74,7 +79,47 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     help="Go on from this step in a simulated cluster, with what others have done "
     "since then; the end is compared with the recorded one.",
 )
-@shared("calls", ", with --from")
+@shared("calls", ", with --from and --explore")
+@click.option(
+    "--explore",
+    is_flag=True,
+    help="Try faults around the run, as fnop check does: from --from on, or from where "
+    "the operator had seen all objects.",
+)
+@click.option(
+    "--as-test",
+    is_flag=True,
+    help="Print a test for pytest: the objects as shown by then, what others did, and "
+    "what the operator made of it.",
+)
+@click.option(
+    "--until",
+    type=click.IntRange(min=1),
+    metavar="STEP",
+    help="With --explore and --as-test: what others did after this step is left out.",
+)
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="With --explore and --as-test: definitions of kinds. A recording has no "
+    "schemas; without them any field is allowed.",
+)
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="With --explore: write recordings of failures here (fnop-failures).",
+)
+@shared("budget", ", with --explore")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --explore: processes that try schedules.",
+)
 @click.option(
     "--changes-only",
     is_flag=True,
@@ -97,6 +142,8 @@ def replay(
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
+      fnop replay run.fnop operator.py --explore --from 412
+      fnop replay run.fnop operator.py --at 412 --as-test > test_incident.py
       fnop replay run.fnop --object default/orders --why status.phase
       fnop replay run.fnop --html report.html
 
@@ -128,11 +175,15 @@ def replay(
         source = _Source(recording, file, limits)
         try:
             header, records = source.read()
-            if not (paths or module or wish.shadow):
+            if not (paths or module or wish.needs_operator):
                 sys.exit(_asked(source, wish))
             settings = recorded_settings(header).replace(guard=guard)
             program = program_of(paths, module, settings, f"fnop replay {recording}")
-            if wish.begin is not None:
+            if wish.as_test:
+                status = _as_test(source, wish, program, paths)
+            elif wish.explore:
+                status = _explore(source, wish, program, [*paths, *module])
+            elif wish.begin is not None:
                 status = _go_on(source, program, wish.begin, wish.calls)
             elif wish.shadow:
                 status = _shadow(records, header, program, wish.fail_on)
@@ -162,6 +213,11 @@ class _Source(NamedTuple):
         records = read_records(self.file, self.limits)
         return read_header(records), records
 
+    def whole(self) -> Iterator[dict[str, Any]]:
+        """The records, as far as they were written."""
+        _, records = self.read()
+        return (each for each in records if each is not None)
+
 
 class _Wish(NamedTuple):
     """The options of a call."""
@@ -173,6 +229,13 @@ class _Wish(NamedTuple):
     at: int | None
     begin: int | None
     calls: Sequence[str]
+    explore: bool
+    as_test: bool
+    until: int | None
+    crds: Sequence[str]
+    save: str | None
+    budget: int | None
+    jobs: int | None
     changes_only: bool
     html: str | None
     perfetto: str | None
@@ -181,6 +244,16 @@ class _Wish(NamedTuple):
     def pictures(self) -> bool:
         """Whether the recording is to be drawn."""
         return self.html is not None or self.perfetto is not None
+
+    @property
+    def is_of_a_part(self) -> bool:
+        """Whether a part of the run is to be a scenario."""
+        return self.explore or self.as_test
+
+    @property
+    def needs_operator(self) -> bool:
+        """Whether nothing can be told without handlers."""
+        return self.shadow or self.explore
 
 
 def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
@@ -195,11 +268,32 @@ def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
     refusals = {
         "--why needs --object, as in --object default/orders": why is not None
         and not asks,
-        "--object asks the recording: leave the files out": asks and is_given,
+        "--object asks the recording: leave the files out": asks
+        and is_given
+        and not found.is_of_a_part,
         "--from needs the files of an operator": found.begin is not None
         and not is_given,
+        "--explore needs the files of an operator": found.explore and not is_given,
+        "use one of --explore, --as-test and --shadow": found.explore
+        + found.as_test
+        + found.shadow
+        > 1,
+        "--as-test begins at the step of --at": found.as_test
+        and found.begin is not None,
+        "--explore begins at the step of --from": found.explore
+        and found.at is not None,
+        "--until and --crd need --explore or --as-test": bool(found.until or found.crds)
+        and not found.is_of_a_part,
+        "--budget, --jobs and --save need --explore": bool(
+            found.budget or found.jobs or found.save
+        )
+        and not found.explore,
         "use either --shadow or --from": found.begin is not None and found.shadow,
-        "--at needs --why": found.at is not None and why is None,
+        "--at needs --why or --as-test": found.at is not None
+        and why is None
+        and not found.as_test,
+        "--why asks the recording: leave the rest out": why is not None
+        and found.is_of_a_part,
         "--html and --perfetto show the whole recording alone": found.pictures
         and (is_given or found.shadow or asks),
         "--changes-only is for the story: leave the rest out": found.changes_only
@@ -214,6 +308,8 @@ def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
 def _asked(source: _Source, wish: _Wish) -> int:
     """Answer what the recording alone can be asked."""
     file, limits = source.file, source.limits
+    if wish.as_test:
+        return _as_test(source, wish, None, ())
     if wish.pictures:
         return picture(source.path, file, limits, wish.html, wish.perfetto)
     if wish.field is not None and wish.about is not None:
@@ -290,12 +386,61 @@ def _go_on(source: _Source, program: Program, step: int, calls: Sequence[str]) -
         models = models_of(load(calls))
     except LoadProblem as problem:
         fail(str(problem))
+    return gone_on(source.whole, program, step, models)
 
-    def read() -> Iterator[dict[str, Any]]:
-        _, records = source.read()
-        return (each for each in records if each is not None)
 
-    return gone_on(read, program, step, models)
+def _as_test(
+    source: _Source, wish: _Wish, program: Program | None, paths: Sequence[str]
+) -> int:
+    """Print a test of a part of the run."""
+    from fnop.adapters.incident_command import printed_test
+
+    manager = _manager(source.file, source.limits)
+    part = _part(source, wish, wish.at)
+    files = [*paths] or _files_in(source)
+    return printed_test(source.path, source.whole, part, program, files, manager)
+
+
+def _explore(
+    source: _Source, wish: _Wish, program: Program, paths: Sequence[str]
+) -> int:
+    """Try faults around a part of the run."""
+    from fnop.adapters.check_command import EXIT_UNKNOWN
+    from fnop.adapters.incident_command import explored
+    from fnop.adapters.loading import LoadProblem, load
+    from fnop.adapters.models import models_of
+
+    try:
+        models = models_of(load(wish.calls))
+    except LoadProblem as problem:
+        fail(str(problem))
+    given = {"budget": wish.budget, "jobs": wish.jobs, "save": wish.save}
+    options = {name: value for name, value in given.items() if value is not None}
+    part = _part(source, wish, wish.begin)
+    status = explored(source.whole, part, program, paths, models, options)
+    return EXIT_INCOMPLETE if status == EXIT_UNKNOWN else status
+
+
+def _part(source: _Source, wish: _Wish, step: int | None) -> Part:
+    from fnop.adapters.incident_command import Part
+    from fnop.core.history.world import Place
+
+    place = None
+    if wish.about is not None:
+        named = _named(source.file, source.limits, wish.about, None)
+        resource = named.resource
+        names = named.namespace, named.name
+        place = Place(resource.api_version, resource.kind, *names)
+    return Part(step, wish.until, place, wish.crds)
+
+
+def _files_in(source: _Source) -> list[str]:
+    """The files of the recorded handlers."""
+    header, _ = source.read()
+    places = header.get("places")
+    texts = places.values() if isinstance(places, dict) else ()
+    files = dict.fromkeys(str(each).rpartition(":")[0] for each in texts)
+    return [*files] or ["operator.py"]
 
 
 def _shadow(

@@ -15,6 +15,7 @@ from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource, path_of
+from fnop.core.children.fields import lacking
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry, default_registry
@@ -246,6 +247,27 @@ class Simulation:
             )
         trial.is_open = False
         trial.play()
+        return self
+
+    def must_have(self, manifests: Manifests) -> Simulation:
+        """Fail unless the objects of `manifests` are there, with all their fields.
+
+        What a manifest does not name does not matter; null stands for no field. Raises
+        `AssertionError` that names the differences.
+        """
+        wrong: list[str] = []
+        for each in manifests_in(manifests):
+            meta = each["metadata"]
+            resource = catalogue_of(self._run).of_manifest(each)
+            place = meta.get("namespace") or self.namespace
+            found = resource and self._found(resource, meta["name"], place)
+            where = f"{resource.label if resource else each['kind']} {meta['name']}"
+            if not found:
+                wrong.append(f"{where} is not there")
+            else:
+                wrong += [f"{where}: {one}" for one in lacking(each, found)]
+        if wrong:
+            raise AssertionError("\n  ".join(("the end is another one:", *wrong)))
         return self
 
     def must_equal_benign(self) -> Simulation:

@@ -169,7 +169,8 @@ def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
     while run.control():
         pass
     booted = run.fork()
-    booted.settle(seconds=BOOT_SECONDS)
+    if not case.restored:  # with these the operator has something to do at once
+        booted.settle(seconds=BOOT_SECONDS)
     return Scene(
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
