@@ -12,7 +12,7 @@ from fnop.adapters.check_tests import (
     literal,
     start_source,
 )
-from fnop.core.history.ends import expected_of
+from fnop.core.history.ends import expected_of, is_named_anew
 from fnop.core.history.times import stamp
 from fnop.core.history.world import Place
 from fnop.effects.wire import to_wire
@@ -82,7 +82,10 @@ def answers_to_json(incident: Incident) -> dict[str, list[Any]]:
 
 
 def _expected(incident: Incident, manager: str) -> Iterator[dict[str, Any]]:
-    for found in incident.end.values():
+    begun = {Place.of(each) for each in incident.restored}
+    for place, found in incident.end.items():
+        if is_named_anew(found) and place not in begun:
+            continue
         expected = expected_of(found, manager)
         if expected.keys() > {"apiVersion", "kind", "metadata"} or (
             expected["metadata"].keys() > {"name", "namespace"}

@@ -8,11 +8,13 @@ from typing import Any
 
 from fnop.core.history.volatile import has_token, is_time
 
-__all__ = ["expected_of"]
+__all__ = ["expected_of", "is_named_anew"]
 
 Json = Mapping[str, Any]
 
 _UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# The end of a name that is made of a uid.
+_MADE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 # Metadata that say the same of an object in any run.
 _META = ("labels", "annotations", "finalizers")
 # Notes of fnop, and of kubectl, in annotations.
@@ -25,8 +27,8 @@ def expected_of(found: Json, manager: str) -> dict[str, Any]:
     """The fields of an object that a manager has written, as far as another run has
     them.
 
-    All fields, where nobody's are told. Left out are secrets, times, uids, owners, and
-    notes of fnop itself.
+    All fields, where nobody's are told. Left out are secrets, times, uids and what
+    is made of them, owners, and notes of fnop itself.
 
     >>> fields = {"f:status": {"f:phase": {}}}
     >>> meta = {"name": "c", "managedFields": [{"manager": "me", "fieldsV1": fields}]}
@@ -50,6 +52,16 @@ def expected_of(found: Json, manager: str) -> dict[str, Any]:
     lasting = {} if lasting is _OUT else lasting
     own = lasting.pop("metadata", {})
     return {**head, "metadata": {**names, **own}, **lasting}
+
+
+def is_named_anew(found: Json) -> bool:
+    """Whether an object of its kind has another name in each run.
+
+    >>> is_named_anew({"metadata": {"name": "orders-0123456789"}})
+    True
+    """
+    meta = found["metadata"]
+    return bool(meta.get("generateName") or _MADE.search(meta["name"]))
 
 
 def _tree_of(fields: list[Any], manager: str) -> dict[str, Any]:
@@ -91,7 +103,9 @@ def _lasting(value: Any) -> Any:
         case list():
             items = [_lasting(each) for each in value]
             return _OUT if any(each is _OUT for each in items) else items
-        case str() if is_time(value) or _UID.search(value) or has_token(value):
+        case str() if _UID.search(value) or _MADE.search(value):
+            return _OUT
+        case str() if is_time(value) or has_token(value):
             return _OUT
         case _:
             return value

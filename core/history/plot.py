@@ -81,6 +81,7 @@ def plot_of(
             begun = world.steps, world.restorable(), world.wall
     if begun is None:
         raise ValueError(_absence(step, world.steps))
+    changes = [each for each in changes if not world.is_collected(each)]
     end, catalogue = world.restorable(), world.served.catalogue
     return Plot(catalogue, *begun, changes, end, calls.answers, frozenset(watched))
 
