@@ -130,7 +130,7 @@ def _incident(plot: Plot, part: Part) -> Incident:
     from fnop.adapters.manifests import ManifestProblem, read_manifests
 
     try:
-        manifests = [each for path in part.crds for each in read_manifests(path)]
+        manifests = read_manifests(part.crds)
     except ManifestProblem as problem:
         fail(str(problem), 2)
     for each in manifests:
