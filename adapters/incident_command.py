@@ -143,7 +143,7 @@ def _incident(plot: Plot, part: Part) -> Incident:
 
 
 def _given(outcome: Answer | Raised) -> Any:
-    """What a function has answered, or the exception that it has raised."""
+    """The answer of a function, or the exception that it has raised."""
     if isinstance(outcome, Answer):
         return thaw_json(outcome.value)
     if outcome.type == TemporaryError.__name__:

@@ -678,7 +678,7 @@ class Recorded(External):
         return None
 
     def answer(self, **arguments: Any) -> Any:
-        """What was answered to a call with these `arguments`."""
+        """Give the recorded answer to a call with these `arguments`."""
         found = self._answers.get(_text(arguments), self)
         if found is self:
             raise LookupError(

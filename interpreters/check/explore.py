@@ -114,7 +114,7 @@ class Case(NamedTuple):
 
     @property
     def other_start(self) -> float:
-        """How many seconds later the clock of a second benign run begins.
+        """Seconds by which the clock of a second benign run begins later.
 
         Restored objects would be older by that much, and it is their age that counts.
         """
