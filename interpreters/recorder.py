@@ -27,6 +27,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
+from fnop.core.handlers.digests import PYTHON, digests_of
 from fnop.core.handlers.program import Program
 from fnop.core.memory.seals import without_seals
 from fnop.core.seam.commands import Command
@@ -56,6 +57,8 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "format": FORMAT_VERSION,
         "handlers": [handler.id for handler in program.handlers],
         "places": {each.id: each.place for each in program.handlers if each.place},
+        "code": digests_of(program.handlers),
+        "python": PYTHON,
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
         "selector": settings.selector,
