@@ -15,6 +15,7 @@ from fnop.core.values.errors import number_of
 __all__ = ["gone_on"]
 
 _DIFFERENCES_SHOWN = 40
+_EXIT_INCOMPLETE = 4
 
 
 def gone_on(
@@ -24,15 +25,25 @@ def gone_on(
     calls: Mapping[str, Any],
 ) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
-    from fnop.interpreters.closed_loop import go_on, plot_of
+    from fnop.interpreters.closed_loop import Incomplete, go_on, plot_of
 
     try:
         plot = plot_of(read, step)
+    except Incomplete as problem:
+        fail(str(problem), _EXIT_INCOMPLETE)
     except ValueError as problem:
         fail(str(problem), 2)
     changes = number_of(len(plot.changes), "change")
     objects = number_of(len(plot.objects), "object")
     echo(f"from #{step}, simulated: {objects} as shown by then, {changes} by others")
+
+    if plot.missing:
+        steps = number_of(plot.missing, "step")
+        echo(
+            f"fnop: {steps} before #{step} are missing: what was shown in these is not "
+            "among the objects",
+            err=True,
+        )
 
     def tell(lines: list[Line]) -> None:
         for line in story_lines(lines, None):

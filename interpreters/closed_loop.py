@@ -21,6 +21,7 @@ from fnop.core.history.world import Foreign, Own, Place, World, change_of
 from fnop.core.seam.commands import Command, Perform
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values.errors import number_of
 from fnop.core.values.now import Now
 from fnop.effects import Call, Outcome
 from fnop.effects.wire import digest_of, from_wire
@@ -37,9 +38,13 @@ from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["Ended", "Plot", "go_on", "plot_of"]
+__all__ = ["Ended", "Incomplete", "Plot", "go_on", "plot_of"]
 
 Records = Iterable[dict[str, Any]]
+
+
+class Incomplete(ValueError):
+    """The recording lacks steps that a closed loop needs, in one sentence."""
 
 
 class Plot(NamedTuple):
@@ -47,7 +52,7 @@ class Plot(NamedTuple):
 
     `objects` are those at the step, `wall` is its time, `changes` what others have done
     after it, `end` the objects at the end of the recording, `answers` those of calls,
-    by the digest of the call.
+    by the digest of the call.  `missing` steps are not recorded before the step.
     """
 
     catalogue: Catalogue
@@ -56,6 +61,7 @@ class Plot(NamedTuple):
     changes: Sequence[Foreign]
     end: Mapping[Place, dict[str, Any]]
     answers: Mapping[str, Any]
+    missing: int = 0
 
     @property
     def places(self) -> Sequence[Place]:
@@ -77,17 +83,22 @@ class Ended(NamedTuple):
 
 
 def plot_of(read: Callable[[], Records], step: int) -> Plot:
-    """Read a recording, twice; raises `ValueError` where it has not so many steps."""
+    """Read a recording, twice; raises `ValueError` where it has not so many steps.
+
+    Raises `Incomplete` where steps after it are missing.
+    """
     own, calls = Own(), _Calls()
     for record in read():
-        if "gap" not in record:
-            own.add(record)
-            calls.add(record)
+        own.add(record)
+        calls.add(record)
     world, changes = World(own), list[Foreign]()
     objects: dict[Place, dict[str, Any]] | None = None
-    wall = 0.0
+    wall, missing = 0.0, 0
     for record in read():
         found = world.add(record)
+        if "gap" in record:
+            missing += record["gap"]
+            _check_before(world.steps, record["gap"], step)
         if objects is not None:
             changes += found
         elif world.steps >= step:
@@ -95,7 +106,17 @@ def plot_of(read: Callable[[], Records], step: int) -> Plot:
     if objects is None:
         raise ValueError(f"the recording has {world.steps} steps, and no step {step}")
     end, catalogue = world.restorable(), world.served.catalogue
-    return Plot(catalogue, objects, wall, changes, end, calls.answers)
+    return Plot(catalogue, objects, wall, changes, end, calls.answers, missing)
+
+
+def _check_before(last: int, missing: int, step: int) -> None:
+    """Raise `Incomplete` for missing steps, up to the last of them, after the step."""
+    if last >= step:
+        raise Incomplete(
+            f"the recording lacks {number_of(missing, 'step')} after "
+            f"#{last - missing}, and with them what others have done: go on from "
+            f"#{last + 1}, or later"
+        )
 
 
 class _Calls:
@@ -106,6 +127,8 @@ class _Calls:
         self._asked: dict[int, str] = {}
 
     def add(self, record: dict[str, Any]) -> None:
+        if "gap" in record:
+            return
         input = record["input"]
         if input["in"] == "Answered":
             digest = self._asked.pop(input["id"], None)
