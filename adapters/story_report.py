@@ -103,7 +103,8 @@ def _missing(why: Why) -> Iterator[str]:
     for after, count in why.missing:
         what = "appeared" if after < why.shown.step else "changed"
         steps = number_of(count, "step")
-        yield f"  {steps} after #{after} are missing: the value may have {what} there"
+        lacks = f"{steps} after #{after} {'is' if count == 1 else 'are'} missing"
+        yield f"  {lacks}: the value may have {what} there"
 
 
 def _written(why: Why, places: Mapping[str, str]) -> str:

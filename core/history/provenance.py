@@ -117,7 +117,8 @@ class Why(NamedTuple):
     `sources` are what the attempt was given that has an equal value, with the step
     since which it is so, `answers` what it was answered, and `indices` those that it
     could read, each with the number of its keys.  `gone` is the end of the object.
-    `missing` are the steps that the recording lacks since the version before was shown.
+    `missing` are the steps that the recording lacks between the version before and this
+    one, and after the last.
     """
 
     value: Any
@@ -283,9 +284,16 @@ class Provenance:
         why = Why(value, former, shown, before, *made, attempt, given, is_servers)
         if attempt is not None and write is not None:
             why = self._with_sources(why, attempt, write)
-        since = 0 if before is None else before.step
-        missing = tuple(each for each in self._missing if each.after >= since)
+        missing = (*self._missing_between(before, shown),)
         return why._replace(gone=self._gone.get(shown.body.uid), missing=missing)
+
+    def _missing_between(self, before: Shown | None, shown: Shown) -> Iterator[Missing]:
+        """The missing steps in which the value may have appeared, or have changed."""
+        since = 0 if before is None else before.step
+        last = max(each.step for each in self._versions())
+        for each in self._missing:
+            if since <= each.after < shown.step or last <= each.after:
+                yield each
 
     def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
         until = write.step

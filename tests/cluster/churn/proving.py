@@ -53,7 +53,7 @@ class Proof:
             (
                 f"recordings: {self.whole} whole, {self.cut_off} cut off, {self.empty} "
                 f"without a step; {self.size / 1e6:.1f} MB",
-                f"decided again: {self.steps:,} steps, {self.seconds:.1f} s of CPU time",
+                f"decided again: {self.steps:,} steps, in {self.seconds:.1f} s (CPU)",
                 f"asked again: {self.decisions:,} decisions; not asked: {untold or 0}",
                 f"problems: {len(self.problems)}",
                 *(f"  {each}" for each in self.problems[:50]),
