@@ -54,8 +54,8 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s Kopf": some)
 	$(BIN)/python -m tests.clients.suites $(SUITES)
 
-churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS)
-	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1}
+churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS; CHURN_RECORDED=1: and is replayed)
+	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1} $(if $(CHURN_RECORDED),--recorded)
 
 replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
 	$(BIN)/python -m tests.replays.record $(NAMES)

@@ -26,7 +26,10 @@ _VALUE_LENGTH = 80
 
 
 class Side(NamedTuple):
-    """One of the two recordings, by its header; `places` are its handlers' lines."""
+    """One of the two recordings, by its header; `places` are its handlers' lines.
+
+    After its `steps` it is `truncated`, or so many are `missing`.
+    """
 
     file: str
     fnop: str
@@ -35,6 +38,12 @@ class Side(NamedTuple):
     places: Mapping[str, str]
     steps: int
     truncated: bool
+    missing: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not known what follows its last step."""
+        return self.truncated or self.missing > 0
 
 
 Sides = tuple[Side, Side]
@@ -230,11 +239,11 @@ class _Told:
             case "order":
                 yield from self._order(each)
             case "trigger":
-                yield from _trigger(each)
+                yield from self._trigger(each)
             case "object":
                 yield f"  {each.what}"
                 yield from _fields(each.fields, "    ")
-                yield from _sights(each)
+                yield from self._sights(each)
 
     def _order(self, each: Input) -> Iterator[str]:
         """An object that was shown before the answer in one run alone."""
@@ -242,10 +251,39 @@ class _Told:
             step, other = self._found.steps[side], each.same[1 - side]
             if shown is None or step is None or shown.step > step:
                 continue
-            then = f"after it, {_by(other)}" if other else "never"
+            never = self._never(1 - side, "never")
+            then = f"after it, {_by(other)}" if other else never
             before = f"{_LETTERS[side]} was shown {_object(shown)}, {_by(shown)}"
             yield f"  before that {before}; {_LETTERS[1 - side]} {then}"
             return
+
+    def _trigger(self, each: Input) -> Iterator[str]:
+        side = 0 if each.shown[0] is not None else 1
+        shown, same = each.shown[side], each.same[1 - side]
+        assert shown is not None
+        letter, other = _LETTERS[side], _LETTERS[1 - side]
+        yield f"  {letter} was shown {_object(shown)}, {_by(shown)}"
+        yield from _fields(each.fields, "    ", letters=("before", "then"))
+        never = self._never(1 - side, "never was")
+        yield f"  {other} was shown that, {_by(same)}" if same else f"  {other} {never}"
+
+    def _sights(self, each: Input) -> Iterator[str]:
+        """The way of each run to its state, and that of the other run to the same."""
+        for side, letter in enumerate(_LETTERS):
+            shown, same = each.shown[side], each.same[1 - side]
+            if shown is None:
+                yield f"    {letter}: not there"
+                continue
+            other = _LETTERS[1 - side]
+            never = self._never(1 - side, "never")
+            elsewhere = f"in {other} {_by(same)}" if same else f"{never} in {other}"
+            way = f"version {shown.body.version}, {_by(shown)}"
+            yield f"    {letter}: {way} ({elsewhere})"
+
+    def _never(self, side: int, never: str) -> str:
+        """The word for what a run was not shown, as far as its recording goes."""
+        run = self._sides[side]
+        return f"up to #{run.steps} {never}" if run.is_open else never
 
     # ------------------------------------------------------------------- the words
 
@@ -314,28 +352,6 @@ def _decided(moment: Moment, call: Item | None) -> str:
             return "is given an answer"
 
 
-def _trigger(each: Input) -> Iterator[str]:
-    side = 0 if each.shown[0] is not None else 1
-    shown, same = each.shown[side], each.same[1 - side]
-    assert shown is not None
-    letter, other = _LETTERS[side], _LETTERS[1 - side]
-    yield f"  {letter} was shown {_object(shown)}, {_by(shown)}"
-    yield from _fields(each.fields, "    ", letters=("before", "then"))
-    yield f"  {other} was shown that, {_by(same)}" if same else f"  {other} never was"
-
-
-def _sights(each: Input) -> Iterator[str]:
-    """The way of each run to its state, and that of the other run to the same."""
-    for side, letter in enumerate(_LETTERS):
-        shown, same = each.shown[side], each.same[1 - side]
-        if shown is None:
-            yield f"    {letter}: not there"
-            continue
-        other = _LETTERS[1 - side]
-        elsewhere = f"in {other} {_by(same)}" if same else f"never in {other}"
-        yield f"    {letter}: version {shown.body.version}, {_by(shown)} ({elsewhere})"
-
-
 def _object(shown: Shown) -> str:
     body = shown.body
     where = f"{body.namespace}/{body.name}" if body.namespace else body.name
@@ -396,6 +412,7 @@ def as_json(sides: Sides, found: Comparison) -> dict[str, Any]:
                 "operator": each.operator,
                 "steps": each.steps,
                 "truncated": each.truncated,
+                "missing": each.missing,
             }
             for each in sides
         ],

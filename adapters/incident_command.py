@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fnop.adapters.closed_loop_command import EXIT_INCOMPLETE, tell_what_is_missing
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import fail
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
-from fnop.core.history.plot import Plot, about, plot_of, without_strangers
+from fnop.core.history.plot import Incomplete, Plot, about, plot_of, without_strangers
 from fnop.core.history.world import Place
 from fnop.core.values.errors import PermanentError, TemporaryError, number_of
 from fnop.effects import Answer, Raised
@@ -108,8 +109,11 @@ def explored(
 def _plot(read: Read, part: Part, program: Program | None, manager: str) -> Plot:
     try:
         plot = plot_of(read, part.step, part.until)
+    except Incomplete as problem:
+        fail(str(problem), EXIT_INCOMPLETE)
     except ValueError as problem:
         fail(str(problem), 2)
+    tell_what_is_missing(plot)
     if part.about is not None:
         plot = about(plot, part.about)
     if program is not None:

@@ -14,13 +14,26 @@ from fnop.core.api.resources import Resource, Selector
 from fnop.core.children.owned import owners_of
 from fnop.core.history.world import Foreign, Own, Place, World
 from fnop.core.values.body import Body
+from fnop.core.values.errors import number_of
 from fnop.effects import Call, Outcome
 from fnop.effects.wire import digest_of, from_wire
 
-__all__ = ["Plot", "Recorded", "about", "plot_of", "resource_of", "without_strangers"]
+__all__ = [
+    "Incomplete",
+    "Plot",
+    "Recorded",
+    "about",
+    "plot_of",
+    "resource_of",
+    "without_strangers",
+]
 
 Records = Iterable[dict[str, Any]]
 Objects = Mapping[Place, dict[str, Any]]
+
+
+class Incomplete(ValueError):
+    """The recording lacks steps that a plot needs, in one sentence."""
 
 
 class Recorded(NamedTuple):
@@ -36,7 +49,7 @@ class Plot(NamedTuple):
     `objects` are those at the `step`, `wall` is its time, `changes` what others have
     done after it, `end` the objects at the end of the recording, `answers` those of
     calls, by the digest of the call, and `watched` the keys of the kinds that the
-    operator has watched.
+    operator has watched. `missing` steps are not recorded before the step.
     """
 
     catalogue: Catalogue
@@ -47,6 +60,7 @@ class Plot(NamedTuple):
     end: Objects
     answers: Mapping[str, Recorded]
     watched: frozenset[str]
+    missing: int = 0
 
     @property
     def places(self) -> Sequence[Place]:
@@ -61,20 +75,25 @@ def plot_of(
     """Read a recording, twice, from a step on, up to another.
 
     By default it is from the step on by which the operator has seen all objects, to the
-    end. Raises `ValueError` where the recording has not so many steps.
+    end. Raises `ValueError` where the recording has not so many steps, and `Incomplete`
+    where it lacks some of the part.
     """
     own, calls, watched = Own(), _Calls(), set[str]()
     for record in read():
-        if "gap" not in record:
-            own.add(record)
-            calls.add(record)
-            watched |= _watched_by(record)
+        own.add(record)
+        calls.add(record)
+        watched |= _watched_by(record)
     world, changes = World(own), list[Foreign]()
     begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
+    missing = 0
     for record in read():
         if until is not None and world.steps >= until:
             break
         found = world.add(record)
+        if "gap" in record:
+            missing += record["gap"]
+            if begun is not None or (step is not None and world.steps >= step):
+                raise Incomplete(_lack(world.steps, record["gap"]))
         if begun is not None:
             changes += found
         elif _is_ready(record) if step is None else world.steps >= step:
@@ -83,7 +102,17 @@ def plot_of(
         raise ValueError(_absence(step, world.steps))
     changes = [each for each in changes if not world.is_collected(each)]
     end, catalogue = world.restorable(), world.served.catalogue
-    return Plot(catalogue, *begun, changes, end, calls.answers, frozenset(watched))
+    return Plot(
+        catalogue, *begun, changes, end, calls.answers, frozenset(watched), missing
+    )
+
+
+def _lack(last: int, missing: int) -> str:
+    """The sentence about missing steps, of which this is the last."""
+    return (
+        f"the recording lacks {number_of(missing, 'step')} after #{last - missing}, "
+        f"and with them what others have done: go on from #{last + 1}, or later"
+    )
 
 
 def _is_ready(record: Mapping[str, Any]) -> bool:
@@ -101,7 +130,7 @@ def _absence(step: int | None, steps: int) -> str:
 
 
 def _watched_by(record: Mapping[str, Any]) -> set[str]:
-    commands = (each for each in record["commands"] if each["do"] == "ListPage")
+    commands = (each for each in record.get("commands", ()) if each["do"] == "ListPage")
     return {str(each["resource"]) for each in commands}
 
 
@@ -113,6 +142,8 @@ class _Calls:
         self._asked: dict[int, Call] = {}
 
     def add(self, record: dict[str, Any]) -> None:
+        if "gap" in record:
+            return
         input = record["input"]
         if input["in"] == "Started":
             self._asked.clear()

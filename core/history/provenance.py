@@ -97,6 +97,13 @@ class Gone(NamedTuple):
     listed: bool
 
 
+class Missing(NamedTuple):
+    """So many `steps` are missing after the last one before them."""
+
+    after: int
+    steps: int
+
+
 class Why(NamedTuple):
     """The answer: the value, since when it is so, and what made it.
 
@@ -110,6 +117,8 @@ class Why(NamedTuple):
     `sources` are what the attempt was given that has an equal value, with the step
     since which it is so, `answers` what it was answered, and `indices` those that it
     could read, each with the number of its keys.  `gone` is the end of the object.
+    `missing` are the steps that the recording lacks between the version before and this
+    one, and after the last.
     """
 
     value: Any
@@ -127,6 +136,12 @@ class Why(NamedTuple):
     answers: tuple[Reply, ...] = ()
     indices: tuple[tuple[str, int], ...] = ()
     gone: Gone | None = None
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether a request that the recording lacks may have made the version."""
+        return any(each.after < self.shown.step for each in self.missing)
 
 
 @dataclass
@@ -152,11 +167,12 @@ class Provenance:
     _gone: dict[str, Gone] = field(default_factory=dict)
     # The steps in which an index was given values of an object.
     _indexed: dict[tuple[str, Key], list[int]] = field(default_factory=dict)
+    _missing: list[Missing] = field(default_factory=list)
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
         if "gap" in record:
-            self.attempts.add(record)
+            self._miss(record)
             return
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         self._ended += self.attempts.add(record)
@@ -168,6 +184,13 @@ class Provenance:
             self._gone[departure.uid] = Gone(step, wall, departure.listed)
         for command in record["commands"]:
             self._send(command, step, wall)
+
+    def _miss(self, record: Json) -> None:
+        """Steps are missing: with them calls, the end of a listing, and answers."""
+        self._missing.append(Missing(self.attempts.steps, record["gap"]))
+        self.attempts.add(record)
+        self._presence.miss()
+        self._ended.clear()
 
     def _see(self, found: dict[str, Any], step: int, wall: float, by: str) -> None:
         body = Body(found)
@@ -218,7 +241,9 @@ class Provenance:
     def _behind(self, write: Write) -> Iterator[Attempt]:
         """The last attempt of each handler whose changes a write may carry."""
         names = {each.strip() for each in write.handler.split(",")}
-        for attempt in (*self.attempts.open.values(), *reversed(self._ended)):
+        since = self._missing[-1].after if self._missing else 0
+        open = (each for each in self.attempts.open.values() if each.step > since)
+        for attempt in (*open, *reversed(self._ended)):
             if attempt.handler in names and attempt.where == write.subject:
                 names.discard(attempt.handler)
                 yield attempt
@@ -259,7 +284,16 @@ class Provenance:
         why = Why(value, former, shown, before, *made, attempt, given, is_servers)
         if attempt is not None and write is not None:
             why = self._with_sources(why, attempt, write)
-        return why._replace(gone=self._gone.get(shown.body.uid))
+        missing = (*self._missing_between(before, shown),)
+        return why._replace(gone=self._gone.get(shown.body.uid), missing=missing)
+
+    def _missing_between(self, before: Shown | None, shown: Shown) -> Iterator[Missing]:
+        """The missing steps in which the value may have appeared, or have changed."""
+        since = 0 if before is None else before.step
+        last = max(each.step for each in self._versions())
+        for each in self._missing:
+            if since <= each.after < shown.step or last <= each.after:
+                yield each
 
     def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
         until = write.step

@@ -51,7 +51,8 @@ class Request:
     `object` is None for what is about no object.  `attempts` are the last ones of the
     handlers behind it, `fields` whose changes it carries, where known.  `answered` is
     the outcome's kind, at the step `ended`: "" and 0 where no answer has come, for it
-    was lost, or the operator ended.  `shown` are the objects in the answer.
+    was lost, or the operator ended, or steps are missing in which it `may_have_ended`.
+    `shown` are the objects in the answer.
     """
 
     step: int
@@ -64,6 +65,13 @@ class Request:
     ended: int = 0
     ended_wall: float = 0.0
     shown: tuple[Revision, ...] = ()
+    may_have_ended: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """What has become of it, in a word or two."""
+        lacks = "steps are missing" if self.may_have_ended else "no reply"
+        return self.answered or lacks
 
     @property
     def is_write(self) -> bool:
@@ -107,7 +115,7 @@ class Event:
             case "shown" | "change" | "user":
                 return f"{self.text}{_version(self.revision)}"
             case "send" if self.request is not None and not self.request.ended:
-                return f"{self.text} -> no reply"
+                return f"{self.text} -> {self.request.outcome}"
             case _:
                 return f"{self.text}{self.answer}"
 
@@ -189,8 +197,7 @@ class Timeline:
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
         if "gap" in record:
-            for line in self._story.told(record):
-                self._tell(line, {})
+            self._miss(record)
             return
         step, self._wall = self.steps + 1, moment(record).wall
         self._catch_up(step)
@@ -213,6 +220,15 @@ class Timeline:
                 request = self._open[command["id"]].request
                 assert request is not None
                 request.fields = tuple(map(_fields_of, command["fields"]))
+
+    def _miss(self, record: Json) -> None:
+        """Tell that steps are missing: what they have brought is not known."""
+        for line in self._story.told(record):
+            self._tell(line, {})
+        self._latest.clear()
+        for each in self._open.values():
+            assert each.request is not None
+            each.request.may_have_ended = True
 
     def end(self) -> None:
         """The recording is over: tell what came after its last step."""

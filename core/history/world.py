@@ -70,7 +70,8 @@ class Own:
     """The fold of a recording to the versions that its operator has made.
 
     A write that changes nothing is answered with somebody else's version: one that had
-    been shown before the write was sent.
+    been shown before the write was sent.  Where steps are missing, a request without a
+    beginning may have been a write.
     """
 
     versions: set[tuple[str, str]] = field(default_factory=set)
@@ -79,16 +80,24 @@ class Own:
     _asked: dict[int, tuple[str, int]] = field(default_factory=dict)
     _shown: dict[tuple[str, str], int] = field(default_factory=dict)
     _steps: int = 0
+    # The last missing step of this process.
+    _missing: int = 0
 
     def add(self, record: Json) -> None:
         """Take one record in."""
+        if "gap" in record:
+            self._steps += record["gap"]
+            self._missing = self._steps
+            return
         input = record["input"]
         self._steps += 1
         if input["in"] == "Started":
             self._asked.clear()
+            self._missing = 0
         asked = None
         if input["in"] == "Answered":
-            asked = self._asked.pop(input["id"], None)
+            unknown = ("", self._missing) if self._missing else None
+            asked = self._asked.pop(input["id"], unknown)
         for each in objects_in(input):
             body = Body(each)
             version = body.uid, body.version
