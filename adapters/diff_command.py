@@ -138,6 +138,7 @@ def _check(file: str, header: dict[str, Any]) -> None:
 
 
 def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Side:
+    from fnop.adapters.codes import Code
     from fnop.adapters.diff_report import Side
 
     places, handlers = header.get("places"), header.get("handlers")
@@ -150,5 +151,6 @@ def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Si
         {str(name): str(place) for name, place in known.items()},
         run.steps,
         truncated,
+        Code.recorded(header),
         run.missing,
     )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fnop.adapters.codes import Code, versions
 from fnop.core.history.causes import Comparison, Input, Told
 from fnop.core.history.divergence import Divergence, LaneCount, Sort
 from fnop.core.history.provenance import Shown
@@ -38,6 +39,7 @@ class Side(NamedTuple):
     places: Mapping[str, str]
     steps: int
     truncated: bool
+    code: Code
     missing: int = 0
 
     @property
@@ -139,7 +141,20 @@ class _Told:
             told = _Told(self._sides, Told(before, self._cause))
             yield from (f"  {line}" for line in told._answer())
         elif self._found.sort is Sort.DECISION and not self._cause.inputs:
-            yield "  its inputs are equal: the code differs"
+            yield f"  its inputs are equal: {self._of_code()}"
+
+    def _of_code(self) -> str:
+        """Whether the code of the handler differs, as far as it is known."""
+        handler = self._found.lane.handler
+        ours, theirs = (each.code for each in self._sides)
+        match theirs.is_other(ours, handler):
+            case None:
+                return "the code differs"
+            case True:
+                was, now = versions(ours, theirs, handler)
+                return f"the code differs (a: {was}; b: {now})"
+            case False:
+                return "the code is the same, and decides by what no recording holds"
 
     def _own(self) -> Iterator[str]:
         match self._found.sort:
@@ -231,7 +246,7 @@ class _Told:
                 whose = "the inputs of its calls" if is_write else "its inputs"
                 yield f"  {whose} are equal but for the time since"
                 yield from _fields(each.fields, "    ", unit=" s")
-                yield "  it decides by the time, or the code differs"
+                yield f"  it decides by the time, or {self._of_code()}"
             case "fact":
                 yield from _fields(each.fields, f"  {each.what}")
             case "index":

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import click
 
 import fnop
+from fnop.adapters.codes import Code, code_lines
 from fnop.adapters.options import files, shared
 from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
@@ -352,7 +353,8 @@ def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
-        lines = difference_lines(found.difference, header["fnop"], fnop.__version__)
+        codes = Code.recorded(header), Code.present(program, fnop.__version__)
+        lines = difference_lines(found.difference, *codes)
         for line in lines:
             echo(line)
         others = other_handlers(header, program)
@@ -456,7 +458,9 @@ def _shadow(
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     with _understood():
-        lines, sorts = shadow_lines(found), sorts_of(found)
+        codes = Code.recorded(header), Code.present(program, fnop.__version__)
+        first, *rest = shadow_lines(found)
+        lines, sorts = [first, *code_lines(*codes), *rest], sorts_of(found)
     for line in lines:
         echo(line)
     hits = sorts if "any" in wanted else sorts & wanted

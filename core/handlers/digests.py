@@ -13,6 +13,8 @@ import os
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from functools import partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
@@ -24,7 +26,6 @@ __all__ = ["PYTHON", "code_digest", "digests_of"]
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # What holds more items than this is data, and told by their number.
 _ITEMS_MAX = 10_000
-_CONTAINERS = (tuple, list, set, frozenset, Mapping)
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 # Options that say when and how often a handler is called, beside its filters.
 _OPTIONS = ("errors", "timeout", "retries", "backoff", "resync", "schedule")
@@ -34,18 +35,13 @@ def digests_of(handlers: tuple[Handler, ...]) -> dict[str, str]:
     """The digest of each handler's code, with that of its filters, by its id."""
     found: dict[str, str] = {}
     for each in handlers:
-        callbacks = (vars_of(each.filters)[key] for key in vars_of(each.filters))
-        options = [repr(getattr(each, name)) for name in _OPTIONS]
-        parts = [each.role.value, *options, *_texts((each.fn, *callbacks))]
+        options = (getattr(each, name) for name in _OPTIONS)
+        filters = (getattr(each.filters, name.name) for name in fields(each.filters))
+        parts = [each.role.value, *_texts((each.fn, *options, *filters))]
         # A handler may be declared several times, as for two kinds.
         before = found.get(each.id)
         found[each.id] = _hash([*([] if before is None else [before]), *parts])
     return found
-
-
-def vars_of(value: Any) -> dict[str, Any]:
-    """The fields of a value with slots."""
-    return {name: getattr(value, name) for name in type(value).__slots__}
 
 
 def code_digest(function: Callable[..., Any]) -> str:
@@ -91,36 +87,46 @@ class _Walk:
 
     def __init__(self) -> None:
         self._known: set[int] = set()
+        self._within: set[int] = set()  # what holds itself is not gone into again
 
     def value(self, value: Any) -> Iterator[str]:
         """The texts of a value: of what is the author's, all of it."""
-        if isinstance(value, _CONTAINERS):
-            if id(value) in self._known or len(value) > _ITEMS_MAX:
-                yield f"{type(value).__name__} {len(value)}"
-                return
-            self._known.add(id(value))
         match value:
-            case bool() | str() | bytes() | int() | float() | complex() | None:
+            case bool() | str() | bytes() | int() | float() | complex() | None | Enum():
                 yield repr(value)
-            case tuple() | list():
-                yield f"{type(value).__name__} {len(value)}"
-                for each in value:
-                    yield from self.value(each)
-            case set() | frozenset():
-                yield f"set {len(value)}"
-                yield from sorted(repr(each) for each in value)
-            case Mapping():
-                yield f"mapping {len(value)}"
-                for key, each in value.items():
-                    yield repr(key) if isinstance(key, _PLAIN) else type(key).__name__
-                    yield from self.value(each)
+            case tuple() | list() | set() | frozenset() | Mapping():
+                yield from self._items(value)
             case CodeType():
                 yield from self._code(value, {})
             case partial():
-                yield from self.value(value.func)
-                yield from self.value((value.args, value.keywords))
+                yield from self.value((value.func, value.args, value.keywords))
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                yield type(value).__name__
+                for each in fields(value):
+                    yield from self.value(getattr(value, each.name))
             case _:
                 yield from self._other(value)
+
+    def _items(self, value: Any) -> Iterator[str]:
+        yield f"{type(value).__name__} {len(value)}"
+        if id(value) in self._within or len(value) > _ITEMS_MAX:
+            return
+        # Equal constants may be one thing or several, as Python has loaded them.
+        self._within.add(id(value))
+        yield from self._each(value)
+        self._within.remove(id(value))
+
+    def _each(self, value: Any) -> Iterator[str]:
+        match value:
+            case tuple() | list():
+                for each in value:
+                    yield from self.value(each)
+            case set() | frozenset():
+                yield from sorted(repr(each) for each in value)
+            case _:
+                for key, each in value.items():
+                    yield repr(key) if isinstance(key, _PLAIN) else type(key).__name__
+                    yield from self.value(each)
 
     def _other(self, value: Any) -> Iterator[str]:
         bare = _bare(value)

@@ -77,7 +77,7 @@ def test_other_code_is_told_with_the_field_and_both_lines(folder: Path) -> None:
         '    desired.status.endpoint: a "example-1.default.svc:5432", '
         'b "example-1.default.svc:5433"\n'
     ) in done.out
-    assert "  its inputs are equal: the code differs\n" in done.out
+    assert "  its inputs are equal: the code differs (a: fnop " in done.out
     assert "first decision that differs" not in done.out  # it is the first difference
 
 
