@@ -35,6 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     lines = lines_of(
         [outcome for each in results for outcome in each.outcomes],
         [(each.name, alarm) for each in results for alarm in each.alarms],
+        [(each.name, alarm) for each in results for alarm in each.purposes],
     )
     for line in lines:
         print(line)

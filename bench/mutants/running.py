@@ -14,7 +14,7 @@ from zlib import crc32
 
 from bench.mutants.judging import Outcome, Subjected, judge
 from bench.mutants.mutators import Mutant, mutants_of
-from bench.mutants.subjects import Subject, subjects
+from bench.mutants.subjects import ON_PURPOSE, Subject, subjects
 
 __all__ = ["Judged", "chosen", "judged_all"]
 
@@ -22,12 +22,14 @@ __all__ = ["Judged", "chosen", "judged_all"]
 class Judged(NamedTuple):
     """The results of a subject: its mutants, and the alarms that it raises itself.
 
-    `seconds` are those of the processor.
+    `seconds` are those of the processor; `purposes` are alarms that it raises on
+    purpose.
     """
 
     name: str
     seconds: float
     alarms: list[str]
+    purposes: list[str]
     outcomes: list[Outcome]
 
 
@@ -77,5 +79,9 @@ def judged(task: Task) -> Judged:
         file = Path(task.folder) / f"{stem}.py"
         file.write_text(mutant.source)
         outcomes.append(judge(subjected, mutant, file))
-    alarms = [f"{words} ({name})" for (_, name), words in subjected.alarms.items()]
-    return Judged(task.name, time.process_time() - begun, alarms, outcomes)
+    alarms: dict[bool, list[str]] = {False: [], True: []}
+    for (_, name), words in subjected.alarms.items():
+        on_purpose = name in ON_PURPOSE.get(task.name, ())
+        alarms[on_purpose].append(f"{words} ({name})")
+    seconds = time.process_time() - begun
+    return Judged(task.name, seconds, alarms[False], alarms[True], outcomes)
