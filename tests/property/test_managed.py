@@ -357,9 +357,8 @@ PORTS = st.lists(
 )
 CONTAINERS = st.lists(
     st.fixed_dictionaries(
-        {"name": WORDS},
+        {"name": WORDS, "image": WORDS},
         optional={
-            "image": WORDS,
             "ports": PORTS,
             "env": st.lists(st.fixed_dictionaries({"name": WORDS}), max_size=1),
             "resources": st.just({}),
