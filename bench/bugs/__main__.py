@@ -69,7 +69,7 @@ def alarms(bug: Bug) -> tuple[int, list[str]]:
 
 
 class Result(NamedTuple):
-    """What was found of a bug, and the alarms for the operator without it."""
+    """The result of a search, and the alarms for the operator without the bug."""
 
     bug: Bug
     found: Found | None
