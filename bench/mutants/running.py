@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
@@ -56,15 +56,16 @@ def chosen(found: Iterable[Mutant], each: int) -> list[Mutant]:
     return kept
 
 
-def judged_all(found: Sequence[Subject], each: int, jobs: int) -> list[Judged]:
-    """Judge the mutants of all subjects, in the order of the subjects."""
+def judged_all(found: Sequence[Subject], each: int, jobs: int) -> Iterator[Judged]:
+    """Judge the mutants of all subjects, one after the other, in their order."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         tasks = [Task(subject.name, folder, each) for subject in found]
         if jobs == 1:
-            return [*map(judged, tasks)]
+            yield from map(judged, tasks)
+            return
         with ProcessPoolExecutor(jobs, context) as pool:
-            return [*pool.map(judged, tasks)]
+            yield from pool.map(judged, tasks)
 
 
 def judged(task: Task) -> Judged:
