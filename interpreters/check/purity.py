@@ -121,7 +121,10 @@ class Purity:
 
     def shut(self) -> None:
         """Watch it no more."""
-        sys.setprofile(self._before)
+        if callable(self._before) or self._before is None:
+            sys.setprofile(self._before)
+        else:  # one in C, such as cProfile's, is no function: it sets itself
+            self._before.enable()
         if self._outer is None:
             del _WATCHED[get_ident()]
         else:

@@ -148,6 +148,47 @@ def objects_in(
                 yield resource, found
 
 
+def rolling_in(cluster: Cluster) -> frozenset[str]:
+    """The aliases of what belongs to sets whose rollout has not come to its end.
+
+    One that waits for a pod keeps pods of the version before, in the cluster's own way.
+    """
+    found = [
+        (alias_of(resource, each), each["metadata"])
+        for resource, shelf in cluster.shelves.items()
+        if resource in _OF_ROLLOUTS
+        for each in shelf.values()
+    ]
+    uids = {
+        each["metadata"]["uid"]
+        for resource in _SETS
+        for each in cluster.shelves.get(resource, {}).values()
+        if _is_rolling(each)
+    }
+    aliases: set[str] = set()
+    for _ in _OF_ROLLOUTS:  # pods belong to a Deployment by way of a ReplicaSet
+        for alias, meta in found:
+            owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
+            if owners & uids:
+                aliases.add(alias)
+                uids.add(meta["uid"])
+    return frozenset(aliases)
+
+
+_SETS = (("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"))
+_OF_ROLLOUTS = (("apps", "replicasets"), ("", "pods"))
+
+
+def _is_rolling(found: Mapping[str, Any]) -> bool:
+    """Whether a set has pods of several versions, as its status tells."""
+    status = found.get("status") or {}
+    if "updateRevision" in status:
+        return bool(status.get("currentRevision") != status["updateRevision"])
+    every = status.get("replicas", status.get("desiredNumberScheduled", 0))
+    now = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
+    return bool(now < every)
+
+
 def world_of(
     cluster: Cluster, base: Cluster, calls: Mapping[str, Any] | None = None
 ) -> World:

@@ -148,7 +148,10 @@ def test_the_score_leaves_out_what_is_equal_and_what_does_not_load() -> None:
         Outcome("a", mutant("order", 5), (), "it does not load", "loads", 0),
     ]
     assert score_of(outcomes) == (2, 3)
-    lines = [*lines_of(outcomes, [("a", "benign: odd (total)")])]
+    purposes = [("b", "benign: meant so (serves)")]
+    lines = [*lines_of(outcomes, [("a", "benign: odd (total)")], purposes)]
+    assert "alarms on operators without a mistake: 1" in lines
+    assert "alarms on operators that fail on purpose (b): 1" in lines
     assert (
         "write                2       2     0      0      0      0          0" in lines
     )
