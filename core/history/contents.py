@@ -10,7 +10,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.history.served import Served
 from fnop.core.history.versions import objects_in
 
-__all__ = ["Contents", "Named", "NoSuchObject"]
+__all__ = ["Contents", "Named", "NoSuchObject", "is_kind"]
 
 
 class NoSuchObject(LookupError):
@@ -107,14 +107,15 @@ def _is_meant(each: Named, parts: list[str]) -> bool:
         case []:
             return True
         case [one]:
-            return one == each.namespace or _is_kind(each.resource, one)
+            return one == each.namespace or is_kind(each.resource, one)
         case [kind, namespace]:
-            return namespace == each.namespace and _is_kind(each.resource, kind)
+            return namespace == each.namespace and is_kind(each.resource, kind)
         case _:
             return False
 
 
-def _is_kind(resource: Resource, word: str) -> bool:
+def is_kind(resource: Resource, word: str) -> bool:
+    """Whether a word means a kind: its plural, singular, kind, or a short name."""
     words = (resource.plural, resource.singular, resource.kind.lower(), resource.label)
     return word.lower() in (*words, *resource.shortcuts, resource.key)
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from fnop.core.history.account import Account
 from fnop.core.history.asides import Aside, Asides
 from fnop.core.history.attempts import Attempt, Attempts
-from fnop.core.history.contents import Contents, Named
+from fnop.core.history.contents import Contents, Named, NoSuchObject, is_kind
 from fnop.core.history.links import Behind
 from fnop.core.history.revisions import Ref, Revision, Revisions
 from fnop.core.history.story import Story
@@ -179,9 +179,30 @@ class Steps:
         """The objects of kinds that the API server has served, by their names."""
         return {_ref(each): each for each in self.contents.objects}
 
+    @cached_property
+    def ordered(self) -> Sequence[Ref]:
+        """All objects, by their kinds and names."""
+        return sorted(self.pasts)
+
     def meant(self, words: str) -> Ref:
-        """The object that a person means. Raises `NoSuchObject` as `Contents.named`."""
-        return _ref(self.contents.named(words))
+        """The object that a person means. Raises `NoSuchObject` as `Contents.named`.
+
+        One that the operator was never shown goes by its plural.
+        """
+        try:
+            return _ref(self.contents.named(words))
+        except NoSuchObject:
+            found = [each for each in self.ordered if _is_meant(each, words)]
+            if len(found) != 1:
+                raise
+            return found[0]
+
+    def kind_meant(self, word: str) -> str:
+        """The kind that a word means, as it is in a `Ref`; "" for none."""
+        kinds = {each.resource: each.resource.label for each in self.named.values()}
+        known = (label for each, label in kinds.items() if word and is_kind(each, word))
+        others = (each.kind for each in self.pasts if word and _is_plural(each, word))
+        return next(known, next(others, ""))
 
     # ------------------------------------------------------------------------- calls
 
@@ -213,6 +234,27 @@ class Steps:
 
 def _ref(named: Named) -> Ref:
     return Ref(named.resource.label, named.namespace, named.name)
+
+
+def _is_plural(ref: Ref, word: str) -> bool:
+    return word in (ref.kind, ref.kind.partition(".")[0])
+
+
+def _is_meant(ref: Ref, words: str) -> bool:
+    """Whether a name means it, with a kind or a namespace before it, or both.
+
+    >>> _is_meant(Ref("pods", "default", "web"), "pods/web")
+    True
+    """
+    *before, name = words.split("/")
+    match before:
+        case [kind, namespace]:
+            is_there = namespace == ref.namespace and _is_plural(ref, kind)
+        case [word]:
+            is_there = word == ref.namespace or _is_plural(ref, word)
+        case _:
+            is_there = not before
+    return name == ref.name and is_there
 
 
 def _known(event: Event, step: int) -> int:
