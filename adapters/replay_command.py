@@ -63,7 +63,8 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     "--at",
     type=click.IntRange(min=0),
     metavar="STEP",
-    help="With --why: as of this step, and not of the recording's end.",
+    help="With --why: as of this step, and not of the recording's end; with --step: "
+    "where to begin.",
 )
 @pictured
 @click.option(
@@ -79,6 +80,12 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     "--changes-only",
     is_flag=True,
     help="Tell the story without the calls that end with nothing.",
+)
+@click.option(
+    "--step",
+    is_flag=True,
+    help="Go through the recording by commands, of a terminal or of standard input: "
+    "next, back, get, saw, why, who, when; help lists them.",
 )
 @shared("trusted")
 @guarded
@@ -99,6 +106,7 @@ def replay(
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop --object default/orders --why status.phase
       fnop replay run.fnop --html report.html
+      fnop replay run.fnop --step
 
     Without files the story is told: each call of a handler, its cause, what it asked
     for and was answered, and its end; and what others did to its objects.
@@ -176,6 +184,7 @@ class _Wish(NamedTuple):
     changes_only: bool
     html: str | None
     perfetto: str | None
+    step: bool
 
     @property
     def pictures(self) -> bool:
@@ -199,7 +208,13 @@ def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
         "--from needs the files of an operator": found.begin is not None
         and not is_given,
         "use either --shadow or --from": found.begin is not None and found.shadow,
-        "--at needs --why": found.at is not None and why is None,
+        "--at needs --why or --step": found.at is not None
+        and why is None
+        and not found.step,
+        "--step asks the recording: leave the files out": found.step and is_given,
+        "--step and --why: ask why within --step": found.step and why is not None,
+        "--step goes with --object and --at alone": found.step
+        and (found.pictures or found.shadow or found.changes_only),
         "--html and --perfetto show the whole recording alone": found.pictures
         and (is_given or found.shadow or asks),
         "--changes-only is for the story: leave the rest out": found.changes_only
@@ -214,6 +229,10 @@ def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
 def _asked(source: _Source, wish: _Wish) -> int:
     """Answer what the recording alone can be asked."""
     file, limits = source.file, source.limits
+    if wish.step:
+        from fnop.adapters.step_command import stepped
+
+        return stepped(source.path, file, limits, wish.about, wish.at)
     if wish.pictures:
         return picture(source.path, file, limits, wish.html, wish.perfetto)
     if wish.field is not None and wish.about is not None:

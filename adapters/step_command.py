@@ -27,13 +27,13 @@ from fnop.adapters.story_report import why_lines
 from fnop.core.history.attempts import Attempts
 from fnop.core.history.contents import Named, NoSuchObject
 from fnop.core.history.cursor import Cursor, NoAnswer
-from fnop.core.history.predicates import parse_predicate
+from fnop.core.history.predicates import Predicate, parse_predicate
 from fnop.core.history.provenance import Provenance
 from fnop.core.history.revisions import Ref
 from fnop.core.history.steps import Steps
 from fnop.core.history.versions import Packed, Versions
 from fnop.core.values.errors import number_of
-from fnop.core.values.paths import parse_path, path_text
+from fnop.core.values.paths import FieldPath, parse_path, path_text
 
 __all__ = ["Session", "stepped"]
 
@@ -90,6 +90,10 @@ class Quit(Exception):
     """The session is to end."""
 
 
+class Unclear(Exception):
+    """No command is written so; the text is one sentence."""
+
+
 class Session:
     """The commands on a cursor; what they tell comes as lines.
 
@@ -106,7 +110,7 @@ class Session:
     def do(self, line: str) -> Iterator[str]:
         """The lines of a command.
 
-        Raises `NoAnswer`, `NoSuchObject` or `ValueError` with a sentence, and `Quit`.
+        Raises `NoAnswer`, `NoSuchObject` or `Unclear` with a sentence, and `Quit`.
         """
         word, _, given = line.strip().partition(" ")
         name, given = _command(word, given.strip())
@@ -131,9 +135,9 @@ class Session:
         if not word or word.isdecimal():
             count = _count(given, 1)
             return self._moved(self.cursor.moved(-count if back else count))
-        name = _NAMES.get(word)
+        name = _NAMES.get(word, "")
         if name not in _SEEKS:
-            raise ValueError(
+            raise Unclear(
                 f"next and back take a number, {', '.join(_SEEKS)}; and not {word!r}"
             )
         return self._moved(_SEEKS[name](self, rest.strip(), back))
@@ -177,7 +181,7 @@ class Session:
             case number if number.isdecimal() and len(number) < 20:
                 return int(number)
             case _:
-                raise ValueError(f"a step is a number, first or last, not {given!r}")
+                raise Unclear(f"a step is a number, first or last, not {given!r}")
 
     # -------------------------------------------------------------------- looking
 
@@ -213,24 +217,24 @@ class Session:
     # ------------------------------------------------------------------ questions
 
     def _why(self, given: str) -> Iterator[str]:
-        path, named = parse_path(given), self._named(self.cursor.object)
+        path, named = _path(given), self._named(self.cursor.object)
         found = self._asked(named).why(path, self.cursor.step)
         if found is None:
             raise NoAnswer(
-                f"{named} was shown without a field {path_text(path)} up to "
+                f"the operator was shown no {path_text(path)} of {named} up to "
                 f"#{self.cursor.step}"
             )
         return why_lines(named, path_text(path), found, self.cursor.steps.places)
 
     def _who(self, given: str) -> Iterator[str]:
-        path, named = parse_path(given), self._named(self.cursor.object)
+        path, named = _path(given), self._named(self.cursor.object)
         found = self._asked(named).changes(path)
         if not found:
             raise NoAnswer(f"{named} never had a field {path_text(path)}")
         return writer_lines(found, self.cursor.steps.places, self.cursor.step)
 
     def _when(self, given: str) -> Iterator[str]:
-        ref, predicate = self.cursor.object, parse_predicate(given)
+        ref, predicate = self.cursor.object, _predicate(given)
         found = self.cursor.stretches(ref, predicate)
         if not found:
             raise NoAnswer(f"{predicate} never holds of {ref.label}")
@@ -238,12 +242,12 @@ class Session:
         yield from self._at(self.cursor.goto(found[0].first), ref)
 
     def _find(self, given: str) -> Iterator[str]:
-        ref, predicate = self.cursor.object, parse_predicate(given)
+        ref, predicate = self.cursor.object, _predicate(given)
         return self._at(self.cursor.to_stretch(ref, predicate), ref)
 
     def _bisect(self, given: str) -> Iterator[str]:
         good, bad, rest = _three(given)
-        ref, predicate = self.cursor.object, parse_predicate(rest)
+        ref, predicate = self.cursor.object, _predicate(rest)
         ends = self._step(good), self._step(bad)
         return self._at(self.cursor.bisected(ref, predicate, *ends), ref)
 
@@ -289,7 +293,7 @@ class Session:
 
 
 _Seek = Callable[[Session, str, bool], Cursor]
-_SEEKS: Mapping[str | None, _Seek] = {
+_SEEKS: Mapping[str, _Seek] = {
     "call": Session._to_call,
     "write": Session._to_write,
     "change": Session._to_change,
@@ -309,21 +313,35 @@ def _command(word: str, given: str) -> tuple[str, str]:
     if len(meant) == 1:
         return meant[0], given
     known = ", ".join(meant) if meant else "help lists them"
-    raise ValueError(f"there is no command {word!r}: {known}")
+    raise Unclear(f"there is no command {word!r}: {known}")
 
 
 def _count(given: str, default: int) -> int:
     if not given:
         return default
     if not given.isdecimal() or len(given) > 9 or int(given) < 1:
-        raise ValueError(f"a count is a number from 1 on, and not {given!r}")
+        raise Unclear(f"a count is a number from 1 on, and not {given!r}")
     return int(given)
+
+
+def _path(given: str) -> FieldPath:
+    try:
+        return parse_path(given)
+    except ValueError as problem:
+        raise Unclear(str(problem)) from problem
+
+
+def _predicate(given: str) -> Predicate:
+    try:
+        return parse_predicate(given)
+    except ValueError as problem:
+        raise Unclear(str(problem)) from problem
 
 
 def _three(given: str) -> tuple[str, str, str]:
     parts = given.split(maxsplit=2)
     if len(parts) < 3:
-        raise ValueError(
+        raise Unclear(
             "bisect takes two steps and a predicate, as in bisect 1 last status.phase "
             "= Failed"
         )
@@ -419,7 +437,7 @@ def _understood() -> Iterator[None]:
 
     try:
         yield
-    except (NoAnswer, NoSuchObject, Quit, RecordingProblem):
+    except (NoAnswer, NoSuchObject, Quit, RecordingProblem, Unclear):
         raise
     except Exception as problem:
         raise RecordingProblem(
@@ -519,7 +537,7 @@ def _scripted(session: Session, lines: Iterable[str]) -> int:
     """Do the commands of a script, one in a line; how many have no answer."""
     failures = 0
     for line in lines:
-        if not line.strip() or line.lstrip().startswith("#!"):
+        if not line.strip() or line.lstrip().startswith("# "):
             continue
         try:
             failures += not _answer(session, line)
@@ -533,10 +551,9 @@ def _answer(session: Session, line: str) -> bool:
     from fnop.interpreters.recordings import RecordingProblem
 
     try:
-        lines = session.do(line)
         with _understood():
-            _tell(lines)
-    except (NoAnswer, NoSuchObject, ValueError, RecordingProblem) as problem:
+            _tell(session.do(line))
+    except (NoAnswer, NoSuchObject, RecordingProblem, Unclear) as problem:
         echo(f"fnop: {problem}", err=True)
         return False
     return True

@@ -53,8 +53,8 @@ def step_lines(cursor: Cursor) -> Iterator[str]:
     place = steps.place(step)
     after = ""
     if place > 0:
-        seconds = steps.walls[place] - steps.walls[place - 1]
-        after = f", {took(max(0.0, seconds))} after #{steps.numbers[place - 1]}"
+        seconds = max(0.0, steps.walls[place] - steps.walls[place - 1])
+        after = f", {took(seconds)} after #{steps.numbers[place - 1]}"
     yield f"#{step}, {clock(steps.wall(step))}{after}"
     yield from (f"  {each}" for each in _told(cursor))
 
@@ -150,7 +150,7 @@ def _state(beside: Beside) -> str:
     return f", shown in version {beside.seen.version}" if beside.revisions else ""
 
 
-# ----------------------------------------------------------------------------- the views
+# --------------------------------------------------------------------------- the views
 
 
 def view_lines(cursor: Cursor) -> Iterator[str]:
@@ -168,9 +168,10 @@ def _view_lines(view: View, steps: Steps) -> Iterator[str]:
     place = steps.places.get(attempt.handler)
     name = f"{attempt.handler} ({place})" if place else attempt.handler
     reason = f" for {attempt.reason}" if attempt.reason else ""
-    of = f", of {attempt.where}" if attempt.where else ""
-    ended = "it has no end" if end is None else f"{end.text} at #{end.step}"
-    yield f"{name} was called{reason} at #{attempt.step}{of}; {ended}"
+    where = f" of {attempt.where}" if attempt.reason else f" for {attempt.where}"
+    words = f"{name} was called{reason}{where if attempt.where else ''}"
+    ended = "it has no end" if end is None else f"at #{end.step} it {end.text}"
+    yield f"{words} at #{attempt.step}; {ended}"
     yield from (f"  {line}" for each in view.sights for line in _beside(each))
 
 

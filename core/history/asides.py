@@ -65,8 +65,10 @@ class Asides:
                 return f"{self._kind(stream)} are at version {brief(version)}"
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 path = self._fetched.pop(number, None)
-                told = outcome_told(outcome)
-                return "" if path is None else f"GET {path} -> {told}"
+                if path is None:
+                    return ""
+                is_done = outcome["is"] == "Applied"
+                return f"GET {path} -> {'done' if is_done else outcome_told(outcome)}"
             case _:
                 return ""
 

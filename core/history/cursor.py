@@ -18,9 +18,6 @@ from fnop.core.history.timeline import Event
 
 __all__ = ["Cursor", "NoAnswer", "Stretch"]
 
-# Events that come after their step.
-AFTER = frozenset(("user", "change", "fault", "rest"))
-
 
 class NoAnswer(LookupError):
     """There is no such place, or nothing to tell; the text is one sentence."""
@@ -43,6 +40,10 @@ class Cursor:
     steps: Steps
     step: int
     chosen: Ref | None = None
+
+    def choosing(self, ref: Ref | None) -> Cursor:
+        """The cursor with an object that was chosen; None is none."""
+        return replace(self, chosen=ref)
 
     # --------------------------------------------------------------------- moving
 
@@ -167,13 +168,10 @@ class Cursor:
 
     def present(self, kind: str = "") -> Iterator[Revision]:
         """The objects that are there, of a kind ("" for all), in their order."""
-        for ref, past in sorted(self.steps.pasts.items()):
+        wanted = (each for each in self.steps.ordered if kind in ("", each.kind))
+        for past in map(self.steps.pasts.__getitem__, wanted):
             number = past.at(self.step)
-            if (
-                number >= 0
-                and not past.versions[number].gone
-                and kind in ("", ref.kind)
-            ):
+            if number >= 0 and not past.versions[number].gone:
                 yield past.versions[number]
 
     def views(self) -> list[View]:
