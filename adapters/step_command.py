@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -202,8 +203,8 @@ class Session:
 
     def _get(self, given: str) -> Iterator[str]:
         words = "/".join(given.split())
-        kind = self._kind(words)
-        if kind:
+        kind = self.cursor.steps.kind_meant(words)
+        if kind or words == "all":
             return present_lines(self.cursor, kind)
         ref = self._meant(words) if words else self.cursor.object
         return object_lines(self.cursor, ref)
@@ -257,9 +258,6 @@ class Session:
 
     def _meant(self, words: str) -> Ref:
         return self.cursor.steps.meant("/".join(words.split()))
-
-    def _kind(self, word: str) -> str:
-        return self.cursor.steps.kind_meant(word)
 
     def _named(self, ref: Ref) -> Named:
         named = self.cursor.steps.named.get(ref)
@@ -404,6 +402,7 @@ def _steps_of(reading: _Reading) -> Steps:
     is_cut_off = reading.into(steps.add)
     with _understood():
         steps.end()
+        steps.prepare()
     for each in _lacks(header, steps, is_cut_off=is_cut_off):
         echo(f"fnop: {each}", err=True)
     return steps
@@ -458,8 +457,10 @@ def stepped(
     The exit status is 1 where a command of a script has no answer.  Raises
     `fnop.interpreters.recordings.RecordingProblem`.
     """
+    gc.set_threshold(50_000, 50, 100)  # there are hardly any cycles
     reading = _Reading(path, file, limits)
     steps = _steps_of(reading)
+    gc.freeze()
     if not steps.numbers:
         fail("the recording has no steps: its run ended before it began")
     try:

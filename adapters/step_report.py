@@ -37,8 +37,9 @@ _BESIDE = frozenset(("user", "change", "fault", "rest"))
 def title_of(name: str, steps: Steps) -> str:
     """The recording in one line."""
     parts = [number_of(len(steps.numbers), "step")]
-    parts += [number_of(steps.processes, "process")] if steps.processes else []
-    parts.append(f"{len(steps.pasts)} objects")
+    if steps.processes > 1:
+        parts.append(f"{steps.processes} processes")
+    parts.append(number_of(len(steps.pasts), "object"))
     if steps.walls:
         parts.append(f"{stamp(steps.walls[0])} to {clock(steps.walls[-1])}")
     return f"{name}: {', '.join(parts)}"

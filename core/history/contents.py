@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -73,15 +73,16 @@ class Contents:
             if (api_version, kind) in kinds
         )
 
-    def named(self, words: str) -> Named:
+    def named(self, words: str, among: Iterable[Named] | None = None) -> Named:
         """The object that a person means: KIND/NAMESPACE/NAME, or a part of that.
 
         A kind or a namespace may stand before the name, or nothing. Objects that
-        handlers were called for come before others of the same name.
-        Raises `NoSuchObject`.
+        handlers were called for come before others of the same name.  It is looked for
+        `among` some, or all. Raises `NoSuchObject`.
         """
         parts = words.split("/")
-        found = [each for each in self.objects if _is_meant(each, parts)]
+        wanted = self.objects if among is None else among
+        found = [each for each in wanted if _is_meant(each, parts)]
         handled = [each for each in found if self._is_handled(each)]
         found = handled or found
         if len(found) == 1:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
 from typing import Any, NamedTuple
 
+from fnop.core.api.resources import Resource
 from fnop.core.history.account import Account
 from fnop.core.history.asides import Aside, Asides
 from fnop.core.history.attempts import Attempt, Attempts
@@ -128,6 +129,11 @@ class Steps:
             if event.sort == "send" and request is not None and event.answer:
                 self.answers.setdefault(request.ended, []).append(event)
 
+    def prepare(self) -> None:
+        """Make now what the first questions would make."""
+        _ = self.behind, self.ends, self.troubles, self.named, self._by_name
+        _ = self._resources, self._kinds
+
     # ------------------------------------------------------------------------- steps
 
     @property
@@ -175,6 +181,13 @@ class Steps:
     # ----------------------------------------------------------------------- objects
 
     @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[Ref]]:
+        found: dict[str, list[Ref]] = {}
+        for each in self.ordered:
+            found.setdefault(each.name, []).append(each)
+        return found
+
+    @cached_property
     def named(self) -> Mapping[Ref, Named]:
         """The objects of kinds that the API server has served, by their names."""
         return {_ref(each): each for each in self.contents.objects}
@@ -189,20 +202,29 @@ class Steps:
 
         One that the operator was never shown goes by its plural.
         """
+        refs = self._by_name.get(words.rpartition("/")[2], ())
+        shown = [self.named[each] for each in refs if each in self.named]
         try:
-            return _ref(self.contents.named(words))
+            return _ref(self.contents.named(words, shown))
         except NoSuchObject:
-            found = [each for each in self.ordered if _is_meant(each, words)]
+            found = [each for each in refs if _is_meant(each, words)]
             if len(found) != 1:
                 raise
             return found[0]
 
     def kind_meant(self, word: str) -> str:
         """The kind that a word means, as it is in a `Ref`; "" for none."""
-        kinds = {each.resource: each.resource.label for each in self.named.values()}
-        known = (label for each, label in kinds.items() if word and is_kind(each, word))
-        others = (each.kind for each in self.pasts if word and _is_plural(each, word))
-        return next(known, next(others, ""))
+        known = (each for each in self._resources if is_kind(each, word))
+        others = (each for each in self._kinds if word in _plurals(each))
+        return next((each.label for each in known), next(others, "")) if word else ""
+
+    @cached_property
+    def _resources(self) -> Iterable[Resource]:
+        return dict.fromkeys(each.resource for each in self.named.values())
+
+    @cached_property
+    def _kinds(self) -> Iterable[str]:
+        return dict.fromkeys(each.kind for each in self.ordered)
 
     # ------------------------------------------------------------------------- calls
 
@@ -236,8 +258,8 @@ def _ref(named: Named) -> Ref:
     return Ref(named.resource.label, named.namespace, named.name)
 
 
-def _is_plural(ref: Ref, word: str) -> bool:
-    return word in (ref.kind, ref.kind.partition(".")[0])
+def _plurals(kind: str) -> tuple[str, str]:
+    return kind, kind.partition(".")[0]
 
 
 def _is_meant(ref: Ref, words: str) -> bool:
@@ -249,9 +271,9 @@ def _is_meant(ref: Ref, words: str) -> bool:
     *before, name = words.split("/")
     match before:
         case [kind, namespace]:
-            is_there = namespace == ref.namespace and _is_plural(ref, kind)
+            is_there = namespace == ref.namespace and kind in _plurals(ref.kind)
         case [word]:
-            is_there = word == ref.namespace or _is_plural(ref, word)
+            is_there = word in (ref.namespace, *_plurals(ref.kind))
         case _:
             is_there = not before
     return name == ref.name and is_there
