@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -11,9 +11,10 @@ import click
 
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import fail
+from fnop.core.history.account import Account
 from fnop.core.history.timeline import EVENTS_MAX, Timeline
 
-__all__ = ["picture", "pictured"]
+__all__ = ["account_in", "picture", "pictured"]
 
 _FILE = click.Path(dir_okay=False)
 
@@ -69,23 +70,12 @@ def _read(
     file: BinaryIO, limits: Any, most: int
 ) -> tuple[dict[str, Any], Timeline, bool]:
     """The header, the timeline of so many events at most, and whether it is cut off."""
-    from fnop.core.history.account import account_from_json
-    from fnop.interpreters.recordings import (
-        RecordingProblem,
-        read_header,
-        read_records,
-        understood,
-    )
+    from fnop.interpreters.recordings import read_header, read_records, understood
 
     file.seek(0)
     records = read_records(file, limits)
     header = read_header(records)
-    check = header.get("check")
-    told = check.get("account") if isinstance(check, dict) else None
-    try:
-        account = account_from_json(told)
-    except ValueError as problem:
-        raise RecordingProblem(str(problem)) from problem
+    account = account_in(header)
     timeline, cut_off = Timeline(account, deque(maxlen=most)), False
     for number, record in enumerate(records, 1):
         if record is None:
@@ -96,6 +86,22 @@ def _read(
             timeline.add(record)
     timeline.end()
     return header, timeline, cut_off
+
+
+def account_in(header: Mapping[str, Any]) -> Account:
+    """What a check tells beside the steps.
+
+    Raises `fnop.interpreters.recordings.RecordingProblem`.
+    """
+    from fnop.core.history.account import account_from_json
+    from fnop.interpreters.recordings import RecordingProblem
+
+    check = header.get("check")
+    told = check.get("account") if isinstance(check, dict) else None
+    try:
+        return account_from_json(told)
+    except ValueError as problem:
+        raise RecordingProblem(str(problem)) from problem
 
 
 def _write(path: str, content: bytes) -> None:

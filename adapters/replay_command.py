@@ -68,8 +68,8 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     "--at",
     type=click.IntRange(min=0),
     metavar="STEP",
-    help="With --why: as of this step, and not of the recording's end. With --as-test: "
-    "from this step on.",
+    help="With --why: as of this step, and not of the recording's end; with --step: "
+    "where to begin; with --as-test: from this step on.",
 )
 @pictured
 @click.option(
@@ -126,6 +126,12 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     is_flag=True,
     help="Tell the story without the calls that end with nothing.",
 )
+@click.option(
+    "--step",
+    is_flag=True,
+    help="Go through the recording by commands, of a terminal or of standard input: "
+    "next, back, get, saw, why, who, when; help lists them.",
+)
 @shared("trusted")
 @guarded
 def replay(
@@ -147,6 +153,7 @@ def replay(
       fnop replay run.fnop operator.py --at 412 --as-test > test_incident.py
       fnop replay run.fnop --object default/orders --why status.phase
       fnop replay run.fnop --html report.html
+      fnop replay run.fnop --step
 
     Without files the story is told: each call of a handler, its cause, what it asked
     for and was answered, and its end; and what others did to its objects.
@@ -240,6 +247,7 @@ class _Wish(NamedTuple):
     changes_only: bool
     html: str | None
     perfetto: str | None
+    step: bool
 
     @property
     def pictures(self) -> bool:
@@ -290,11 +298,17 @@ def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
         )
         and not found.explore,
         "use either --shadow or --from": found.begin is not None and found.shadow,
-        "--at needs --why or --as-test": found.at is not None
+        "--at needs --why, --step or --as-test": found.at is not None
         and why is None
-        and not found.as_test,
+        and not (found.step or found.as_test),
         "--why asks the recording: leave the rest out": why is not None
         and found.is_of_a_part,
+        "--step asks the recording: leave the files out": found.step and is_given,
+        "--step and --why: ask why within --step": found.step and why is not None,
+        "--step goes with --object and --at alone": found.step
+        and (
+            found.pictures or found.shadow or found.changes_only or found.is_of_a_part
+        ),
         "--html and --perfetto show the whole recording alone": found.pictures
         and (is_given or found.shadow or asks),
         "--changes-only is for the story: leave the rest out": found.changes_only
@@ -311,6 +325,10 @@ def _asked(source: _Source, wish: _Wish) -> int:
     file, limits = source.file, source.limits
     if wish.as_test:
         return _as_test(source, wish, None, ())
+    if wish.step:
+        from fnop.adapters.step_command import stepped
+
+        return stepped(source.path, file, limits, wish.about, wish.at)
     if wish.pictures:
         return picture(source.path, file, limits, wish.html, wish.perfetto)
     if wish.field is not None and wish.about is not None:

@@ -16,7 +16,7 @@ from fnop.core.history.times import clock
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import contrasts, path_text
 
-__all__ = ["story_lines", "why_lines"]
+__all__ = ["quoted", "story_lines", "why_lines", "written"]
 
 _VALUE_LENGTH = 200
 _SIGHTS_SHOWN = 10
@@ -63,14 +63,14 @@ def why_lines(
         yield f"  the object is gone since #{why.gone.step}, {clock(why.gone.wall)}"
     yield from _since(why)
     yield from _missing(why)
-    yield f"  {_written(why, places)}"
+    yield f"  {written(why, places)}"
     if why.attempt is not None:
         yield f"  {_decided(why.attempt)}"
         yield from (f"    {each}" for each in _given(why))
 
 
 def _valued(why: Why) -> str:
-    return "is not there any more" if why.value is None else f"= {_text(why.value)}"
+    return "is not there any more" if why.value is None else f"= {quoted(why.value)}"
 
 
 def _since(why: Why) -> Iterator[str]:
@@ -79,20 +79,20 @@ def _since(why: Why) -> Iterator[str]:
     if why.value is None:
         assert why.before is not None
         yield f"  removed in version {version}, {shown}"
-        yield f"  it was {_text(why.former)} until version {why.before.body.version}"
+        yield f"  it was {quoted(why.former)} until version {why.before.body.version}"
         return
     if why.before is None or why.former is None:
         yield f"  since version {version}, {shown}; it was not there before"
         return
     until = why.before.body.version
     if not isinstance(why.value, dict | list):
-        former = f"{_text(why.former)} until version {until}"
+        former = f"{quoted(why.former)} until version {until}"
         yield f"  since version {version}, {shown}; {former}"
         return
     yield f"  since version {version}, {shown}; in version {until} it was otherwise:"
     found = [*contrasts(why.former, why.value)]
     for path, old, new in found[:_CONTRASTS_SHOWN]:
-        yield f"    {path_text(path) or 'all of it'}: {_text(old)} -> {_text(new)}"
+        yield f"    {path_text(path) or 'all of it'}: {quoted(old)} -> {quoted(new)}"
     more = len(found) - _CONTRASTS_SHOWN
     if more > 0:
         yield f"    and {number_of(more, 'field')} more"
@@ -107,7 +107,8 @@ def _missing(why: Why) -> Iterator[str]:
         yield f"  {lacks}: the value may have {what} there"
 
 
-def _written(why: Why, places: Mapping[str, str]) -> str:
+def written(why: Why, places: Mapping[str, str]) -> str:
+    """Who has written or removed a value, with which request."""
     write = why.write
     deed = "removed" if why.value is None else "written"
     if why.is_servers and write is not None:
@@ -177,7 +178,7 @@ def _source(source: Source, since: int) -> str:
             kind = of.resource.partition(".")[0]
             place = f"{of.namespace}/{of.name}" if of.namespace else of.name
             seen = f", since #{since}" if since else ""
-            held = f"what the index {index} holds for {_text(key)}{part}"
+            held = f"what the index {index} holds for {quoted(key)}{part}"
             return f"{held}: it is of {kind}/{place}{seen}"
 
 
@@ -198,6 +199,7 @@ def _shown(shown: Shown) -> str:
     return f"first shown at #{shown.step} ({shown.by}), {clock(shown.wall)}"
 
 
-def _text(value: object) -> str:
+def quoted(value: object) -> str:
+    """A value as JSON, cut where it is long."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= _VALUE_LENGTH else f"{text[: _VALUE_LENGTH - 3]}..."

@@ -81,8 +81,8 @@ class Attempt:
 class Attempts:
     """The fold: records in, finished attempts out."""
 
-    def __init__(self) -> None:
-        self.versions = Versions()
+    def __init__(self, versions: Versions | None = None) -> None:
+        self.versions = versions or Versions()
         self.open: dict[int, Attempt] = {}
         self.steps = 0
         self._indices: Map[str, Any] = Map()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.history.served import Served
 from fnop.core.history.versions import objects_in
 
-__all__ = ["Contents", "Named", "NoSuchObject"]
+__all__ = ["Contents", "Named", "NoSuchObject", "is_kind"]
 
 
 class NoSuchObject(LookupError):
@@ -73,15 +73,16 @@ class Contents:
             if (api_version, kind) in kinds
         )
 
-    def named(self, words: str) -> Named:
+    def named(self, words: str, among: Iterable[Named] | None = None) -> Named:
         """The object that a person means: KIND/NAMESPACE/NAME, or a part of that.
 
         A kind or a namespace may stand before the name, or nothing. Objects that
-        handlers were called for come before others of the same name.
-        Raises `NoSuchObject`.
+        handlers were called for come before others of the same name.  It is looked for
+        `among` some, or all. Raises `NoSuchObject`.
         """
         parts = words.split("/")
-        found = [each for each in self.objects if _is_meant(each, parts)]
+        wanted = self.objects if among is None else among
+        found = [each for each in wanted if _is_meant(each, parts)]
         handled = [each for each in found if self._is_handled(each)]
         found = handled or found
         if len(found) == 1:
@@ -107,14 +108,15 @@ def _is_meant(each: Named, parts: list[str]) -> bool:
         case []:
             return True
         case [one]:
-            return one == each.namespace or _is_kind(each.resource, one)
+            return one == each.namespace or is_kind(each.resource, one)
         case [kind, namespace]:
-            return namespace == each.namespace and _is_kind(each.resource, kind)
+            return namespace == each.namespace and is_kind(each.resource, kind)
         case _:
             return False
 
 
-def _is_kind(resource: Resource, word: str) -> bool:
+def is_kind(resource: Resource, word: str) -> bool:
+    """Whether a word means a kind: its plural, singular, kind, or a short name."""
     words = (resource.plural, resource.singular, resource.kind.lower(), resource.label)
     return word.lower() in (*words, *resource.shortcuts, resource.key)
 

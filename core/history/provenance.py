@@ -160,7 +160,8 @@ class Provenance:
     shown: list[Shown] = field(default_factory=list)
     writes: list[Write] = field(default_factory=list)
     _asked: dict[int, Write] = field(default_factory=dict)
-    _ended: list[Attempt] = field(default_factory=list)
+    # The last attempt of each handler, by it and the object as people name it.
+    _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     # When each version of any object was first shown: step and time, by uid.
     _first: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
     _presence: Presence = field(default_factory=Presence)
@@ -175,7 +176,12 @@ class Provenance:
             self._miss(record)
             return
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
-        self._ended += self.attempts.add(record)
+        ended = {each.number: each for each in self.attempts.add(record)}
+        for command in record["commands"]:
+            if command["do"] == "Began":
+                number = command["attempt"]
+                begun = self.attempts.open.get(number) or ended[number]
+                self._latest[begun.handler, begun.where] = begun
         for each in objects_in(input):
             self._see(each, step, wall, way(input))
         if input["in"] == "Answered":
@@ -190,7 +196,7 @@ class Provenance:
         self._missing.append(Missing(self.attempts.steps, record["gap"]))
         self.attempts.add(record)
         self._presence.miss()
-        self._ended.clear()
+        self._latest.clear()
 
     def _see(self, found: dict[str, Any], step: int, wall: float, by: str) -> None:
         body = Body(found)
@@ -240,35 +246,47 @@ class Provenance:
 
     def _behind(self, write: Write) -> Iterator[Attempt]:
         """The last attempt of each handler whose changes a write may carry."""
-        names = {each.strip() for each in write.handler.split(",")}
-        since = self._missing[-1].after if self._missing else 0
-        open = (each for each in self.attempts.open.values() if each.step > since)
-        for attempt in (*open, *reversed(self._ended)):
-            if attempt.handler in names and attempt.where == write.subject:
-                names.discard(attempt.handler)
-                yield attempt
+        for name in dict.fromkeys(each.strip() for each in write.handler.split(",")):
+            found = self._latest.get((name, write.subject))
+            if found is not None:
+                yield found
 
     # ------------------------------------------------------------- the question
 
-    def why(self, path: FieldPath) -> Why | None:
+    def why(self, path: FieldPath, at: int | None = None) -> Why | None:
         """The provenance of a field's present value, or of its removal.
 
-        None where no version of the object has had it.
+        With `at` it is the value that was shown by that step; the answers to requests
+        are known all the same.  None where no version of the object has had it.
         """
-        versions = self._versions()
+        return next(self._turns(path, at), None)
+
+    def changes(self, path: FieldPath) -> list[Why]:
+        """Each change of a field of the last object of this name, the first one first.
+
+        Empty where no version of the object has had it.
+        """
+        return [*self._turns(path, None)][::-1]
+
+    def _turns(self, path: FieldPath, at: int | None) -> Iterator[Why]:
+        """Each change, the last one first."""
+        versions = self._versions(at)
         values = [find(each.body.data, path) for each in versions]
         had = [number for number, value in enumerate(values) if value is not None]
         if not had:
-            return None
-        value, since = values[-1], len(versions) - 1
-        while since and same_json(values[since - 1], value):
-            since -= 1
-        before = versions[since - 1] if since else None
+            return
         path = _grounded(versions[had[-1]].body.data, path)
-        found = _Field(path, value, versions[since], before, versions[0].step)
-        return self._told(found, None if before is None else values[since - 1])
+        since = len(versions) - 1
+        while since >= had[0]:
+            value = values[since]
+            while since and same_json(values[since - 1], value):
+                since -= 1
+            before = versions[since - 1] if since else None
+            found = _Field(path, value, versions[since], before, versions[0].step)
+            yield self._told(found, None if before is None else values[since - 1], at)
+            since -= 1
 
-    def _told(self, found: _Field, former: Any) -> Why:
+    def _told(self, found: _Field, former: Any, at: int | None) -> Why:
         path, value, shown, before, _ = found
         is_servers, is_deletion = _is_meta(path, _SERVERS), _is_meta(path, _DELETION)
         write = (self._deleted_by if is_deletion else self._written_by)(found)
@@ -284,15 +302,20 @@ class Provenance:
         why = Why(value, former, shown, before, *made, attempt, given, is_servers)
         if attempt is not None and write is not None:
             why = self._with_sources(why, attempt, write)
-        missing = (*self._missing_between(before, shown),)
-        return why._replace(gone=self._gone.get(shown.body.uid), missing=missing)
+        gone = self._gone.get(shown.body.uid)
+        is_gone = gone is not None and (at is None or gone.step <= at)
+        missing = (*self._missing_between(before, shown, at),)
+        return why._replace(gone=gone if is_gone else None, missing=missing)
 
-    def _missing_between(self, before: Shown | None, shown: Shown) -> Iterator[Missing]:
+    def _missing_between(
+        self, before: Shown | None, shown: Shown, at: int | None
+    ) -> Iterator[Missing]:
         """The missing steps in which the value may have appeared, or have changed."""
         since = 0 if before is None else before.step
-        last = max(each.step for each in self._versions())
+        last = max(each.step for each in self._versions(at))
         for each in self._missing:
-            if since <= each.after < shown.step or last <= each.after:
+            is_later = last <= each.after and (at is None or each.after < at)
+            if since <= each.after < shown.step or is_later:
                 yield each
 
     def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
@@ -315,12 +338,13 @@ class Provenance:
         steps = self._indexed.get((of.name, of.object), ())
         return max((each for each in steps if each <= attempt.step), default=0)
 
-    def _versions(self) -> list[Shown]:
-        """The versions of the last object of this name, in their order."""
-        if not self.shown:
+    def _versions(self, at: int | None) -> list[Shown]:
+        """The versions of the last object of this name by a step, in their order."""
+        shown = [each for each in self.shown if at is None or each.step <= at]
+        if not shown:
             return []
-        uid = self.shown[-1].body.uid
-        found = [each for each in self.shown if each.body.uid == uid]
+        uid = shown[-1].body.uid
+        found = [each for each in shown if each.body.uid == uid]
         if all(each.body.version.isdecimal() for each in found):
             found.sort(key=lambda each: int(each.body.version))
         return found

@@ -8,11 +8,13 @@ was there when a later one of its kind was shown.
 
 from __future__ import annotations
 
+import zlib
+from bisect import bisect_left
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any, NamedTuple
 
 import orjson
@@ -29,6 +31,7 @@ __all__ = [
     "Revision",
     "Revisions",
     "leaves_of",
+    "packed",
     "ref_of",
     "told",
 ]
@@ -73,8 +76,8 @@ class Revision:
     operator, `made` the one that sent the operator's request for it; 0 where there is
     none.  `wall` is the time of the earliest of them that is known (Unix seconds).
     `by` is who has made it: managers, or a word of the account; `changed` are the
-    fields that differ from the version that was known before.  An object that is
-    `gone` has a body, which is its last one.
+    fields that differ from the version that was known before.  `body` is its compressed
+    JSON; an object that is `gone` has one, which is its last.
     """
 
     ref: Ref
@@ -92,14 +95,36 @@ class Revision:
     @property
     def leaves(self) -> dict[str, Any]:
         """Its fields that are no mappings and no lists, by their paths."""
-        return {} if self.gone else dict(leaves_of(orjson.loads(self.body or b"{}")))
+        return {} if self.gone else dict(leaves_of(self.data))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The object as it was told (`told`), parsed anew."""
+        found: dict[str, Any] = orjson.loads(zlib.decompress(self.body))
+        return found
+
+
+_FAST = 1
+
+
+def packed(data: Json) -> bytes:
+    """An object as a revision keeps it.
+
+    >>> Revision(Ref("pods", "", "p"), "u", "7", 0.0, body=packed({"a": 1})).data
+    {'a': 1}
+    """
+    return zlib.compress(orjson.dumps(told(data)), _FAST)
 
 
 class Revisions:
-    """The fold of versions, in the order in which they become known."""
+    """The fold of versions, in the order in which they become known.
 
-    def __init__(self) -> None:
+    Of more than `most` versions the oldest are forgotten.
+    """
+
+    def __init__(self, most: int = VERSIONS_MAX) -> None:
         self.forgotten = 0
+        self._most = most
         self._known: dict[tuple[str, str], Revision] = {}
         self._last: dict[Ref, Revision] = {}
         self._order: deque[Revision] = deque()
@@ -107,10 +132,10 @@ class Revisions:
         self._seen: dict[str, list[tuple[int, int]]] = {}
 
     def tell(self, found: Revision) -> None:
-        """Take note of a version of which the account tells; its `body` is its JSON."""
+        """Take note of a version of which the account tells."""
         before = self._last.get(found.ref)
         if before is not None and not (before.gone or found.gone):
-            found.changed = _named(_differing(before, orjson.loads(found.body)))
+            found.changed = _named(_differing(before, found.data))
         self._keep(found)
 
     def show(
@@ -121,7 +146,7 @@ class Revisions:
         known = self._known.get((body.uid, body.version))
         if known is None:
             known = Revision(ref, body.uid, body.version, wall, gone=gone)
-            known.body = orjson.dumps(told(data))
+            known.body = packed(data)
             before = self._last.get(ref)
             if before is not None and not (before.gone or gone):
                 items = _differing(before, told(data))
@@ -146,7 +171,7 @@ class Revisions:
         self._known[found.uid, found.version] = found
         self._last[found.ref] = found
         self._order.append(found)
-        while len(self._order) > VERSIONS_MAX and len(self._last) < VERSIONS_MAX:
+        while len(self._order) > self._most and len(self._last) < self._most:
             oldest = self._order.popleft()
             if self._last.get(oldest.ref) is oldest:
                 self._order.append(oldest)
@@ -159,8 +184,11 @@ class Revisions:
         found: dict[Ref, list[Revision]] = {}
         for each in self._order:
             found.setdefault(each.ref, []).append(each)
+        reached = {kind: _Reached.of(seen) for kind, seen in self._seen.items()}
         for ref, versions in found.items():
-            _fill_in(versions, sorted(self._seen.get(ref.kind, ())))
+            known = reached.get(ref.kind, _Reached((), ()))
+            for each in versions:
+                each.since = each.since or known.at(each.version) or each.shown
             if all(each.version.isdecimal() for each in versions):
                 versions.sort(key=lambda each: int(each.version))
             last = 0
@@ -169,20 +197,26 @@ class Revisions:
         return found
 
 
-def _fill_in(versions: list[Revision], seen: list[tuple[int, int]]) -> None:
-    """A version is there when one of its kind is shown that is not older.
+class _Reached(NamedTuple):
+    """When a kind had come to a version: its versions in their order, with steps."""
 
-    `seen` are the versions of the kind with the steps that showed them, by versions.
-    """
-    numbered = [each for each in versions if each.version.isdecimal()]
-    left, earliest = [*seen], 0
-    for each in sorted(numbered, key=lambda each: int(each.version), reverse=True):
-        while left and left[-1][0] >= int(each.version):
-            _, step = left.pop()
-            earliest = min(earliest or step, step)
-        each.since = each.since or earliest
-    for each in versions:
-        each.since = each.since or each.shown
+    versions: Sequence[int]
+    steps: Sequence[int]
+
+    @classmethod
+    def of(cls, seen: list[tuple[int, int]]) -> _Reached:
+        """From the versions that were shown, and the steps that showed them."""
+        found = sorted(seen)
+        newest_first = accumulate((step for _, step in reversed(found)), min)
+        steps = [*newest_first][::-1]
+        return cls([version for version, _ in found], steps)
+
+    def at(self, version: str) -> int:
+        """The first step that showed one of the kind that is not older; 0 for none."""
+        if not version.isdecimal():
+            return 0
+        place = bisect_left(self.versions, int(version))
+        return self.steps[place] if place < len(self.steps) else 0
 
 
 # ------------------------------------------------------------------------- contents
@@ -207,7 +241,7 @@ def told(data: Json) -> dict[str, Any]:
 
 
 def _differing(before: Revision, now: Json) -> Diff:
-    return changes_of(orjson.loads(before.body or b"{}"), now)
+    return changes_of(before.data, now)
 
 
 def _named(items: Diff) -> str:

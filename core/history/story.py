@@ -22,7 +22,15 @@ from fnop.core.values.errors import number_of
 from fnop.core.values.paths import path_text
 from fnop.effects.desired import label_of
 
-__all__ = ["Line", "Story", "desired_told", "end_told", "named", "outcome_told"]
+__all__ = [
+    "Line",
+    "Story",
+    "brief",
+    "desired_told",
+    "end_told",
+    "named",
+    "outcome_told",
+]
 
 Json = Mapping[str, Any]
 
@@ -123,7 +131,7 @@ class Story:
             case {"in": "Started"}:
                 yield Line(step, wall, "", "the operator starts", sort="start")
             case {"in": "StopRequested", "reason": reason}:
-                text = f"the operator is to stop: {_brief(reason)}"
+                text = f"the operator is to stop: {brief(reason)}"
                 yield Line(step, wall, "", text, sort="stop")
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 sent = self._sent.pop(number, None)
@@ -169,13 +177,13 @@ class Story:
                 text = end_told(command, attempt)
                 yield Line(step, wall, where, text, 1, "end", attempt)
             case {"do": "Perform", "id": number, "effect": effect}:
-                where = _brief(command.get("subject") or "")
+                where = brief(command.get("subject") or "")
                 text = _request(command, effect)
                 self._sent[number] = _Sent(where, text, wall)
                 yield Line(step, wall, where, text, 1, "send", request=number)
             case {"do": "Say", "message": message} if _is_trouble(command):
-                where = _brief(command.get("subject") or "")
-                text = f"{command['level']}: {_brief(message)}"
+                where = brief(command.get("subject") or "")
+                text = f"{command['level']}: {brief(message)}"
                 by = _by(known, command.get("handler"), where)
                 yield Line(step, wall, where, text, 1 if where else 0, "say", by)
             case _:
@@ -256,7 +264,7 @@ def end_told(trace: Json, attempt: Attempt) -> str:
     """The end of a call in words: with what, or of what it fails."""
     failure = trace.get("failure")
     if failure is not None:
-        message = _brief(failure.get("message") or "")
+        message = brief(failure.get("message") or "")
         again = f", again in {failure['delay']:g} s" if "delay" in failure else ""
         final = ", for good" if failure.get("permanent") else ""
         return f"fails{again}{final}: {failure['type']}: {message}"
@@ -303,9 +311,9 @@ def named(effect: Json, about: str = "") -> str:
         case "Again":
             return f"Again in {_span(effect['after'])}"
         case "Event":
-            return f"Event {_brief(effect.get('reason') or '')}"
+            return f"Event {brief(effect.get('reason') or '')}"
         case "Call":
-            return f"Call {_brief(effect['function'].rpartition(':')[2])}"
+            return f"Call {brief(effect['function'].rpartition(':')[2])}"
         case _:
             return f"{kind} {about or _about(effect)}".strip()
 
@@ -337,7 +345,7 @@ def outcome_told(outcome: Json) -> str:
         return f"version {Body(dict(found)).version}"
     message = outcome.get("message")
     kind = "done" if outcome["is"] in ("Applied", "Answer") else outcome["is"]
-    return f"{kind}: {_brief(message)}" if message else kind
+    return f"{kind}: {brief(message)}" if message else kind
 
 
 def _span(seconds: float) -> str:
@@ -348,7 +356,7 @@ def _span(seconds: float) -> str:
     return f"{seconds:g}s" if seconds < 120 else span(seconds)
 
 
-def _brief(text: Any) -> str:
+def brief(text: Any) -> str:
     """A text of somebody else's, in one line."""
     line = " ".join(str(text).split())
     return line if len(line) <= _TEXT_LENGTH_MAX else f"{line[:_TEXT_LENGTH_MAX]}..."

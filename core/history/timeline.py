@@ -13,11 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import orjson
-
 from fnop.core.history.account import Account, Change, Mark
 from fnop.core.history.attempts import Attempt
-from fnop.core.history.revisions import Ref, Revision, Revisions, ref_of, told
+from fnop.core.history.revisions import Ref, Revision, Revisions, packed, ref_of
 from fnop.core.history.story import Line, Story
 from fnop.core.history.times import moment
 from fnop.core.history.versions import objects_in
@@ -168,7 +166,7 @@ class Timeline:
     events: deque[Event] = field(default_factory=lambda: deque(maxlen=EVENTS_MAX))
     count: int = 0
     revisions: Revisions = field(default_factory=Revisions)
-    _story: Story = field(default_factory=Story)
+    story: Story = field(default_factory=Story)
     # What the account tells and is not there yet, by step and version, the first last.
     _ahead: list[tuple[tuple[float, float, int], Mark | Change]] = field(
         default_factory=list
@@ -192,7 +190,7 @@ class Timeline:
     @property
     def steps(self) -> int:
         """The number of records so far."""
-        return self._story.attempts.steps
+        return self.story.attempts.steps
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
@@ -201,7 +199,7 @@ class Timeline:
             return
         step, self._wall = self.steps + 1, moment(record).wall
         self._catch_up(step)
-        lines = self._story.told(record)
+        lines = self.story.told(record)
         if record["input"]["in"] == "Started":
             self._open.clear()
             self._latest.clear()
@@ -223,7 +221,7 @@ class Timeline:
 
     def _miss(self, record: Json) -> None:
         """Tell that steps are missing: what they have brought is not known."""
-        for line in self._story.told(record):
+        for line in self.story.told(record):
             self._tell(line, {})
         self._latest.clear()
         for each in self._open.values():
@@ -336,7 +334,7 @@ class Timeline:
             yield self.revisions.show(ref, data, step, self._wall, gone=gone)
 
     def _kind_of(self, data: Json) -> str:
-        catalogue = self._story.attempts.catalogue
+        catalogue = self.story.attempts.catalogue
         if self._served[0] is not catalogue:
             kinds = {(e.api_version, e.kind): e.label for e in catalogue.resources}
             self._served = catalogue, kinds
@@ -457,5 +455,5 @@ def _revision_of(change: Change) -> Revision:
     ref = Ref(change.kind, change.namespace, change.name)
     found = Revision(ref, change.uid, str(change.version), 0.0, change.since)
     found.by, found.gone = change.by, change.type == "DELETED"
-    found.body = orjson.dumps(told(change.body))
+    found.body = packed(change.body)
     return found

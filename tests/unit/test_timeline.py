@@ -9,7 +9,13 @@ import pytest
 
 from fnop.core.history.lanes import OPERATOR, OTHERS, OUTSIDE, calls_of, lanes_of
 from fnop.core.history.links import Behind
-from fnop.core.history.revisions import VERSIONS_MAX, Ref, Revision, Revisions
+from fnop.core.history.revisions import (
+    VERSIONS_MAX,
+    Ref,
+    Revision,
+    Revisions,
+    packed,
+)
 from fnop.core.history.timeline import Event, Timeline
 from tests.pages import read_recording, timeline_of
 from tests.unit.test_check_account import failure
@@ -112,7 +118,7 @@ def test_of_very_many_versions_the_last_of_each_object_stay() -> None:
     still, busy = Ref("ks", "", "still"), Ref("ks", "", "busy")
     revisions.show(still, body("still", 1), 1, 0.0, gone=False)
     for number in range(2, VERSIONS_MAX + 102):
-        found = Revision(busy, "busy", str(number), 0.0, number, body=b"{}")
+        found = Revision(busy, "busy", str(number), 0.0, number, body=packed({}))
         revisions.tell(found)
     objects = revisions.of_objects()
     assert [each.version for each in objects[still]] == ["1"]
