@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fnop.core.handlers.digests import PYTHON, digests_of
 from fnop.core.handlers.program import Program
 from fnop.core.values.errors import number_of
+from fnop.interpreters.digests import PYTHON, digests_of
 
 __all__ = ["Code", "code_lines", "versions"]
 

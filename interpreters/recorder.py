@@ -27,7 +27,6 @@ from typing import Any, BinaryIO, NamedTuple
 
 import orjson
 
-from fnop.core.handlers.digests import PYTHON, digests_of
 from fnop.core.handlers.program import Program
 from fnop.core.memory.seals import without_seals
 from fnop.core.seam.commands import Command
@@ -37,6 +36,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.deltas import DeltaWriter
+from fnop.interpreters.digests import PYTHON, digests_of
 from fnop.interpreters.redaction import Redaction
 
 __all__ = ["FORMAT_VERSION", "Recorder", "header_of"]

@@ -118,7 +118,7 @@ def test_a_failure_of_a_check_has_its_users_and_faults(tmp_path: Path) -> None:
 
 
 def test_a_recording_of_an_earlier_release(tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     done = stepped(old, tmp_path, "write", "goto last", "objects", "call")
     assert done.status == 1
     assert "it does not hold what handlers were shown and decided" in done.err

@@ -9,9 +9,7 @@ only digests of one version can be compared.
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
@@ -20,6 +18,7 @@ from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
+from fnop.interpreters.installed import is_installed
 
 __all__ = ["PYTHON", "code_digest", "digests_of"]
 
@@ -185,11 +184,7 @@ def _is_authors(module: ModuleType) -> bool:
     file = getattr(module, "__file__", None)
     if file is None:
         return module.__name__ not in sys.builtin_module_names
-    places = sysconfig.get_paths()
-    return not any(
-        file.startswith(places[each] + os.sep)
-        for each in ("stdlib", "platstdlib", "purelib", "platlib")
-    )
+    return not is_installed(file)
 
 
 def _held(cell: Any) -> Any:
