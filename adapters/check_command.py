@@ -509,7 +509,7 @@ def _record(
     from fnop.adapters.recording_files import opened
     from fnop.core.handlers.program import Program
     from fnop.core.history.account import account_to_json
-    from fnop.interpreters.check.account import account_of
+    from fnop.interpreters.check.account import account_of, veiled
     from fnop.interpreters.recorder import Recorder, header_of
     from fnop.interpreters.redaction import Redaction
 
@@ -521,7 +521,8 @@ def _record(
 
     traced = case._replace(program=program)
     steps, account = account_of(traced, failure, redaction, has_time)
-    told = {**record, "account": account_to_json(account)}
+    message = veiled(str(record["message"]), steps, redaction())
+    told = {**record, "message": message, "account": account_to_json(account)}
     with opened(file) as target:
         header = {**header_of(program, fnop.__version__), "check": told}
         recorder = Recorder(target, header, redaction())

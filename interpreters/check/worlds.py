@@ -78,10 +78,39 @@ class Difference(NamedTuple):
             return f"{where} is missing"
         if self.path == "" and self.expected is None:
             return f"{where} is there, and should not be"
-        found, expected = _text(self.found), _text(self.expected)
+        plain = self.concealed
+        found, expected = _text(plain.found), _text(plain.expected)
+        if found == expected:
+            return f"{where} is another one"
         pairs = enumerate(zip(found, expected, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), 0)
         return f"{where} is {_cut(found, same)} instead of {_cut(expected, same)}"
+
+    @property
+    def concealed(self) -> Difference:
+        """The difference without the contents of Secrets.
+
+        >>> str(Difference("secrets/x", "data.password", "YQ==", "Yg=="))
+        'secrets/x data.password is another one'
+        """
+        if not self.alias.startswith("secrets/"):
+            return self
+        inside = self.path.partition(".")[0] in _CONTENTS
+        values = (_hidden(each, inside=inside) for each in (self.expected, self.found))
+        return Difference(self.alias, self.path, *values)
+
+
+_CONTENTS = ("data", "stringData")
+_SECRET = "(secret)"
+
+
+def _hidden(value: Any, *, inside: bool) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            name: _hidden(each, inside=inside or name in _CONTENTS)
+            for name, each in value.items()
+        }
+    return _SECRET if inside and value is not None else value
 
 
 def _text(value: Any) -> str:

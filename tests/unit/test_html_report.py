@@ -81,7 +81,7 @@ def test_each_event_has_an_anchor_of_its_step(failed: tuple[Json, list[Json]]) -
 
 
 def test_recordings_of_earlier_releases_have_a_page() -> None:
-    old = ROOT / "tests" / "replays" / "churn-outages-1.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "churn-outages-1.fnop"
     header, records = read_recording(old)
     page = page_text(header, records)
     assert "what handlers were shown: an earlier release" in page
@@ -354,7 +354,7 @@ def test_a_page_has_the_last_events_and_says_so(
 def test_a_picture_is_of_the_whole_recording(
     more: tuple[str, ...], tmp_path: Path
 ) -> None:
-    recording = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    recording = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     done = fnop("replay", recording, "--html", "a.html", *more, folder=tmp_path)
     assert done.status == 2
     assert "--html and --perfetto show the whole recording alone" in done.complaint
@@ -399,7 +399,7 @@ def test_a_gap_is_told(database: tuple[Json, list[Json]], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("gap", ["no", 1.5, None, []])
 def test_a_gap_that_is_none_is_damage(gap: Any, tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     header, records = read_recording(old)
     write(tmp_path / "run.fnop", header, [*records, {"gap": gap}])
     done = fnop("replay", "run.fnop", "--html", "page.html", folder=tmp_path)
