@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 
 from fnop.adapters.pictures import account_in
-from fnop.adapters.plain import echo, escaped
+from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail
 from fnop.adapters.step_report import (
     around_lines,
@@ -562,4 +562,4 @@ def _answer(session: Session, line: str) -> bool:
 
 def _tell(lines: Iterable[str]) -> None:
     for each in lines:
-        click.echo(escaped(each))
+        echo(each)
