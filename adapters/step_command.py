@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NamedTuple
 import click
 
 from fnop.adapters.pictures import account_in
-from fnop.adapters.plain import echo, escaped
+from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail
 from fnop.adapters.step_report import (
     around_lines,
@@ -42,6 +42,8 @@ _AROUND = 4
 # Of so many objects the answers to why and who are kept.
 _PROVENANCES_MAX = 4
 _PIECE = 500
+# A recording of less is read in a second.
+_QUICK_BYTES = 200_000
 
 
 class _Command(NamedTuple):
@@ -382,7 +384,8 @@ class _Reading(NamedTuple):
 
     @contextmanager
     def _progress(self) -> Iterator[Callable[[], None]]:
-        size, hidden = Path(self.path).stat().st_size, not sys.stderr.isatty()
+        size = Path(self.path).stat().st_size
+        hidden = size < _QUICK_BYTES or not sys.stderr.isatty()
         with click.progressbar(
             length=size, label="reading", file=sys.stderr, hidden=hidden
         ) as bar:
@@ -562,4 +565,4 @@ def _answer(session: Session, line: str) -> bool:
 
 def _tell(lines: Iterable[str]) -> None:
     for each in lines:
-        click.echo(escaped(each))
+        echo(each)

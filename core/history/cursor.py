@@ -159,8 +159,10 @@ class Cursor:
         past = self._past(ref)
         number = past.at(self.step)
         if number < 0:
-            text = f"{ref.label} is not there yet at #{self.step}"
-            raise NoAnswer(f"{text}: it is there since #{past.since[0]}")
+            raise NoAnswer(
+                f"nothing is known of {ref.label} at #{self.step}: the first that is "
+                f"known of it is of #{past.since[0]}"
+            )
         found = past.versions[number]
         if found.gone:
             raise NoAnswer(f"{ref.label} is gone since #{past.since[number]}")
