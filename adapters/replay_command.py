@@ -16,13 +16,14 @@ from fnop.adapters.options import files, shared
 from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
+from fnop.adapters.replay_options import Mode, Wish, wish_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
 from fnop.core.history.contents import Contents, Named, NoSuchObject
 from fnop.core.history.sorts import WORDS
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
-from fnop.core.values.paths import FieldPath, parse_path, path_text
+from fnop.core.values.paths import FieldPath, path_text
 
 if TYPE_CHECKING:
     from fnop.adapters.incident_command import Part
@@ -174,29 +175,14 @@ def replay(
         RecordingLimits,
         RecordingProblem,
         Unsupported,
-        recorded_settings,
     )
 
-    wish = _wish_of(options, is_given=bool(paths or module))
+    wish = wish_of(options, has_files=bool(paths or module))
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
         source = _Source(recording, file, limits)
         try:
-            header, records = source.read()
-            if not (paths or module or wish.needs_operator):
-                sys.exit(_asked(source, wish))
-            settings = recorded_settings(header).replace(guard=guard)
-            program = program_of(paths, module, settings, f"fnop replay {recording}")
-            if wish.as_test:
-                status = _as_test(source, wish, program, paths)
-            elif wish.explore:
-                status = _explore(source, wish, program, [*paths, *module])
-            elif wish.begin is not None:
-                status = _go_on(source, program, wish.begin, wish.calls)
-            elif wish.shadow:
-                status = _shadow(records, header, program, wish.fail_on)
-            else:
-                status = _verify(source, header, program)
+            status = _done(source, wish, paths, module, guard=guard)
         except Unsupported as problem:
             fail(str(problem), EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
@@ -227,133 +213,51 @@ class _Source(NamedTuple):
         return (each for each in records if each is not None)
 
 
-class _Wish(NamedTuple):
-    """The options of a call."""
+def _done(
+    source: _Source,
+    wish: Wish,
+    paths: Sequence[str],
+    module: Sequence[str],
+    *,
+    guard: bool,
+) -> int:
+    """Do what is asked for; the exit status."""
+    from fnop.interpreters.replay import recorded_settings
 
-    shadow: bool
-    fail_on: frozenset[str]
-    about: str | None
-    field: FieldPath | None
-    at: int | None
-    begin: int | None
-    calls: Sequence[str]
-    explore: bool
-    as_test: bool
-    until: int | None
-    crds: Sequence[str]
-    save: str | None
-    budget: int | None
-    jobs: int | None
-    changes_only: bool
-    html: str | None
-    perfetto: str | None
-    step: bool
-
-    @property
-    def pictures(self) -> bool:
-        """Whether the recording is to be drawn."""
-        return self.html is not None or self.perfetto is not None
-
-    @property
-    def is_of_a_part(self) -> bool:
-        """Whether a part of the run is to be a scenario."""
-        return self.explore or self.as_test
-
-    @property
-    def needs_operator(self) -> bool:
-        """Whether nothing can be told without handlers."""
-        return self.shadow or self.explore
+    header, records = source.read()
+    if not (paths or module):
+        return _asked(source, wish)
+    settings = recorded_settings(header).replace(guard=guard)
+    program = program_of(paths, module, settings, f"fnop replay {source.path}")
+    match wish.mode:
+        case Mode.TEST:
+            return _as_test(source, wish, program, paths)
+        case Mode.EXPLORE:
+            return _explore(source, wish, program, [*paths, *module])
+        case Mode.GO_ON:
+            return _go_on(source, program, wish.begin or 1, wish.calls)
+        case Mode.SHADOW:
+            return _shadow(records, header, program, wish.fail_on)
+        case _:
+            return _verify(source, header, program)
 
 
-def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
-    """The options, if they go together; `is_given` tells that there is an operator."""
-    fail_on, why = options.pop("fail_on"), options.pop("why")
-    found = _Wish(
-        **options,
-        fail_on=_wanted(fail_on, shadow=options["shadow"]),
-        field=None if why is None else _field(why),
-    )
-    asks = found.about is not None
-    refusals = {
-        "--why needs --object, as in --object default/orders": why is not None
-        and not asks,
-        "--object asks the recording: leave the files out": asks
-        and is_given
-        and not found.is_of_a_part,
-        "--from needs the files of an operator": found.begin is not None
-        and not is_given,
-        "--explore needs the files of an operator": found.explore and not is_given,
-        "use one of --explore, --as-test and --shadow": found.explore
-        + found.as_test
-        + found.shadow
-        > 1,
-        "--as-test begins at the step of --at": found.as_test
-        and found.begin is not None,
-        "--explore begins at the step of --from": found.explore
-        and found.at is not None,
-        "--until and --crd need --explore or --as-test": bool(found.until or found.crds)
-        and not found.is_of_a_part,
-        "--budget, --jobs and --save need --explore": bool(
-            found.budget or found.jobs or found.save
-        )
-        and not found.explore,
-        "use either --shadow or --from": found.begin is not None and found.shadow,
-        "--at needs --why, --step or --as-test": found.at is not None
-        and why is None
-        and not (found.step or found.as_test),
-        "--why asks the recording: leave the rest out": why is not None
-        and found.is_of_a_part,
-        "--step asks the recording: leave the files out": found.step and is_given,
-        "--step and --why: ask why within --step": found.step and why is not None,
-        "--step goes with --object and --at alone": found.step
-        and (
-            found.pictures or found.shadow or found.changes_only or found.is_of_a_part
-        ),
-        "--html and --perfetto show the whole recording alone": found.pictures
-        and (is_given or found.shadow or asks),
-        "--changes-only is for the story: leave the rest out": found.changes_only
-        and (is_given or why is not None),
-    }
-    for sentence, is_wrong in refusals.items():
-        if is_wrong:
-            raise click.UsageError(sentence)
-    return found
-
-
-def _asked(source: _Source, wish: _Wish) -> int:
+def _asked(source: _Source, wish: Wish) -> int:
     """Answer what the recording alone can be asked."""
-    file, limits = source.file, source.limits
-    if wish.as_test:
-        return _as_test(source, wish, None, ())
-    if wish.step:
-        from fnop.adapters.step_command import stepped
+    file, limits, about = source.file, source.limits, wish.about
+    match wish.mode:
+        case Mode.TEST:
+            return _as_test(source, wish, None, ())
+        case Mode.STEP:
+            from fnop.adapters.step_command import stepped
 
-        return stepped(source.path, file, limits, wish.about, wish.at)
-    if wish.pictures:
-        return picture(source.path, file, limits, wish.html, wish.perfetto)
-    if wish.field is not None and wish.about is not None:
-        return _explain(file, limits, wish.about, wish.field, wish.at)
-    return _tell(file, limits, wish.about, changes_only=wish.changes_only)
-
-
-def _field(why: str) -> FieldPath:
-    try:
-        return parse_path(why)
-    except ValueError as problem:
-        raise click.UsageError(f"--why {problem}") from problem
-
-
-def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
-    if fail_on is None:
-        return frozenset()
-    if not shadow:
-        raise click.UsageError("--fail-on needs --shadow")
-    found = frozenset(each.strip() for each in fail_on.split(","))
-    unknown = sorted(found - {*WORDS})
-    if unknown:
-        names = ", ".join(WORDS)
-        raise click.UsageError(f"--fail-on knows {names}, and not {unknown[0]!r}")
-    return found
+            return stepped(source.path, file, limits, about, wish.at)
+        case Mode.PICTURES:
+            return picture(source.path, file, limits, wish.html, wish.perfetto)
+        case Mode.WHY if wish.field is not None and about is not None:
+            return _explain(file, limits, about, wish.field, wish.at)
+        case _:
+            return _tell(file, limits, about, changes_only=wish.changes_only)
 
 
 def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
@@ -410,7 +314,7 @@ def _go_on(source: _Source, program: Program, step: int, calls: Sequence[str]) -
 
 
 def _as_test(
-    source: _Source, wish: _Wish, program: Program | None, paths: Sequence[str]
+    source: _Source, wish: Wish, program: Program | None, paths: Sequence[str]
 ) -> int:
     """Print a test of a part of the run."""
     from fnop.adapters.incident_command import printed_test
@@ -422,7 +326,7 @@ def _as_test(
 
 
 def _explore(
-    source: _Source, wish: _Wish, program: Program, paths: Sequence[str]
+    source: _Source, wish: Wish, program: Program, paths: Sequence[str]
 ) -> int:
     """Try faults around a part of the run."""
     from fnop.adapters.check_command import EXIT_UNKNOWN
@@ -441,7 +345,7 @@ def _explore(
     return EXIT_INCOMPLETE if status == EXIT_UNKNOWN else status
 
 
-def _part(source: _Source, wish: _Wish, step: int | None) -> Part:
+def _part(source: _Source, wish: Wish, step: int | None) -> Part:
     from fnop.adapters.incident_command import Part
     from fnop.core.history.world import Place
 

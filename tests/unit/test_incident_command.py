@@ -114,19 +114,11 @@ def test_a_part_of_the_world(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--explore",), "--explore needs the files of an operator"),
-        (("operator.py", "--explore", "--as-test"), "use one of"),
-        (("operator.py", "--explore", "--shadow"), "use one of"),
-        (("operator.py", "--explore", "--at", "3"), "begins at the step of --from"),
-        (("operator.py", "--as-test", "--from", "3"), "begins at the step of --at"),
-        (("--until", "3"), "--until and --crd need"),
-        (("--budget", "3"), "--budget, --jobs and --save need --explore"),
-        (("operator.py", "--as-test", "--html", "x.html"), "show the whole recording"),
         (("operator.py", "--as-test", "--crd", "models.py"), "models.py"),
         (("operator.py", "--as-test", "--crd", str(OBJECT)), "definitions of kinds"),
     ],
 )
-def test_what_does_not_go_together(
+def test_definitions_that_are_none(
     folder: Path, options: tuple[str, ...], complaint: str
 ) -> None:
     found = fnop("replay", "run.fnop", *options, folder=folder)

@@ -89,7 +89,7 @@ def test_a_wrong_name_is_refused(folder: Path) -> None:
     assert "--fail-on knows any, raise, delete" in done.complaint
     done = fnop("replay", "run.fnop", "port.py", "--fail-on", "any", folder=folder)
     assert done.status == 2
-    assert "--fail-on needs --shadow" in done.complaint
+    assert "--fail-on goes with --shadow" in done.complaint
 
 
 def test_a_recording_of_an_earlier_release_says_what_it_lacks(tmp_path: Path) -> None:

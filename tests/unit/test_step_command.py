@@ -87,24 +87,6 @@ def test_where_it_begins(recording: Path, tmp_path: Path) -> None:
     assert stepped(recording, tmp_path, object="nobody").status == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ((str(OPERATOR),), "--step asks the recording: leave the files out"),
-        (("--object", "x", "--why", "spec"), "--step and --why: ask why within --step"),
-        (("--html", "x.html"), "--step goes with --object and --at alone"),
-        (("--shadow",), "--step goes with --object and --at alone"),
-        (("--changes-only",), "--step goes with --object and --at alone"),
-    ],
-)
-def test_what_does_not_go_together(
-    recording: Path, tmp_path: Path, given: tuple[str, ...], sentence: str
-) -> None:
-    done = fnop("replay", recording, "--step", *given, folder=tmp_path)
-    assert done.status == 2
-    assert sentence in done.err
-
-
 def test_a_failure_of_a_check_has_its_users_and_faults(tmp_path: Path) -> None:
     file = failure(tmp_path)
     done = stepped(file, tmp_path, "failed", "list 100", "goto last", "objects")
