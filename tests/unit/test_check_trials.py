@@ -373,6 +373,46 @@ def test_a_set_that_is_never_rolled_out_is_history(kind: str) -> None:
     assert any(each.startswith(f"after the edits {kind}/") for each in told.details)
 
 
+def made_then_edited(*, twice: bool = True) -> Explorer:
+    """A user who edits the child of an object; it is made again, unless it is not."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def made(body: fnop.Body, retry: int, **_: Any) -> None:
+        if twice or not retry:
+            await fnop.adopt(child("shared"))
+
+    script = apply(example()), edit("configmaps/shared", data={"colour": "red"})
+    return Explorer(case_of(registry, *script))
+
+
+EARLY = ["F13:before", "F13:event", "F18:backlog"]
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_a_user_does_not_edit_what_has_not_been_made(name: str) -> None:
+    explorer = made_then_edited()
+    found = [each for each in explorer.singles() if each[0].kind.name == name]
+    assert found
+    for schedule in found:
+        verdict = explorer.tried(schedule)
+        assert (verdict.struck, verdict.violations) == (True, ())
+
+
+def test_what_is_never_made_cannot_be_edited() -> None:
+    explorer = made_then_edited(twice=False)
+    verdicts = [
+        explorer.tried(each)
+        for each in explorer.singles()
+        if each[0].kind.name == "F9:forbidden" and each[0].site.verb == "create"
+    ]
+    assert verdicts
+    for verdict in verdicts:
+        (told,) = verdict.violations
+        assert told.message == "configmaps/shared is missing"
+        assert "the user's action is refused: edit configmaps/shared" in told.details[1]
+
+
 def test_what_an_author_expects_is_judged_at_each_rest() -> None:
     from fnop.interpreters.check.expectations import expect, expectations_in
 

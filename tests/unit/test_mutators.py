@@ -122,6 +122,13 @@ def test_the_module_s_own_writers_are_writes() -> None:
     assert "without `await remove(x)`" in words
 
 
+def test_no_mutant_runs_the_program_when_it_is_imported() -> None:
+    source = "if __name__ == '__main__':\n    run(1)\nif name == 'x':\n    run(1)\n"
+    found = mutants_of(source)
+    assert found
+    assert all("if __name__ == '__main__':\n    run(1)\n" in e.source for e in found)
+
+
 def test_no_mutant_is_the_source_or_made_twice() -> None:
     source = "@fnop.on.delete('xs')\nasync def end(x):\n    await fnop.delete('x')\n"
     texts = [each.source for each in mutants_of(source)]
