@@ -89,7 +89,7 @@ def _read(
 
 
 def account_in(header: Mapping[str, Any]) -> Account:
-    """What a check tells beside the steps.
+    """The account of a check, which tells more than the steps.
 
     Raises `fnop.interpreters.recordings.RecordingProblem`.
     """

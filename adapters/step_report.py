@@ -1,4 +1,4 @@
-"""What a cursor in a recording shows, as lines for people."""
+"""Lines for people of what a cursor in a recording shows."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 _OBJECTS_SHOWN, _FIELDS_SHOWN, _STRETCHES_SHOWN = 40, 30, 10
-# Who acts beside the operator: their events come after the step.
+# Sorts of events of others: they come after the step.
 _BESIDE = frozenset(("user", "change", "fault", "rest"))
 
 
@@ -155,7 +155,7 @@ def _state(beside: Beside) -> str:
 
 
 def view_lines(cursor: Cursor) -> Iterator[str]:
-    """What the handlers of the step were shown; or else the operator."""
+    """The views of the handlers of the step; or else that of the operator."""
     views = cursor.views()
     for view in views:
         yield from _view_lines(view, cursor.steps)

@@ -108,7 +108,7 @@ def _missing(why: Why) -> Iterator[str]:
 
 
 def written(why: Why, places: Mapping[str, str]) -> str:
-    """Who has written or removed a value, with which request."""
+    """The author of a value or of its removal, and the request."""
     write = why.write
     deed = "removed" if why.value is None else "written"
     if why.is_servers and write is not None:
