@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 from click.testing import CliRunner
@@ -20,9 +22,17 @@ from fnop.adapters.recording_files import recorder_to
 from fnop.core.api.resources import Resource
 from fnop.core.explaining.recorded import recorded_of
 from fnop.core.handlers.program import Program
+from fnop.core.history.busy import Busy
+from fnop.core.history.links import Behind
+from fnop.core.history.plot import Incomplete, plot_of
+from fnop.core.history.provenance import Provenance, Why
+from fnop.core.history.story import Story
+from fnop.core.history.timeline import Timeline
+from fnop.core.values.paths import parse_path
 from fnop.interpreters.recorder import Recorder
 from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.shadow import shadow
 from tests.commands import fnop
 from tests.recordings import TRACED
 from tests.simulations import Scenario, example, handlers_in
@@ -53,7 +63,7 @@ def made(**_):
     def part(**_):
         return "done"
 """
-EXAMPLE = Resource("fnop.dev", "v1", "FnopExample", "fnopexamples", namespaced=True)
+EXAMPLE = Resource("fnop.dev", "v1", "fnopexamples", "FnopExample", namespaced=True)
 
 
 class Lossy:
@@ -102,7 +112,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
 
 
 @pytest.fixture(scope="module", params=[0.3, 0.5, 0.8])
-def partial(
+def lossy(
     request: pytest.FixtureRequest, whole: tuple[Path, int]
 ) -> tuple[Path, int, int]:
     """The folder of a recording that lacks steps from one to another."""
@@ -146,9 +156,9 @@ READERS = {
 
 @pytest.mark.parametrize("reader", READERS)
 def test_each_reader_tells_that_steps_are_missing(
-    reader: str, partial: tuple[Path, int, int]
+    reader: str, lossy: tuple[Path, int, int]
 ) -> None:
-    folder, begin, end = partial
+    folder, begin, end = lossy
     words, status, text = READERS[reader]
     names = {
         "WHOLE": "whole.fnop",
@@ -168,9 +178,9 @@ def test_each_reader_tells_that_steps_are_missing(
 
 
 @pytest.fixture
-def lines(partial: tuple[Path, int, int]) -> list[str]:
+def lines(lossy: tuple[Path, int, int]) -> list[str]:
     """The story of the recording that lacks steps, by lines."""
-    done = CliRunner().invoke(main, ["replay", str(partial[0] / "partial.fnop")])
+    done = CliRunner().invoke(main, ["replay", str(lossy[0] / "partial.fnop")])
     return done.output.splitlines()
 
 
@@ -187,9 +197,9 @@ def test_the_operators_own_deeds_are_not_told_as_those_of_others(
 
 
 def test_why_names_no_other_author_than_without_the_gap(
-    partial: tuple[Path, int, int],
+    lossy: tuple[Path, int, int],
 ) -> None:
-    folder, *_ = partial
+    folder, *_ = lossy
     authors = []
     for name in ("whole", "partial"):
         args = ["replay", str(folder / f"{name}.fnop"), "--object", "configmaps/a"]
@@ -199,7 +209,7 @@ def test_why_names_no_other_author_than_without_the_gap(
         authors.append(author)
     assert "for handler kept" in authors[0]
     if authors[0] != authors[1]:
-        _, begin, end = partial
+        _, begin, end = lossy
         steps = (
             f"{end - begin} steps after #{begin - 1} are missing: the value may have"
         )
@@ -243,8 +253,8 @@ def test_a_page_tells_no_request_as_lost_whose_answer_is_missing(
     assert asks < steps
 
 
-def test_fnop_explain_tells_of_missing_steps(partial: tuple[Path, int, int]) -> None:
-    folder, begin, end = partial
+def test_fnop_explain_tells_of_missing_steps(lossy: tuple[Path, int, int]) -> None:
+    folder, begin, end = lossy
     with (folder / "partial.fnop").open("rb") as file:
         records = read_records(file)
         read_header(records)
@@ -255,9 +265,9 @@ def test_fnop_explain_tells_of_missing_steps(partial: tuple[Path, int, int]) -> 
 
 @pytest.mark.parametrize("option", ["text", "json"])
 def test_what_differs_before_the_gap_is_told_all_the_same(
-    option: str, partial: tuple[Path, int, int], monkeypatch: pytest.MonkeyPatch
+    option: str, lossy: tuple[Path, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder, begin, _ = partial
+    folder, begin, _ = lossy
     other = folder / "other"
     other.mkdir(exist_ok=True)
     monkeypatch.setitem(globals(), "OPERATOR", OPERATOR.replace("len(", "-len("))
@@ -280,3 +290,140 @@ def test_what_differs_before_the_gap_is_told_all_the_same(
             for out in (done.stdout, known.stdout)
         ]
         assert first[0] == first[1]
+
+
+# ------------------------------------------------------------ wherever the gap is
+
+LENGTHS = (1, 4, 11)
+
+
+class Whole(NamedTuple):
+    """A recording without gaps: its header, its records, and its program."""
+
+    header: dict[str, Any]
+    records: list[Any]
+    program: Program
+
+    def lacking(self) -> Iterator[tuple[int, int, list[Any]]]:
+        """Without some steps in a row, wherever these are: from, to, and the rest."""
+        for count in LENGTHS:
+            for begin in range(1, len(self.records) - count):
+                before, after = self.records[:begin], self.records[begin + count :]
+                yield begin, begin + count, [*before, {"gap": count}, *after]
+
+
+@pytest.fixture(scope="module")
+def run(whole: tuple[Path, int]) -> Whole:
+    folder, _ = whole
+    with (folder / "whole.fnop").open("rb") as file:
+        records = read_records(file)
+        header = read_header(records)
+        handlers = handlers_in(folder / "operator.py")
+        return Whole(header, [*records], Program(handlers, TRACED))
+
+
+def deeds(records: list[Any]) -> list[tuple[int, str]]:
+    """What others did, by the story."""
+    story = Story(manager=TRACED.marker)
+    lines = [line for each in records for line in story.add(each)]
+    return [(each.step, each.text) for each in lines if each.sort == "other"]
+
+
+def test_nobody_else_did_what_the_operator_may_have_done(run: Whole) -> None:
+    known = {text for _, text in deeds(run.records)}
+    assert len(known) > 3
+    for begin, _, records in run.lacking():
+        assert {text for _, text in deeds(records)} <= known, begin
+
+
+def test_what_is_missing_changes_no_decision(run: Whole) -> None:
+    for begin, _, records in run.lacking():
+        found = shadow(iter(records), run.header, run.program)
+        assert (found.changed, found.reindexed) == ([], []), begin
+        assert (found.missing, found.unindexed) == ({}, {}), begin
+        assert found.lost
+
+
+def test_calls_that_may_have_done_something_are_not_left_out(run: Whole) -> None:
+    whole = Busy()
+    for each in run.records:
+        whole.add(each)
+    for begin, end, records in run.lacking():
+        partial = Busy()
+        for each in records:
+            partial.add(each)
+        seen = {(step, n) for step, n in whole.calls if not begin < step <= end}
+        assert seen <= partial.calls, begin
+
+
+def test_a_version_is_nobody_elses_request_and_no_other_calls_than_its_own(
+    run: Whole,
+) -> None:
+    """Who made a version, for which call: it is told as in the whole, or not at all."""
+    known = made_in(run.records)
+    assert sum(each is not None for each in known.values()) > 4
+    for begin, _, records in run.lacking():
+        for version, maker in made_in(records).items():
+            assert maker in (None, known[version]), (begin, version)
+
+
+def made_in(records: list[Any]) -> dict[tuple[str, str], Any]:
+    """By version: the step of the request that made it, and that of the call behind."""
+    timeline = Timeline()
+    for each in records:
+        timeline.add(each)
+    timeline.end()
+    found: dict[tuple[str, str], Any] = {}
+    behind = Behind(timeline.events, timeline.revisions)
+    for event in timeline.events:
+        if event.sort == "shown" and event.revision is not None:
+            revision = event.revision
+            found.setdefault((revision.uid, revision.version), None)
+        request = event.request
+        if event.sort == "send" and request is not None and request.made is not None:
+            calls = tuple(each.step for each in request.attempts)
+            links = [each.text for each in behind.links(event) if not each.depth]
+            if calls:
+                assert "decided by fnop itself, for its own notes" not in links
+                made = request.made
+                found[made.uid, made.version] = request.step, calls
+    return found
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(
+    "field", ["status.level", "spec.level", "status[moved/spec.level].to"]
+)
+def test_why_names_the_author_or_that_steps_are_missing(
+    name: str, field: str, run: Whole
+) -> None:
+    whole = why_of(run.records, name, field)
+    assert whole is not None
+    for begin, _, records in run.lacking():
+        found = why_of(records, name, field)
+        if found is None or found.missing:
+            continue
+        told, known = (
+            (each.shown.body.version, each.write and each.write.step, each.author)
+            for each in (found, whole)
+        )
+        assert told == known, begin
+
+
+def why_of(records: list[Any], name: str, field: str) -> Why | None:
+    provenance = Provenance(EXAMPLE, "default", name, TRACED.marker)
+    for each in records:
+        provenance.add(each)
+    return provenance.why(parse_path(field))
+
+
+def test_what_others_did_after_the_gap_is_done_again_and_no_more(run: Whole) -> None:
+    for begin, end, records in run.lacking():
+        if end < len(run.records):
+            whole = plot_of(partial(iter, run.records), end + 1)
+            plot = plot_of(partial(iter, records), end + 1)
+            assert plot.missing == end - begin
+            known = [(each.step, each.after) for each in whole.changes]
+            assert all((e.step, e.after) in known for e in plot.changes), begin
+        with pytest.raises(Incomplete, match=f"after #{begin}"):
+            plot_of(partial(iter, records), begin)
