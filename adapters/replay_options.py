@@ -1,4 +1,4 @@
-"""The options of `fnop replay`: what a call asks for, and what goes with it."""
+"""The options of `fnop replay`: the purpose of a call, and what goes with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["Mode", "Wish", "wish_of"]
 
 
 class Mode(Enum):
-    """What a call of the command asks for."""
+    """The purposes of a call of the command."""
 
     STORY = "the story"
     WHY = "--why"

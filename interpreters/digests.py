@@ -23,7 +23,7 @@ from fnop.interpreters.installed import is_installed
 __all__ = ["PYTHON", "code_digest", "digests_of"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
-# What holds more items than this is data, and told by their number.
+# A container of more items than this is data, and told by their number.
 _ITEMS_MAX = 10_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
 # Options that say when and how often a handler is called, beside its filters.

@@ -1,4 +1,4 @@
-"""Whose code it is: an author's, or Python's and installed libraries'."""
+"""Code of authors, told apart from that of Python and of installed libraries."""
 
 from __future__ import annotations
 

@@ -64,8 +64,8 @@ class Ring:
         self._fetches: dict[int, Step] = {}
         self._served: dict[str, tuple[Step, Step]] = {}
         self._indexed: dict[tuple[str, tuple[str, str, str]], Indexed] = {}
-        # What handlers have acted upon, which later calls compare with: by the handler
-        # and the object; and what those are shown that have not ended, by the attempt.
+        # The versions that handlers have acted upon, which later calls compare with: by
+        # the handler and the object; and those of calls that have not ended.
         self._acted: dict[tuple[str, str], Body] = {}
         self._begun: dict[int, tuple[str, Body]] = {}
         self._last = Now(0.0, 0.0)
