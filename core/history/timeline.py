@@ -177,6 +177,7 @@ class Timeline:
     _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     _streams: dict[int, str] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
+    is_shortened: bool = False
     _wall: float = 0.0
 
     def __post_init__(self) -> None:
@@ -234,6 +235,26 @@ class Timeline:
         kept = [each for each in self.events if not _is_told_twice(each)]
         self.count -= len(self.events) - len(kept)
         self.events = deque(kept, self.events.maxlen)
+
+    def shorten(self, most: int) -> None:
+        """Leave out what is in the middle of more events, after the end.
+
+        A run that never rests goes on as it has begun.
+        """
+        if len(self.events) > most:
+            first = [*self.events][: most - most // 2]
+            last = [*self.events][len(self.events) - most // 2 :]
+            self.events, self.is_shortened = deque([*first, *last]), True
+
+    @property
+    def left_out(self) -> str:
+        """The events that are not kept, in words; "" where all are."""
+        left = self.count - len(self.events)
+        if not left:
+            return ""
+        where = f"{left:,}" if self.is_shortened else f"the first {left:,}"
+        middle = " in the middle" if self.is_shortened else ""
+        return f"{where} of {self.count:,} events{middle}"
 
     def _add(self, event: Event) -> Event:
         self.count += 1

@@ -347,7 +347,31 @@ def test_a_page_has_the_last_events_and_says_so(
     seen = seen_in(page.read_text())
     assert len(seen.rows) == 12 == len(seen.data["e"])
     assert seen.rows[-1].partition(".")[0] == str(events[-1].step)
-    assert any(f"the first {left}: a page has the last 12" in e for e in seen.words)
+    assert any(f"the first {left}: the page has 12" in e for e in seen.words)
+
+
+def test_the_page_of_a_failure_can_be_sent_around(
+    database: tuple[Json, list[Json]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A failing run that never rests is long: then its middle is left out."""
+    header, records = database
+    check = {"property": "settles", "message": "it never rests", "words": "benign"}
+    write(tmp_path / "run.fnop", {**header, "check": check}, records)
+    page, args = tmp_path / "page.html", ["replay", str(tmp_path / "run.fnop")]
+    whole = CliRunner().invoke(main, [*args, "--html", str(page)])
+    assert whole.exit_code == 0, whole.output
+    assert "no place" not in whole.output
+    events = seen_in(page.read_text()).rows
+    monkeypatch.setattr(pictures, "EVENTS_MIN", 10)
+    monkeypatch.setattr(pictures, "PAGE_BYTES", page.stat().st_size - 4_000)
+    short = CliRunner().invoke(main, [*args, "--html", str(page)])
+    assert page.stat().st_size <= pictures.PAGE_BYTES
+    rows = seen_in(page.read_text()).rows
+    left = f"{len(events) - len(rows)} of {len(events)} events in the middle"
+    assert f"page.html has no place for {left}" in short.output
+    assert (rows[0], rows[-1]) == (events[0], events[-1])
 
 
 @pytest.mark.parametrize(
