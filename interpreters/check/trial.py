@@ -482,6 +482,8 @@ class Trial:
                 with suppress(ActionRefused):
                     resource, name = address_of(run, where)
                     return path_of(resource, place or namespace, name)
+            case _:
+                pass
         return None
 
     def _gives_up(self, action: Action) -> None:
