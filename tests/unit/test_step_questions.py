@@ -192,6 +192,29 @@ def test_objects_are_listed(session: Session) -> None:
     ]
 
 
+def test_an_object_that_a_listing_lacks_is_gone() -> None:
+    """It was deleted while the operator was down: no event ever told of that."""
+    recording, registry = Recording(slow()), slow()
+    objects = [config("shared", n="0"), config("other"), example(n=1)]
+    observers = (recording.recorder,)
+    run = Scenario(registry, objects, settings=TRACED, observers=observers)
+    assert run.settle()
+    run.crash()
+    run.delete("configmaps", "other")
+    assert run.settle()
+    _, records = recording.records()
+    session = session_of([each for each in records if each is not None])
+    with pytest.raises(NoAnswer, match="configmaps/default/other is gone since #") as e:
+        asked(session, "goto last", "get configmaps/other")
+    since = str(e.value).rpartition("#")[2]
+    told = "\n".join(asked(session, f"goto {since}"))
+    assert "sees configmaps/default/other no more in a listing" in told
+    assert "configmaps are listed" in told
+    asked(session, "object configmaps/other", "back")
+    assert "kind: ConfigMap" in asked(session, "get")
+    assert asked(session, "when kind absent")[0].endswith(f"from #{since} to the end")
+
+
 def test_a_step_without_an_object_asks_for_one(session: Session) -> None:
     with pytest.raises(NoAnswer, match="#1 is about no object; choose one"):
         asked(session, "get")
