@@ -130,9 +130,9 @@ def test_the_age_counts_from_the_version_that_was_seen() -> None:
     session = session_of([each for each in records if each is not None])
     told = "\n".join(asked(session, "call marked", "saw"))
     assert told.endswith(": as it is")
-    told = "\n".join(asked(session, "next 2", "saw"))
+    told = "\n".join(asked(session, "next 4", "saw"))
     assert "marked (op.py:19) was called for update of default/example-1" in told
-    assert ": 1 revision old for 4 s; it is in version" in told
+    assert ": 2 revisions old for 5 s; it is in version" in told
 
 
 def test_what_is_shown_late_was_there_before() -> None:
