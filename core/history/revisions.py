@@ -127,6 +127,7 @@ class Revisions:
         self._most = most
         self._known: dict[tuple[str, str], Revision] = {}
         self._last: dict[Ref, Revision] = {}
+        self._newest: dict[str, Revision] = {}
         self._order: deque[Revision] = deque()
         # Per kind: the versions that were shown, of objects and of listings, and when.
         self._seen: dict[str, list[tuple[int, int]]] = {}
@@ -158,6 +159,19 @@ class Revisions:
         self.reach(ref.kind, body.version, step)
         return known
 
+    def lose(self, uid: str, version: str, step: int, wall: float) -> Revision | None:
+        """Take note that a listing of a version lacks an object; None if it was gone.
+
+        It was deleted in between, and nobody knows when.
+        """
+        last = self._newest.get(uid)
+        if last is None or last.gone or self._last.get(last.ref) is not last:
+            return None
+        found = Revision(last.ref, uid, version, wall, shown=step, gone=True)
+        found.body = last.body
+        self._keep(found)
+        return found
+
     def reach(self, kind: str, version: str, step: int) -> None:
         """Take note that a kind has come to a version: by an object, or a listing."""
         if version.isdecimal():
@@ -169,7 +183,7 @@ class Revisions:
 
     def _keep(self, found: Revision) -> None:
         self._known[found.uid, found.version] = found
-        self._last[found.ref] = found
+        self._last[found.ref] = self._newest[found.uid] = found
         self._order.append(found)
         while len(self._order) > self._most and len(self._last) < self._most:
             oldest = self._order.popleft()
@@ -178,6 +192,8 @@ class Revisions:
                 continue
             self.forgotten += 1
             self._known.pop((oldest.uid, oldest.version), None)
+            if self._newest.get(oldest.uid) is oldest:
+                del self._newest[oldest.uid]
 
     def of_objects(self) -> dict[Ref, list[Revision]]:
         """The versions of each object in their order, with `since` filled in."""

@@ -15,6 +15,7 @@ from typing import Any
 
 from fnop.core.history.account import Account, Change, Mark
 from fnop.core.history.attempts import Attempt
+from fnop.core.history.presence import Presence
 from fnop.core.history.revisions import Ref, Revision, Revisions, packed, ref_of
 from fnop.core.history.story import Line, Story
 from fnop.core.history.times import moment
@@ -178,6 +179,7 @@ class Timeline:
     _streams: dict[int, str] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
     is_shortened: bool = False
+    _presence: Presence = field(default_factory=Presence)
     _wall: float = 0.0
 
     def __post_init__(self) -> None:
@@ -206,6 +208,7 @@ class Timeline:
             self._latest.clear()
         answer = next((each for each in lines if each.sort == "answer"), None)
         self._hear(record["input"], step, answer)
+        self._miss(record, step)
         sent = {}
         for command in record["commands"]:
             self._note(command)
@@ -340,6 +343,15 @@ class Timeline:
                 self._add(Event(step, self._wall, "stream", text))
             case _:
                 pass
+
+    def _miss(self, record: Json, step: int) -> None:
+        """Tell of the objects that a listing lacks; the account knows better."""
+        for departure in self._presence.add(record):
+            if departure.listed and not self.account.changes:
+                version = str(record["input"].get("version"))
+                found = self.revisions.lose(departure.uid, version, step, self._wall)
+                if found is not None:
+                    self._shown(found, step, "no more in a listing")
 
     def _objects(
         self, input: Json, step: int, about: Ref | str | None, *, gone: bool = False

@@ -11,7 +11,10 @@ from typing import Any
 import pytest
 
 from fnop.adapters import step_command
+from fnop.adapters.pictures import account_in
 from fnop.adapters.step_command import Session
+from fnop.core.history.cursor import Cursor
+from fnop.core.history.steps import Steps
 from fnop.interpreters.recordings import read_header, read_records
 from tests.commands import Done, fnop
 from tests.simulations import ROOT
@@ -87,13 +90,41 @@ def test_where_it_begins(recording: Path, tmp_path: Path) -> None:
     assert stepped(recording, tmp_path, object="nobody").status == 1
 
 
-def test_a_failure_of_a_check_has_its_users_and_faults(tmp_path: Path) -> None:
-    file = failure(tmp_path)
-    done = stepped(file, tmp_path, "failed", "list 100", "goto last", "objects")
+@pytest.fixture(scope="module")
+def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return failure(tmp_path_factory.mktemp("failed"))
+
+
+def test_a_failure_of_a_check_has_its_users_and_faults(
+    failed: Path, tmp_path: Path
+) -> None:
+    done = stepped(failed, tmp_path, "failed", "list 100", "goto last", "objects")
     assert done.status == 0, done.err
     assert "after it, apply X x" in done.out
     assert "crash" in done.out
     assert "xs/default/x " in done.out
+
+
+def test_the_truth_in_a_failure_of_a_check_is_what_its_cluster_has(
+    failed: Path,
+) -> None:
+    header, *records = records_of(failed)
+    steps = Steps(account_in(header))
+    for each in records:
+        steps.add(each)
+    steps.end()
+    changes = steps.account.changes
+    assert len(changes) >= 3
+    for number in steps.numbers:
+        there: dict[tuple[str, str, str], str] = {}
+        for each in changes:
+            place = each.kind, each.namespace, each.name
+            if each.since <= number:
+                there[place] = str(each.version)
+                if each.type == "DELETED":
+                    del there[place]
+        found = {tuple(e.ref): e.version for e in Cursor(steps, number).present()}
+        assert found == there
 
 
 # ------------------------------------------------------------ what a recording lacks

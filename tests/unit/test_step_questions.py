@@ -14,8 +14,9 @@ from fnop.core.history.contents import Named, NoSuchObject
 from fnop.core.history.cursor import Cursor, NoAnswer
 from fnop.core.history.predicates import parse_predicate
 from fnop.core.history.provenance import Provenance
-from fnop.core.history.steps import Steps
-from tests.histories import OURS, config
+from fnop.core.history.revisions import Ref, Revision
+from fnop.core.history.steps import Past, Steps
+from tests.histories import OURS, History, config
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 
@@ -35,8 +36,10 @@ def slow() -> Registry:
         await fnop.patch(target, data={"n": str(spec["n"])})
 
     @fnop.on.update(KIND, registry=registry, id="marked", retries=1)
-    def marked(spec: Any, **_: Any) -> dict[str, Any]:
-        if spec["n"] > 2:
+    async def marked(spec: Any, **_: Any) -> dict[str, Any]:
+        if spec["n"] == 7:
+            await fnop.sleep(5)
+        elif spec["n"] > 2:
             raise fnop.PermanentError("too many")
         return {"n": spec["n"]}
 
@@ -111,6 +114,48 @@ def test_a_stale_view_stands_beside_the_truth(session: Session) -> None:
     assert "1 revision old for 20 s; it is in version" in old
     assert titles.split() == ["truth", "seen"]
     assert ["spec.n", "2", "1"] in [each.split() for each in fields]
+
+
+def test_the_age_counts_from_the_version_that_was_seen() -> None:
+    recording, registry = Recording(slow()), slow()
+    objects = [config("shared"), example(n=1)]
+    observers = (recording.recorder,)
+    run = Scenario(registry, objects, settings=TRACED, observers=observers)
+    assert run.settle()
+    run.edit(KIND, spec={"n": 7})
+    run.settle(seconds=1)
+    run.edit(KIND, spec={"n": 2})
+    assert run.settle()
+    _, records = recording.records()
+    session = session_of([each for each in records if each is not None])
+    told = "\n".join(asked(session, "call marked", "saw"))
+    assert told.endswith(": as it is")
+    told = "\n".join(asked(session, "next 4", "saw"))
+    assert "marked (op.py:19) was called for update of default/example-1" in told
+    assert ": 2 revisions old for 5 s; it is in version" in told
+
+
+def test_what_is_shown_late_was_there_before() -> None:
+    ref = Ref("ks", "", "one")
+    late = [
+        Revision(ref, "u", str(number), 0.0, since=since, shown=shown)
+        for number, (since, shown) in enumerate([(1, 1), (2, 5), (3, 0), (7, 6)])
+    ]
+    past = Past(late, [each.since for each in late])
+    assert [past.at(step) for step in range(8)] == [-1, 0, 1, 2, 2, 2, 2, 3]
+    assert [past.shown_by(step) for step in range(8)] == [-1, 0, 0, 0, 0, 1, 1, 3]
+
+
+def test_an_object_is_gone_from_a_step_on() -> None:
+    history = History(slow(), config("shared"), example(n=1)).deletes(KIND)
+    session = session_of(history.records())
+    told = asked(session, "object example-1", "goto last", "why spec.n")
+    (gone,) = (each for each in told if "the object is gone since #" in each)
+    step = int(gone.partition("#")[2].partition(",")[0])
+    assert asked(session, f"goto {step}", "why spec.n") == told
+    assert asked(session, "back", "why spec.n") == [e for e in told if e != gone]
+    with pytest.raises(NoAnswer, match=f"is gone since #{step}"):
+        asked(session, "next", "get")
 
 
 def test_the_truth_changes_with_the_cursor(session: Session) -> None:
@@ -190,6 +235,29 @@ def test_objects_are_listed(session: Session) -> None:
     assert asked(session, "goto first", "get fnopexamples") == [
         "there are no fnopexamples.fnop.dev at #1"
     ]
+
+
+def test_an_object_that_a_listing_lacks_is_gone() -> None:
+    """It was deleted while the operator was down: no event ever told of that."""
+    recording, registry = Recording(slow()), slow()
+    objects = [config("shared", n="0"), config("other"), example(n=1)]
+    observers = (recording.recorder,)
+    run = Scenario(registry, objects, settings=TRACED, observers=observers)
+    assert run.settle()
+    run.crash()
+    run.delete("configmaps", "other")
+    assert run.settle()
+    _, records = recording.records()
+    session = session_of([each for each in records if each is not None])
+    with pytest.raises(NoAnswer, match="configmaps/default/other is gone since #") as e:
+        asked(session, "goto last", "get configmaps/other")
+    since = str(e.value).rpartition("#")[2]
+    told = "\n".join(asked(session, f"goto {since}"))
+    assert "sees configmaps/default/other no more in a listing" in told
+    assert "configmaps are listed" in told
+    asked(session, "object configmaps/other", "back")
+    assert "kind: ConfigMap" in asked(session, "get")
+    assert asked(session, "when kind absent")[0].endswith(f"from #{since} to the end")
 
 
 def test_a_step_without_an_object_asks_for_one(session: Session) -> None:
