@@ -160,6 +160,18 @@ READERS = {
         "the recording lacks COUNT steps after #BEFORE",
     ),
     "from after": ("replay PARTIAL OP --from AFTER", None, "COUNT steps before #AFTER"),
+    "explore": (
+        "replay PARTIAL OP --explore --from 5",
+        4,
+        "the recording lacks COUNT steps after #BEFORE",
+    ),
+    "as a test": (
+        "replay PARTIAL OP --as-test --at 5",
+        4,
+        "the recording lacks COUNT steps after #BEFORE",
+    ),
+    "as a test after": ("replay PARTIAL OP --as-test --at AFTER", 0, "def test_"),
+    "step": ("replay PARTIAL --step --at LAST", 0, "COUNT steps are missing"),
     "html": ("replay PARTIAL --html page.html", 0, "page.html: "),
     "perfetto": ("replay PARTIAL --perfetto page.trace", 0, "page.trace: "),
     "diff": ("diff WHOLE PARTIAL", 4, "no difference in"),
