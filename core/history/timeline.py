@@ -208,7 +208,7 @@ class Timeline:
             self._latest.clear()
         answer = next((each for each in lines if each.sort == "answer"), None)
         self._hear(record["input"], step, answer)
-        self._miss(record, step)
+        self._lose(record, step)
         sent = {}
         for command in record["commands"]:
             self._note(command)
@@ -227,6 +227,7 @@ class Timeline:
         """Tell that steps are missing: what they have brought is not known."""
         for line in self.story.told(record):
             self._tell(line, {})
+        self._presence.miss()
         self._latest.clear()
         for each in self._open.values():
             assert each.request is not None
@@ -344,7 +345,7 @@ class Timeline:
             case _:
                 pass
 
-    def _miss(self, record: Json, step: int) -> None:
+    def _lose(self, record: Json, step: int) -> None:
         """Tell of the objects that a listing lacks; the account knows better."""
         for departure in self._presence.add(record):
             if departure.listed and not self.account.changes:

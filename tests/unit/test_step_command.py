@@ -117,11 +117,11 @@ def test_the_truth_in_a_failure_of_a_check_is_what_its_cluster_has(
     assert len(changes) >= 3
     for number in steps.numbers:
         there: dict[tuple[str, str, str], str] = {}
-        for each in changes:
-            place = each.kind, each.namespace, each.name
-            if each.since <= number:
-                there[place] = str(each.version)
-                if each.type == "DELETED":
+        for change in changes:
+            place = change.kind, change.namespace, change.name
+            if change.since <= number:
+                there[place] = str(change.version)
+                if change.type == "DELETED":
                     del there[place]
         found = {tuple(e.ref): e.version for e in Cursor(steps, number).present()}
         assert found == there
