@@ -138,7 +138,8 @@ def _lacking(expected: Any, found: Any, path: str) -> Iterator[str]:
     if isinstance(expected, Mapping) and isinstance(found, Mapping):
         for name, value in expected.items():
             if value is not None or found.get(name) is not None:
-                yield from _lacking(value, found.get(name), _joined(path, name))
+                below = _joined(path, name) if path else str(name)
+                yield from _lacking(value, found.get(name), below)
     elif (
         isinstance(expected, list)
         and isinstance(found, list)
