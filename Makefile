@@ -54,8 +54,8 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s Kopf": some)
 	$(BIN)/python -m tests.clients.suites $(SUITES)
 
-churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS)
-	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1}
+churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS; CHURN_RECORDED=1: and is replayed)
+	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1} $(if $(CHURN_RECORDED),--recorded)
 
 replays: .venv/ready ## record tests/replays anew, where a release decides otherwise on purpose
 	$(BIN)/python -m tests.replays.record $(NAMES)
@@ -86,10 +86,13 @@ check-twice: .venv/ready ## schedules that are run twice have equal ends (PAIRS=
 bench-diffs: .venv/ready ## does fnop diff name the faults that fnop check finds (ALL=1: of all failing schedules)
 	$(BIN)/python -m bench.diffs $(NAMES)
 
+bench-recordings: .venv/ready ## the cost of a recording: time and bytes of an effect, steps read in a second
+	$(BIN)/python -m bench.recording
+
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants check-sweep check-twice
+.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice

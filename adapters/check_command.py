@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fnop.interpreters.check.campaign import Campaign, Report, Result, Task
     from fnop.interpreters.check.explore import Case, Failure
 
-__all__ = ["check"]
+__all__ = ["Checking", "check", "options_of_check"]
 
 EXIT_VIOLATION, EXIT_USAGE, EXIT_UNKNOWN = 1, 2, 3
 # Schedules that a process is given at a time.
@@ -173,24 +173,37 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         sys.exit(_merged(options))
     if not paths:
         raise click.UsageError("name the operator's file: fnop check operator.py")
-    checking = _Checking(paths, options)
+    checking = Checking(paths, options)
     if options["digests"]:
         echo(orjson.dumps(checking.digests()).decode())
     else:
         sys.exit(checking.run())
 
 
-class _Checking:
-    """One call of the command."""
+def options_of_check(**given: Any) -> dict[str, Any]:
+    """The options of a call of the command that gives these alone."""
+    context = check.make_context("check", ["operator.py"], resilient_parsing=True)
+    usual = {key: each for key, each in context.params.items() if key != "paths"}
+    return {**usual, "shard": (1, 1), **given}
 
-    def __init__(self, paths: Sequence[str], options: dict[str, Any]) -> None:
+
+class Checking:
+    """One call of the command, of its own cases or of others."""
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        options: dict[str, Any],
+        cases: list[Case] | None = None,
+    ) -> None:
         self.paths, self.options = paths, options
         self._clock = SystemClock()
         self._results: list[Result] = []
         self._end = None
         if options["seconds"] is not None:
             self._end = self._clock.now().mono + options["seconds"]
-        self.cases = self._cases()
+        self._is_own = cases is None
+        self.cases = self._cases() if cases is None else cases
         self.campaign = self._campaign()
 
     def digests(self) -> dict[str, str]:
@@ -344,7 +357,8 @@ class _Checking:
 
     def _begin_elsewhere(self) -> subprocess.Popen[bytes] | None:
         """Do the benign runs in a process whose sets and dicts have another order."""
-        if self.options["shard"][0] != 1 or "pure" not in self.campaign.properties:
+        is_wanted = "pure" in self.campaign.properties and self._is_own
+        if self.options["shard"][0] != 1 or not is_wanted:
             return None
         seed = "2" if os.environ.get("PYTHONHASHSEED") == "1" else "1"
         arguments = [each for each in sys.argv[1:] if each not in ("-q", "--quiet")]
@@ -416,6 +430,7 @@ class _Checking:
         record["former"] = self.options["former"]
         name = self.options["name"]
         record["name"] = None if name == Settings().operator else name
+        record["answers"] = self.options.get("answers")
         text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
         digest = hashlib.blake2b(text, digest_size=4).hexdigest()
         folder = Path(self.options["save"])
@@ -494,7 +509,7 @@ def _record(
     from fnop.adapters.recording_files import opened
     from fnop.core.handlers.program import Program
     from fnop.core.history.account import account_to_json
-    from fnop.interpreters.check.account import account_of
+    from fnop.interpreters.check.account import account_of, veiled
     from fnop.interpreters.recorder import Recorder, header_of
     from fnop.interpreters.redaction import Redaction
 
@@ -506,7 +521,8 @@ def _record(
 
     traced = case._replace(program=program)
     steps, account = account_of(traced, failure, redaction, has_time)
-    told = {**record, "account": account_to_json(account)}
+    message = veiled(str(record["message"]), steps, redaction())
+    told = {**record, "message": message, "account": account_to_json(account)}
     with opened(file) as target:
         header = {**header_of(program, fnop.__version__), "check": told}
         recorder = Recorder(target, header, redaction())

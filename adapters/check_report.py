@@ -204,6 +204,7 @@ def for_github(report: Report, file: str) -> Iterator[str]:
 
 def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
     """The failure as its recording tells it: enough to run it again."""
+    restored = {"restored": [*case.restored], "start": case.start}
     return {
         "property": failure.violation.property,
         "message": failure.violation.message,
@@ -213,4 +214,5 @@ def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
         "definitions": [*case.definitions],
         "given": [*case.given],
         "namespace": case.namespace,
+        **(restored if case.restored else {}),
     }

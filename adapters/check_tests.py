@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import json
 import pprint
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,7 +10,14 @@ from typing import Any
 
 from fnop.interpreters.check.faults import Fault, Place, schedule_from_json
 
-__all__ = ["test_of"]
+__all__ = [
+    "action_call",
+    "answers_source",
+    "has_fnop",
+    "literal",
+    "start_source",
+    "test_of",
+]
 
 _HEAD = '''"""A failure that fnop check has found: {property}.
 
@@ -20,7 +28,7 @@ _HEAD = '''"""A failure that fnop check has found: {property}.
 
 DEFINITIONS = {definitions}
 GIVEN = {given}
-
+{restored}
 
 def test_{property}():
     # {words}
@@ -43,26 +51,38 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     """
     schedule = schedule_from_json(record["schedule"])
     operator = [*paths] or record["operator"]
-    actions = record["script"]
+    actions, restored = record["script"], record.get("restored")
     names = {_builder(each).partition("(")[0].partition(".")[0] for each in schedule}
     names |= {"models"} if record.get("models") or record.get("models of") else set()
+    names |= {"Recorded"} if record.get("answers") and "models" not in names else set()
     names |= {each["pace"] for each in actions if each["do"] == "pace"}
     head = _HEAD.format(
         property=record["property"],
         message=record["message"],
         words=record["words"],
-        definitions=_literal(record["definitions"]),
-        given=_literal(record["given"]),
+        definitions=literal(record["definitions"]),
+        given=literal(record["given"]),
+        restored=f"RESTORED = {literal(restored)}\n" if restored else "",
         operator=repr(operator[0] if len(operator) == 1 else operator),
         namespace=repr(record["namespace"]),
         faults="".join(f"            {_builder(each)},\n" for each in schedule),
-        imports="import fnop\n" if record.get("name") else "",
+        imports=_imports(record),
         names=", ".join(sorted({"Simulation", *names})),
         more="".join(f"\n        {each}," for each in _world(record)),
     )
-    lines = [f"    {_action(each)}\n" for each in actions]
+    lines = [f"    {action_call(each)}\n" for each in actions]
     end = f"    sim.settle().heal().must_hold({record['property']!r})\n"
     return head + "".join(lines) + end
+
+
+def _imports(record: Mapping[str, Any]) -> str:
+    """The lines that import more than `fnop.testing`, in the usual order."""
+    lines = []
+    if record.get("restored"):
+        lines.append("from datetime import UTC, datetime\n\n")
+    if record.get("name") or has_fnop(record.get("answers") or {}):
+        lines.append("import fnop\n")
+    return "".join(lines)
 
 
 def _world(record: Mapping[str, Any]) -> Iterator[str]:
@@ -73,6 +93,11 @@ def _world(record: Mapping[str, Any]) -> Iterator[str]:
         words.append(f"script={str(script)!r}")
     if words:
         yield f"calls=models({', '.join(words)})"
+    elif record.get("answers"):
+        yield f"calls={answers_source(record['answers'])}"
+    if record.get("restored"):
+        yield "restored=RESTORED"
+        yield f"start={start_source(record['start'])}"
     if script:
         yield f"script={str(script)!r}"
     if record.get("former"):
@@ -81,11 +106,13 @@ def _world(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"settings=fnop.Settings(operator={str(record['name'])!r})"
 
 
-def _literal(value: Any) -> str:
+def literal(value: Any) -> str:
+    """A value as Python source."""
     return pprint.pformat(value, width=88, sort_dicts=False)
 
 
-def _action(found: Mapping[str, Any]) -> str:
+def action_call(found: Mapping[str, Any]) -> str:
+    """The call of a simulation that does an action, which is in JSON."""
     place = found.get("namespace")
     namespace = f", namespace={place!r}" if place else ""
     match found["do"]:
@@ -107,7 +134,7 @@ def _action(found: Mapping[str, Any]) -> str:
 
 
 def _indented(value: Any) -> str:
-    return _literal(value).replace("\n", "\n        ")
+    return literal(value).replace("\n", "\n        ")
 
 
 def _builder(fault: Fault) -> str:
@@ -127,3 +154,51 @@ def _builder(fault: Fault) -> str:
     if name in ("F1:before", "F1:after"):
         return f"crash.{fault.kind.mode}({where}{nth})"
     return f"fault({name!r}, {where}{nth}{detail})"
+
+
+# --------------------------------------------------------- what a recording has shown
+
+
+def start_source(wall: float) -> str:
+    """The time at which a simulation begins, as Python source.
+
+    >>> start_source(1.5)
+    'datetime.fromtimestamp(1.5, UTC)'
+    """
+    return f"datetime.fromtimestamp({wall!r}, UTC)"
+
+
+def answers_source(answers: Mapping[str, Sequence[Any]]) -> str:
+    """The recorded answers of called functions, as the models of a simulation.
+
+    `answers` are pairs of arguments and outcomes in JSON, by functions.
+    """
+    lines = ["{"]
+    for function, pairs in answers.items():
+        lines.append(f"            {function!r}: Recorded(")
+        lines.append("                [")
+        for arguments, outcome in pairs:
+            told = f"({arguments!r}, {_outcome(outcome)})"
+            lines.append(f"                    {told},")
+        lines += ["                ]", "            ).answer,"]
+    return "\n".join((*lines, "        }"))
+
+
+def has_fnop(answers: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether the source of answers has errors of fnop's in it."""
+    outcomes = (each for pairs in answers.values() for _, each in pairs)
+    return any(_outcome(each).startswith("fnop.") for each in outcomes)
+
+
+def _outcome(found: Mapping[str, Any]) -> str:
+    if found["is"] != "Raised":
+        return repr(found.get("value"))
+    name, text = str(found["type"]), found.get("message", "")
+    if name == "TemporaryError":
+        return f"fnop.TemporaryError({text!r}, delay={found.get('delay_seconds')!r})"
+    if found.get("permanent"):
+        return f"fnop.PermanentError({text!r})"
+    known = getattr(builtins, name, None)
+    if isinstance(known, type) and issubclass(known, Exception):
+        return f"{name}({text!r})"
+    return f"type({name!r}, (Exception,), {{}})({text!r})"

@@ -9,12 +9,25 @@ from fnop.adapters.plain import echo
 from fnop.adapters.programs import fail
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.program import Program
+from fnop.core.history.plot import Incomplete, Plot, plot_of
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
-__all__ = ["gone_on"]
+__all__ = ["EXIT_INCOMPLETE", "gone_on", "tell_what_is_missing"]
 
+EXIT_INCOMPLETE = 4
 _DIFFERENCES_SHOWN = 40
+
+
+def tell_what_is_missing(plot: Plot) -> None:
+    """Say on stderr how many steps were not recorded before the plot."""
+    if plot.missing:
+        steps = number_of(plot.missing, "step")
+        echo(
+            f"fnop: {steps} before #{plot.step} are missing: what was shown in these "
+            "is not among the objects",
+            err=True,
+        )
 
 
 def gone_on(
@@ -24,15 +37,19 @@ def gone_on(
     calls: Mapping[str, Any],
 ) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
-    from fnop.interpreters.closed_loop import go_on, plot_of
+    from fnop.interpreters.closed_loop import go_on
 
     try:
         plot = plot_of(read, step)
+    except Incomplete as problem:
+        fail(str(problem), EXIT_INCOMPLETE)
     except ValueError as problem:
         fail(str(problem), 2)
     changes = number_of(len(plot.changes), "change")
     objects = number_of(len(plot.objects), "object")
     echo(f"from #{step}, simulated: {objects} as shown by then, {changes} by others")
+
+    tell_what_is_missing(plot)
 
     def tell(lines: list[Line]) -> None:
         for line in story_lines(lines, None):

@@ -13,6 +13,7 @@ import click
 from fnop.adapters.options import shared
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, interrupted
+from fnop.core.values.errors import number_of
 
 if TYPE_CHECKING:
     from fnop.adapters.diff_report import Side
@@ -44,8 +45,8 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
 
     Exit status: 0 when nothing differs, 1 when something does, 2 for a wrong call, 3
     when a recording is damaged or none, 4 when nothing differs as far as they go and
-    one is cut off, or when one has only the last of a run, 5 when one does not hold the
-    decisions, or another release has to read it.
+    one is cut off or lacks steps, or when one has only the last of a run, 5 when one
+    does not hold the decisions, or another release has to read it.
     """
     from fnop.adapters.diff_report import as_json, diff_lines
     from fnop.core.history.causes import compared
@@ -78,11 +79,14 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
 
 def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
     for each in sides:
-        if each.truncated:
+        if each.missing:
+            gap = f"{number_of(each.missing, 'step')} after #{each.steps}"
+            echo(f"fnop: {each.file} lacks {gap}: it is compared up to there", err=True)
+        elif each.truncated:
             echo(f"fnop: {each.file} is cut off: its end was never written", err=True)
     if differs:
         return EXIT_ERROR
-    return EXIT_INCOMPLETE if any(each.truncated for each in sides) else 0
+    return EXIT_INCOMPLETE if any(each.is_open for each in sides) else 0
 
 
 def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
@@ -107,7 +111,7 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
             _check(file, header)
             for number, record in enumerate(records, 1):
                 if record is None:
-                    truncated = True
+                    truncated = run.is_open = True
                     break
                 with understood(number):
                     run.add(record)
@@ -134,6 +138,7 @@ def _check(file: str, header: dict[str, Any]) -> None:
 
 
 def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Side:
+    from fnop.adapters.codes import Code
     from fnop.adapters.diff_report import Side
 
     places, handlers = header.get("places"), header.get("handlers")
@@ -146,4 +151,6 @@ def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Si
         {str(name): str(place) for name, place in known.items()},
         run.steps,
         truncated,
+        Code.recorded(header),
+        run.missing,
     )

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fnop.adapters.codes import Code, versions
 from fnop.core.history.causes import Comparison, Input, Told
 from fnop.core.history.divergence import Divergence, LaneCount, Sort
 from fnop.core.history.provenance import Shown
@@ -26,7 +27,10 @@ _VALUE_LENGTH = 80
 
 
 class Side(NamedTuple):
-    """One of the two recordings, by its header; `places` are its handlers' lines."""
+    """One of the two recordings, by its header; `places` are its handlers' lines.
+
+    After its `steps` it is `truncated`, or so many are `missing`.
+    """
 
     file: str
     fnop: str
@@ -35,6 +39,13 @@ class Side(NamedTuple):
     places: Mapping[str, str]
     steps: int
     truncated: bool
+    code: Code
+    missing: int = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it is not known what follows its last step."""
+        return self.truncated or self.missing > 0
 
 
 Sides = tuple[Side, Side]
@@ -130,7 +141,20 @@ class _Told:
             told = _Told(self._sides, Told(before, self._cause))
             yield from (f"  {line}" for line in told._answer())
         elif self._found.sort is Sort.DECISION and not self._cause.inputs:
-            yield "  its inputs are equal: the code differs"
+            yield f"  its inputs are equal: {self._of_code()}"
+
+    def _of_code(self) -> str:
+        """Whether the code of the handler differs, as far as it is known."""
+        handler = self._found.lane.handler
+        ours, theirs = (each.code for each in self._sides)
+        match theirs.is_other(ours, handler):
+            case None:
+                return "the code differs"
+            case True:
+                was, now = versions(ours, theirs, handler)
+                return f"the code differs (a: {was}; b: {now})"
+            case False:
+                return "the code is the same, and decides by what no recording holds"
 
     def _own(self) -> Iterator[str]:
         match self._found.sort:
@@ -222,7 +246,7 @@ class _Told:
                 whose = "the inputs of its calls" if is_write else "its inputs"
                 yield f"  {whose} are equal but for the time since"
                 yield from _fields(each.fields, "    ", unit=" s")
-                yield "  it decides by the time, or the code differs"
+                yield f"  it decides by the time, or {self._of_code()}"
             case "fact":
                 yield from _fields(each.fields, f"  {each.what}")
             case "index":
@@ -230,11 +254,11 @@ class _Told:
             case "order":
                 yield from self._order(each)
             case "trigger":
-                yield from _trigger(each)
+                yield from self._trigger(each)
             case "object":
                 yield f"  {each.what}"
                 yield from _fields(each.fields, "    ")
-                yield from _sights(each)
+                yield from self._sights(each)
 
     def _order(self, each: Input) -> Iterator[str]:
         """An object that was shown before the answer in one run alone."""
@@ -242,10 +266,39 @@ class _Told:
             step, other = self._found.steps[side], each.same[1 - side]
             if shown is None or step is None or shown.step > step:
                 continue
-            then = f"after it, {_by(other)}" if other else "never"
+            never = self._never(1 - side, "never")
+            then = f"after it, {_by(other)}" if other else never
             before = f"{_LETTERS[side]} was shown {_object(shown)}, {_by(shown)}"
             yield f"  before that {before}; {_LETTERS[1 - side]} {then}"
             return
+
+    def _trigger(self, each: Input) -> Iterator[str]:
+        side = 0 if each.shown[0] is not None else 1
+        shown, same = each.shown[side], each.same[1 - side]
+        assert shown is not None
+        letter, other = _LETTERS[side], _LETTERS[1 - side]
+        yield f"  {letter} was shown {_object(shown)}, {_by(shown)}"
+        yield from _fields(each.fields, "    ", letters=("before", "then"))
+        never = self._never(1 - side, "never was")
+        yield f"  {other} was shown that, {_by(same)}" if same else f"  {other} {never}"
+
+    def _sights(self, each: Input) -> Iterator[str]:
+        """The way of each run to its state, and that of the other run to the same."""
+        for side, letter in enumerate(_LETTERS):
+            shown, same = each.shown[side], each.same[1 - side]
+            if shown is None:
+                yield f"    {letter}: not there"
+                continue
+            other = _LETTERS[1 - side]
+            never = self._never(1 - side, "never")
+            elsewhere = f"in {other} {_by(same)}" if same else f"{never} in {other}"
+            way = f"version {shown.body.version}, {_by(shown)}"
+            yield f"    {letter}: {way} ({elsewhere})"
+
+    def _never(self, side: int, never: str) -> str:
+        """The word for what a run was not shown, as far as its recording goes."""
+        run = self._sides[side]
+        return f"up to #{run.steps} {never}" if run.is_open else never
 
     # ------------------------------------------------------------------- the words
 
@@ -314,28 +367,6 @@ def _decided(moment: Moment, call: Item | None) -> str:
             return "is given an answer"
 
 
-def _trigger(each: Input) -> Iterator[str]:
-    side = 0 if each.shown[0] is not None else 1
-    shown, same = each.shown[side], each.same[1 - side]
-    assert shown is not None
-    letter, other = _LETTERS[side], _LETTERS[1 - side]
-    yield f"  {letter} was shown {_object(shown)}, {_by(shown)}"
-    yield from _fields(each.fields, "    ", letters=("before", "then"))
-    yield f"  {other} was shown that, {_by(same)}" if same else f"  {other} never was"
-
-
-def _sights(each: Input) -> Iterator[str]:
-    """The way of each run to its state, and that of the other run to the same."""
-    for side, letter in enumerate(_LETTERS):
-        shown, same = each.shown[side], each.same[1 - side]
-        if shown is None:
-            yield f"    {letter}: not there"
-            continue
-        other = _LETTERS[1 - side]
-        elsewhere = f"in {other} {_by(same)}" if same else f"never in {other}"
-        yield f"    {letter}: version {shown.body.version}, {_by(shown)} ({elsewhere})"
-
-
 def _object(shown: Shown) -> str:
     body = shown.body
     where = f"{body.namespace}/{body.name}" if body.namespace else body.name
@@ -396,6 +427,7 @@ def as_json(sides: Sides, found: Comparison) -> dict[str, Any]:
                 "operator": each.operator,
                 "steps": each.steps,
                 "truncated": each.truncated,
+                "missing": each.missing,
             }
             for each in sides
         ],

@@ -130,12 +130,9 @@ class _Page:
             found["cut off"] = "the recording's end was never written"
         if self.header.get("traces") is not True:
             found["not recorded"] = "what handlers were shown: an earlier release"
-        left = self.timeline.count - len(self.events)
-        if left > 0:
-            found["left out"] = (
-                f"the first {left:,} of {self.timeline.count:,} events: a page has the "
-                f"last {len(self.events):,}"
-            )
+        if self.timeline.left_out:
+            has = f"the page has {len(self.events):,}"
+            found["left out"] = f"{self.timeline.left_out}: {has}"
         told = {key: value for key, value in found.items() if value}
         if told:
             pairs = (f"<dt>{k}</dt><dd>{escaped(v)}</dd>" for k, v in told.items())

@@ -143,7 +143,7 @@ class _Trace:
         first = request.attempts[0] if request.attempts else None
         track = _track_of(first) if first else _tracks_of(request.object)
         name = f"{request.verb} {request.object.label if request.object else ''}"
-        outcome = ("outcome", request.answered or "no reply")
+        outcome = ("outcome", request.outcome)
         return Slice(
             *((*track, "requests"), name.strip(), begin, max(end, begin + 500)),
             *(tuple(flows), (*_notes(event), outcome)),

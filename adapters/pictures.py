@@ -16,6 +16,8 @@ from fnop.core.history.timeline import EVENTS_MAX, Timeline
 
 __all__ = ["account_in", "picture", "pictured"]
 
+# A page of a failure has so many bytes at most, and so many events at least.
+PAGE_BYTES, EVENTS_MIN = 500_000, 200
 _FILE = click.Path(dir_okay=False)
 
 
@@ -43,13 +45,11 @@ def picture(
 
     Raises `fnop.interpreters.recordings.RecordingProblem`.
     """
-    from fnop.adapters.html_report import page_of
     from fnop.adapters.perfetto import TRACE_EVENTS_MAX, trace_of
 
     if html is not None:
         header, timeline, cut_off = _read(file, limits, EVENTS_MAX)
-        page = page_of(header, timeline, Path(name).name, cut_off=cut_off)
-        _write(html, page.encode(errors="backslashreplace"))
+        _write(html, _page(header, timeline, Path(name).name, cut_off=cut_off))
         _tell_left_out(html, timeline)
     if perfetto is not None:
         header, timeline, cut_off = _read(file, limits, TRACE_EVENTS_MAX)
@@ -58,12 +58,26 @@ def picture(
     return 0
 
 
+def _page(
+    header: Mapping[str, Any], timeline: Timeline, name: str, *, cut_off: bool
+) -> bytes:
+    """The page; that of a failure of a check is short enough to be sent around."""
+    from fnop.adapters.html_report import page_of
+
+    while True:
+        page = page_of(header, timeline, name, cut_off=cut_off)
+        found = page.encode(errors="backslashreplace")
+        events = len(timeline.events)
+        if "check" not in header or len(found) <= PAGE_BYTES or events <= EVENTS_MIN:
+            return found
+        share = 0.95 * PAGE_BYTES / len(found)
+        timeline.shorten(max(EVENTS_MIN, int(share * events)))
+
+
 def _tell_left_out(path: str, timeline: Timeline) -> None:
     """Tell what a file does not show."""
-    left = timeline.count - len(timeline.events)
-    if left:
-        told = f"{left:,} of {timeline.count:,} events"
-        echo(f"fnop: {path} has no place for the first {told}", err=True)
+    if timeline.left_out:
+        echo(f"fnop: {path} has no place for {timeline.left_out}", err=True)
 
 
 def _read(

@@ -6,22 +6,27 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import click
 
 import fnop
+from fnop.adapters.codes import Code, code_lines
 from fnop.adapters.options import files, shared
 from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
+from fnop.adapters.replay_options import Mode, Wish, wish_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
 from fnop.core.history.contents import Contents, Named, NoSuchObject
 from fnop.core.history.sorts import WORDS
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
-from fnop.core.values.paths import FieldPath, parse_path, path_text
+from fnop.core.values.paths import FieldPath, path_text
+
+if TYPE_CHECKING:
+    from fnop.adapters.incident_command import Part
 
 __all__ = ["replay"]
 
@@ -49,7 +54,8 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     "--object",
     "about",
     metavar="[KIND/][NAMESPACE/]NAME",
-    help="The object that --why asks about; or the one whose story is told.",
+    help="The object that --why asks about; or the one whose story is told; or, of its "
+    "kind, the only one for --explore and --as-test.",
 )
 @click.option(
     "--why",
@@ -64,7 +70,7 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     type=click.IntRange(min=0),
     metavar="STEP",
     help="With --why: as of this step, and not of the recording's end; with --step: "
-    "where to begin.",
+    "where to begin; with --as-test: from this step on.",
 )
 @pictured
 @click.option(
@@ -75,7 +81,47 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     help="Go on from this step in a simulated cluster, with what others have done "
     "since then; the end is compared with the recorded one.",
 )
-@shared("calls", ", with --from")
+@shared("calls", ", with --from and --explore")
+@click.option(
+    "--explore",
+    is_flag=True,
+    help="Try faults around the run, as fnop check does: from --from on, or from where "
+    "the operator had seen all objects.",
+)
+@click.option(
+    "--as-test",
+    is_flag=True,
+    help="Print a test for pytest: the objects as shown by then, what others did, and "
+    "what the operator made of it.",
+)
+@click.option(
+    "--until",
+    type=click.IntRange(min=1),
+    metavar="STEP",
+    help="With --explore and --as-test: what others did after this step is left out.",
+)
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="With --explore and --as-test: definitions of kinds. A recording has no "
+    "schemas; without them any field is allowed.",
+)
+@click.option(
+    "--save",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="With --explore: write recordings of failures here (fnop-failures).",
+)
+@shared("budget", ", with --explore")
+@click.option(
+    "--jobs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="With --explore: processes that try schedules.",
+)
 @click.option(
     "--changes-only",
     is_flag=True,
@@ -104,6 +150,8 @@ def replay(
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
+      fnop replay run.fnop operator.py --explore --from 412
+      fnop replay run.fnop operator.py --at 412 --as-test > test_incident.py
       fnop replay run.fnop --object default/orders --why status.phase
       fnop replay run.fnop --html report.html
       fnop replay run.fnop --step
@@ -127,25 +175,14 @@ def replay(
         RecordingLimits,
         RecordingProblem,
         Unsupported,
-        recorded_settings,
     )
 
-    wish = _wish_of(options, is_given=bool(paths or module))
+    wish = wish_of(options, has_files=bool(paths or module))
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
         source = _Source(recording, file, limits)
         try:
-            header, records = source.read()
-            if not (paths or module or wish.shadow):
-                sys.exit(_asked(source, wish))
-            settings = recorded_settings(header).replace(guard=guard)
-            program = program_of(paths, module, settings, f"fnop replay {recording}")
-            if wish.begin is not None:
-                status = _go_on(source, program, wish.begin, wish.calls)
-            elif wish.shadow:
-                status = _shadow(records, header, program, wish.fail_on)
-            else:
-                status = _verify(source, header, program)
+            status = _done(source, wish, paths, module, guard=guard)
         except Unsupported as problem:
             fail(str(problem), EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
@@ -170,94 +207,57 @@ class _Source(NamedTuple):
         records = read_records(self.file, self.limits)
         return read_header(records), records
 
-
-class _Wish(NamedTuple):
-    """The options of a call."""
-
-    shadow: bool
-    fail_on: frozenset[str]
-    about: str | None
-    field: FieldPath | None
-    at: int | None
-    begin: int | None
-    calls: Sequence[str]
-    changes_only: bool
-    html: str | None
-    perfetto: str | None
-    step: bool
-
-    @property
-    def pictures(self) -> bool:
-        """Whether the recording is to be drawn."""
-        return self.html is not None or self.perfetto is not None
+    def whole(self) -> Iterator[dict[str, Any]]:
+        """The records, as far as they were written."""
+        _, records = self.read()
+        return (each for each in records if each is not None)
 
 
-def _wish_of(options: dict[str, Any], *, is_given: bool) -> _Wish:
-    """The options, if they go together; `is_given` tells that there is an operator."""
-    fail_on, why = options.pop("fail_on"), options.pop("why")
-    found = _Wish(
-        **options,
-        fail_on=_wanted(fail_on, shadow=options["shadow"]),
-        field=None if why is None else _field(why),
-    )
-    asks = found.about is not None
-    refusals = {
-        "--why needs --object, as in --object default/orders": why is not None
-        and not asks,
-        "--object asks the recording: leave the files out": asks and is_given,
-        "--from needs the files of an operator": found.begin is not None
-        and not is_given,
-        "use either --shadow or --from": found.begin is not None and found.shadow,
-        "--at needs --why or --step": found.at is not None
-        and why is None
-        and not found.step,
-        "--step asks the recording: leave the files out": found.step and is_given,
-        "--step and --why: ask why within --step": found.step and why is not None,
-        "--step goes with --object and --at alone": found.step
-        and (found.pictures or found.shadow or found.changes_only),
-        "--html and --perfetto show the whole recording alone": found.pictures
-        and (is_given or found.shadow or asks),
-        "--changes-only is for the story: leave the rest out": found.changes_only
-        and (is_given or why is not None),
-    }
-    for sentence, is_wrong in refusals.items():
-        if is_wrong:
-            raise click.UsageError(sentence)
-    return found
+def _done(
+    source: _Source,
+    wish: Wish,
+    paths: Sequence[str],
+    module: Sequence[str],
+    *,
+    guard: bool,
+) -> int:
+    """Do what is asked for; the exit status."""
+    from fnop.interpreters.replay import recorded_settings
+
+    header, records = source.read()
+    if not (paths or module):
+        return _asked(source, wish)
+    settings = recorded_settings(header).replace(guard=guard)
+    program = program_of(paths, module, settings, f"fnop replay {source.path}")
+    match wish.mode:
+        case Mode.TEST:
+            return _as_test(source, wish, program, paths)
+        case Mode.EXPLORE:
+            return _explore(source, wish, program, [*paths, *module])
+        case Mode.GO_ON:
+            return _go_on(source, program, wish.begin or 1, wish.calls)
+        case Mode.SHADOW:
+            return _shadow(records, header, program, wish.fail_on)
+        case _:
+            return _verify(source, header, program)
 
 
-def _asked(source: _Source, wish: _Wish) -> int:
+def _asked(source: _Source, wish: Wish) -> int:
     """Answer what the recording alone can be asked."""
-    file, limits = source.file, source.limits
-    if wish.step:
-        from fnop.adapters.step_command import stepped
+    file, limits, about = source.file, source.limits, wish.about
+    match wish.mode:
+        case Mode.TEST:
+            return _as_test(source, wish, None, ())
+        case Mode.STEP:
+            from fnop.adapters.step_command import stepped
 
-        return stepped(source.path, file, limits, wish.about, wish.at)
-    if wish.pictures:
-        return picture(source.path, file, limits, wish.html, wish.perfetto)
-    if wish.field is not None and wish.about is not None:
-        return _explain(file, limits, wish.about, wish.field, wish.at)
-    return _tell(file, limits, wish.about, changes_only=wish.changes_only)
-
-
-def _field(why: str) -> FieldPath:
-    try:
-        return parse_path(why)
-    except ValueError as problem:
-        raise click.UsageError(f"--why {problem}") from problem
-
-
-def _wanted(fail_on: str | None, *, shadow: bool) -> frozenset[str]:
-    if fail_on is None:
-        return frozenset()
-    if not shadow:
-        raise click.UsageError("--fail-on needs --shadow")
-    found = frozenset(each.strip() for each in fail_on.split(","))
-    unknown = sorted(found - {*WORDS})
-    if unknown:
-        names = ", ".join(WORDS)
-        raise click.UsageError(f"--fail-on knows {names}, and not {unknown[0]!r}")
-    return found
+            return stepped(source.path, file, limits, about, wish.at)
+        case Mode.PICTURES:
+            return picture(source.path, file, limits, wish.html, wish.perfetto)
+        case Mode.WHY if wish.field is not None and about is not None:
+            return _explain(file, limits, about, wish.field, wish.at)
+        case _:
+            return _tell(file, limits, about, changes_only=wish.changes_only)
 
 
 def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
@@ -275,7 +275,8 @@ def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     if found.difference is not None:
-        lines = difference_lines(found.difference, header["fnop"], fnop.__version__)
+        codes = Code.recorded(header), Code.present(program, fnop.__version__)
+        lines = difference_lines(found.difference, *codes)
         for line in lines:
             echo(line)
         others = other_handlers(header, program)
@@ -309,12 +310,61 @@ def _go_on(source: _Source, program: Program, step: int, calls: Sequence[str]) -
         models = models_of(load(calls))
     except LoadProblem as problem:
         fail(str(problem))
+    return gone_on(source.whole, program, step, models)
 
-    def read() -> Iterator[dict[str, Any]]:
-        _, records = source.read()
-        return (each for each in records if each is not None)
 
-    return gone_on(read, program, step, models)
+def _as_test(
+    source: _Source, wish: Wish, program: Program | None, paths: Sequence[str]
+) -> int:
+    """Print a test of a part of the run."""
+    from fnop.adapters.incident_command import printed_test
+
+    manager = _manager(source.file, source.limits)
+    part = _part(source, wish, wish.at)
+    files = [*paths] or _files_in(source)
+    return printed_test(source.path, source.whole, part, program, files, manager)
+
+
+def _explore(
+    source: _Source, wish: Wish, program: Program, paths: Sequence[str]
+) -> int:
+    """Try faults around a part of the run."""
+    from fnop.adapters.check_command import EXIT_UNKNOWN
+    from fnop.adapters.incident_command import explored
+    from fnop.adapters.loading import LoadProblem, load
+    from fnop.adapters.models import models_of
+
+    try:
+        models = models_of(load(wish.calls))
+    except LoadProblem as problem:
+        fail(str(problem))
+    given = {"budget": wish.budget, "jobs": wish.jobs, "save": wish.save}
+    options = {name: value for name, value in given.items() if value is not None}
+    part = _part(source, wish, wish.begin)
+    status = explored(source.whole, part, program, paths, models, options)
+    return EXIT_INCOMPLETE if status == EXIT_UNKNOWN else status
+
+
+def _part(source: _Source, wish: Wish, step: int | None) -> Part:
+    from fnop.adapters.incident_command import Part
+    from fnop.core.history.world import Place
+
+    place = None
+    if wish.about is not None:
+        named = _named(source.file, source.limits, wish.about, None)
+        resource = named.resource
+        names = named.namespace, named.name
+        place = Place(resource.api_version, resource.kind, *names)
+    return Part(step, wish.until, place, wish.crds)
+
+
+def _files_in(source: _Source) -> list[str]:
+    """The files of the recorded handlers."""
+    header, _ = source.read()
+    places = header.get("places")
+    texts = places.values() if isinstance(places, dict) else ()
+    files = dict.fromkeys(str(each).rpartition(":")[0] for each in texts)
+    return [*files] or ["operator.py"]
 
 
 def _shadow(
@@ -330,7 +380,9 @@ def _shadow(
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
     with _understood():
-        lines, sorts = shadow_lines(found), sorts_of(found)
+        codes = Code.recorded(header), Code.present(program, fnop.__version__)
+        first, *rest = shadow_lines(found)
+        lines, sorts = [first, *code_lines(*codes), *rest], sorts_of(found)
     for line in lines:
         echo(line)
     hits = sorts if "any" in wanted else sorts & wanted

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from fnop.adapters.codes import Code, versions
 from fnop.core.history.sorts import words_of
 from fnop.core.values.diff import Diff, DiffItem, diff
 from fnop.core.values.errors import number_of
@@ -37,9 +38,9 @@ _DOUBTS = {
 
 
 def difference_lines(
-    difference: Difference, recorded_by: str, now_by: str
+    difference: Difference, recorded_by: Code, now_by: Code
 ) -> Iterator[str]:
-    """The first decision that differs; the two are releases of fnop."""
+    """The first decision that differs, and by whose code each was made."""
     was, now = difference.recorded, difference.now
     shown = now or was
     assert shown is not None
@@ -51,8 +52,9 @@ def difference_lines(
     for item in _changes(was, now):
         if item.field:
             yield f"at {'/'.join(item.field)}"
-        yield f"recorded (fnop {recorded_by}): {_shown(item.old)}"
-        yield f"now (fnop {now_by}): {_shown(item.new)}"
+        was_by, is_by = versions(recorded_by, now_by, difference.handler)
+        yield f"recorded ({was_by}): {_shown(item.old)}"
+        yield f"now ({is_by}): {_shown(item.new)}"
 
 
 _TRACES = {

@@ -15,6 +15,7 @@ from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource, path_of
+from fnop.core.children.fields import lacking
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry, default_registry
@@ -38,10 +39,10 @@ from fnop.interpreters.check.faults import Fault, in_words
 from fnop.interpreters.check.properties import judged, seen_by
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Pace, empty_cluster
 from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.scenario import catalogue_of, objects_of
+from fnop.interpreters.scenario import ApplyProblem, catalogue_of, objects_of, restore
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Simulation"]
@@ -69,6 +70,10 @@ class Simulation:
     rivals, expectations and HISTORY count, and `former` the code that this operator
     replaces. Raises `TypeError` where these two are given without `faults`.
 
+    `restored` are objects as another cluster has them, such as those of `kubectl get -o
+    yaml`, with their uids, versions and status: they are there before the operator
+    begins. `start` is the time then; give one with a time zone.
+
     Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
     `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
     `AssertionError` for a manifest that the cluster refuses.
@@ -93,6 +98,8 @@ class Simulation:
         faults: Iterable[Fault] | None = None,
         script: str | Path | None = None,
         former: Operator = None,
+        restored: Manifests = (),
+        start: datetime | None = None,
     ) -> None:
         teach_yaml()
         if faults is None and not (script is None and former is None):
@@ -104,10 +111,12 @@ class Simulation:
         if not guard:
             settings = settings.replace(guard=False)
         self._program = Program(handlers_of(operator), settings)
+        begin = EPOCH if start is None else start.timestamp()
         self._run = SimulatedRun(
             self._program,
-            empty_cluster(seed, EPOCH),
+            empty_cluster(seed, begin),
             seed=seed,
+            clock=VirtualClock(begin),
             calls=models_for(calls),
             on_say=lambda say, _: self._said.append(say),
         )
@@ -124,6 +133,8 @@ class Simulation:
                 former=None
                 if former is None
                 else Program(handlers_of(former), settings),
+                restored=manifests_in(restored),
+                start=begin,
             )
             if script is not None:
                 heeded = heeded_in(module_of_file(script))
@@ -138,7 +149,12 @@ class Simulation:
                     "metadata": {"name": namespace},
                 }
             )
-        self.apply(crds).apply(objects)
+        self.apply(crds)
+        try:
+            restore(self._run, manifests_in(restored))
+        except ApplyProblem as problem:
+            raise AssertionError(str(problem)) from problem
+        self.apply(objects)
 
     def _begin_trial(self, faults: list[Fault]) -> None:
         trial = Trial(prepared(self._case), tuple(faults))
@@ -231,6 +247,27 @@ class Simulation:
             )
         trial.is_open = False
         trial.play()
+        return self
+
+    def must_have(self, manifests: Manifests) -> Simulation:
+        """Fail unless the objects of `manifests` are there, with all their fields.
+
+        What a manifest does not name does not matter; null stands for no field. Raises
+        `AssertionError` that names the differences.
+        """
+        wrong: list[str] = []
+        for each in manifests_in(manifests):
+            meta = each["metadata"]
+            resource = catalogue_of(self._run).of_manifest(each)
+            place = meta.get("namespace") or self.namespace
+            found = resource and self._found(resource, meta["name"], place)
+            where = f"{resource.label if resource else each['kind']} {meta['name']}"
+            if not found:
+                wrong.append(f"{where} is not there")
+            else:
+                wrong += [f"{where}: {one}" for one in lacking(each, found)]
+        if wrong:
+            raise AssertionError("\n  ".join(("the end is another one:", *wrong)))
         return self
 
     def must_equal_benign(self) -> Simulation:

@@ -62,6 +62,7 @@ def why_lines(
     if why.gone is not None:
         yield f"  the object is gone since #{why.gone.step}, {clock(why.gone.wall)}"
     yield from _since(why)
+    yield from _missing(why)
     yield f"  {written(why, places)}"
     if why.attempt is not None:
         yield f"  {_decided(why.attempt)}"
@@ -97,6 +98,15 @@ def _since(why: Why) -> Iterator[str]:
         yield f"    and {number_of(more, 'field')} more"
 
 
+def _missing(why: Why) -> Iterator[str]:
+    """The steps that the recording lacks, and what may have happened in them."""
+    for after, count in why.missing:
+        what = "appeared" if after < why.shown.step else "changed"
+        steps = number_of(count, "step")
+        lacks = f"{steps} after #{after} {'is' if count == 1 else 'are'} missing"
+        yield f"  {lacks}: the value may have {what} there"
+
+
 def written(why: Why, places: Mapping[str, str]) -> str:
     """The author of a value or of its removal, and the request."""
     write = why.write
@@ -104,9 +114,11 @@ def written(why: Why, places: Mapping[str, str]) -> str:
     if why.is_servers and write is not None:
         return f"set by the API server with the {_sent(why, places)}"
     if why.is_servers:
-        return "set by the API server, and not with a request of this operator"
+        known = " that is recorded" if why.is_uncertain else ""
+        return f"set by the API server, and not with a request of this operator{known}"
     if write is None:
-        return f"{deed} by somebody else; {_managed(why)}"
+        by = "in a missing step, or " if why.is_uncertain else ""
+        return f"{deed} {by}by somebody else; {_managed(why)}"
     if why.author or why.is_own:
         by = "" if why.author else ", by fnop itself"
         return f"{deed} by the {_sent(why, places)}{by}"

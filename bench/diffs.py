@@ -89,7 +89,7 @@ def recorded(
     case, kept = traced(case), _Kept()
     header = header_of(case.program, fnop.__version__)
     recorder = Recorder(kept, header, Redaction(key, case.program))
-    scene = prepared(case, seed=str(number), start=EPOCH + number * OTHER_START)
+    scene = prepared(case, seed=str(number), later=number * OTHER_START)
     run = scene.base.fork()
     run.machine = Machine(case.program, (recorder,))
     if not any(each.kind.name == "F18:backlog" for each in schedule):

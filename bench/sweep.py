@@ -1,8 +1,9 @@
 """`python -m bench.sweep [NAME...]`: a search for false alarms, and its cost.
 
 Every single fault, pairs, and random schedules are tried on the examples and on the
-operators of bench/bugs that have been mended.  An alarm is a bug in the operator, in
-the simulator, or in the property.  PAIRS and RANDOM_SCHEDULES are the numbers for each
+operators of bench/bugs that have been mended, by names that begin with `mutants/` in
+the scripts of bench/mutants.  An alarm is a bug in the operator, in the simulator, or
+in the property.  PAIRS and RANDOM_SCHEDULES are the numbers for each
 operator, spread over its scripts, and SINGLES as well where it is set: else all single
 faults are tried, which takes a quarter of an hour for one that does something every
 second.
@@ -19,6 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, case_of
+from bench.mutants.subjects import ON_PURPOSE, cases_of as scripts_of, subjects
 from fnop.adapters.checking import cases_of, subjects_for
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_of
@@ -38,8 +40,6 @@ OPERATORS = {
 OBJECTS = {"deployment": "02-children"}
 # A folder of examples without an operator.
 NO_OPERATOR = "checking"
-# Operators whose handlers fail on purpose, and the property that says so.
-ON_PURPOSE = {"03-exceptions": {"total", "settles", "serves"}}
 # The pairs that are tried of one first fault: the most different ones come first.
 PAIRS_OF_ONE = 20
 # The alarms that are printed of one operator.
@@ -85,11 +85,20 @@ def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
     return found
 
 
+def cases_named(name: str) -> list[Case]:
+    """The cases of an operator; those of `mutants/` are scripts of bench/mutants."""
+    where, _, of = name.rpartition("/")
+    if not where:
+        return operators()[name]
+    subject = next(each for each in subjects() if each.name == of)
+    return scripts_of(subject, subject.file)
+
+
 def swept(name: str) -> Swept:
     """Try the schedules of one operator."""
     begun = time.process_time()
-    cases = operators()[name]
-    allowed = ON_PURPOSE.get(name, set())
+    cases = cases_named(name)
+    allowed = ON_PURPOSE.get(name.rpartition("/")[2], set())
     alarms: list[str] = []
     counts = [0, 0, 0]
     unknown = 0
@@ -129,7 +138,9 @@ def swept(name: str) -> Swept:
 def main(wanted: list[str]) -> int:
     """Print a line for each operator, and its alarms."""
     names = [
-        each for each in operators() if not wanted or any(map(each.startswith, wanted))
+        each
+        for each in (*operators(), *(f"mutants/{each.name}" for each in subjects()))
+        if any(map(each.startswith, wanted)) or not (wanted or "/" in each)
     ]
     processes = int(os.environ.get("JOBS", os.cpu_count() or 1))
     alarmed = 0

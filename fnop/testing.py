@@ -5,8 +5,8 @@
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
 - `External` is a model of a system outside of the cluster, which answers
-  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made, and
-  `models` reads those of a file;
+  `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made,
+  `Recorded` gives the answers of a recording, and `models` reads those of a file;
 - `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
   the scripts of `fnop check` are lists of them;
 - `explore` tries every fault on an operator, `checks` makes pytest items of that, and
@@ -59,6 +59,7 @@ from fnop.interpreters.externals import (
     JobService as JobService,
     PostService as PostService,
     PutService as PutService,
+    Recorded as Recorded,
 )
 
 if TYPE_CHECKING:
@@ -77,6 +78,7 @@ __all__ = [
     "Plan",
     "PostService",
     "PutService",
+    "Recorded",
     "Simulation",
     "Slow",
     "Stuck",

@@ -16,14 +16,15 @@ from typing import Any, NamedTuple
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.program import Program
+from fnop.core.history.plot import Plot, Recorded, resource_of
 from fnop.core.history.story import Line, Story
-from fnop.core.history.world import Foreign, Own, Place, World, change_of
+from fnop.core.history.world import Foreign, Place, change_of
 from fnop.core.seam.commands import Command, Perform
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.now import Now
 from fnop.effects import Call, Outcome
-from fnop.effects.wire import digest_of, from_wire
+from fnop.effects.wire import digest_of
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.assumed import assumed_definitions
@@ -37,31 +38,7 @@ from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["Ended", "Plot", "go_on", "plot_of"]
-
-Records = Iterable[dict[str, Any]]
-
-
-class Plot(NamedTuple):
-    """The part of a recording that a closed loop needs.
-
-    `objects` are those at the step, `wall` is its time, `changes` what others have done
-    after it, `end` the objects at the end of the recording, `answers` those of calls,
-    by the digest of the call.
-    """
-
-    catalogue: Catalogue
-    objects: Mapping[Place, dict[str, Any]]
-    wall: float
-    changes: Sequence[Foreign]
-    end: Mapping[Place, dict[str, Any]]
-    answers: Mapping[str, Any]
-
-    @property
-    def places(self) -> Sequence[Place]:
-        """All objects of which anything is known."""
-        changed = (each.place for each in self.changes)
-        return [*dict.fromkeys((*self.objects, *self.end, *changed))]
+__all__ = ["Ended", "go_on"]
 
 
 class Ended(NamedTuple):
@@ -76,58 +53,16 @@ class Ended(NamedTuple):
     calls: Mapping[str, str]
 
 
-def plot_of(read: Callable[[], Records], step: int) -> Plot:
-    """Read a recording, twice; raises `ValueError` where it has not so many steps."""
-    own, calls = Own(), _Calls()
-    for record in read():
-        if "gap" not in record:
-            own.add(record)
-            calls.add(record)
-    world, changes = World(own), list[Foreign]()
-    objects: dict[Place, dict[str, Any]] | None = None
-    wall = 0.0
-    for record in read():
-        found = world.add(record)
-        if objects is not None:
-            changes += found
-        elif world.steps >= step:
-            objects, wall = world.restorable(), world.wall
-    if objects is None:
-        raise ValueError(f"the recording has {world.steps} steps, and no step {step}")
-    end, catalogue = world.restorable(), world.served.catalogue
-    return Plot(catalogue, objects, wall, changes, end, calls.answers)
-
-
-class _Calls:
-    """The fold to the answers of `fnop.call`, by the digest of the call."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Any] = {}
-        self._asked: dict[int, str] = {}
-
-    def add(self, record: dict[str, Any]) -> None:
-        input = record["input"]
-        if input["in"] == "Answered":
-            digest = self._asked.pop(input["id"], None)
-            if digest is not None:
-                self.answers[digest] = from_wire(input["outcome"])
-        for command in record["commands"]:
-            effect = command.get("effect") or {}
-            if command["do"] == "Perform" and effect.get("is") == "Call":
-                self._asked[command["id"]] = digest_of(from_wire(effect))
-
-
 class _Loop(SimulatedRun):
     """A run whose calls are answered as recorded, where no model answers them."""
 
-    answers: Mapping[str, Any]
+    answers: Mapping[str, Recorded]
 
     def _call(self, command: Perform, call: Call) -> Outcome:
         if call.function not in self.calls:
             found = self.answers.get(digest_of(call))
             if found is not None:
-                outcome: Outcome = found
-                return outcome
+                return found.outcome
         return super()._call(command, call)
 
 
@@ -179,7 +114,7 @@ def go_on(
         run.wait(max(0.0, each.wall - plot.wall - run.clock.elapsed))
         refused += _done(run, plot.catalogue, each)
     rests = run.settle()
-    kinds = {_resource(plot.catalogue, each) for each in plot.places} - {None}
+    kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
     # Nobody has told of the objects of other kinds.
     shown = tuple(_alias_begin(each) for each in kinds if each is not None)
     expected, found = world_of(end, base), world_of(run.cluster, base)
@@ -235,20 +170,11 @@ def _restored(
     cluster: Cluster, plot: Plot, objects: Mapping[Place, dict[str, Any]]
 ) -> Cluster:
     for place, each in objects.items():
-        resource = _resource(plot.catalogue, place)
+        resource = resource_of(plot.catalogue, place)
         path = resource and (resource.group, resource.version, resource.plural)
         if path and path in cluster.registry.by_path:
             cluster = simulated.restored(cluster, path, [each])
     return replace(cluster, version=cluster.version)
-
-
-def _resource(catalogue: Catalogue, place: Place) -> Resource | None:
-    found = (
-        each
-        for each in catalogue.resources
-        if (each.api_version, each.kind) == (place.api_version, place.kind)
-    )
-    return next(found, None)
 
 
 # ----------------------------------------------------------- what others have done
@@ -257,7 +183,7 @@ def _resource(catalogue: Catalogue, place: Place) -> Resource | None:
 def _done(run: SimulatedRun, catalogue: Catalogue, change: Foreign) -> list[str]:
     """Do what somebody has done; sentences about what the cluster refuses."""
     place = change.place
-    resource = _resource(catalogue, place)
+    resource = resource_of(catalogue, place)
     if resource is None:
         return []
     path = path_of(resource, place.namespace or None)

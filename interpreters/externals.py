@@ -27,6 +27,7 @@ __all__ = [
     "JobService",
     "PostService",
     "PutService",
+    "Recorded",
     "externals_of",
     "forked",
     "set_now",
@@ -649,3 +650,40 @@ def set_now(function: Function, now: float) -> None:
     external = _external_in(function)
     if external is not None:
         external.now = now
+
+
+class Recorded(External):
+    """The answers that a function gave in a recorded run.
+
+    `answers` are pairs of the keyword arguments and of what was answered: a value, or
+    an exception that is raised. `answer` is the model. Raises `LookupError` for other
+    arguments.
+
+    >>> address_of = Recorded([({"name": "a"}, "10.0.0.1")])
+    >>> address_of.answer(name="a")
+    '10.0.0.1'
+    """
+
+    def __init__(
+        self, answers: Iterable[tuple[Mapping[str, Any], Any | BaseException]]
+    ) -> None:
+        self._answers = {_text(arguments): found for arguments, found in answers}
+
+    def fork(self) -> Self:
+        """The same one: nothing changes in it."""
+        return self
+
+    def digest(self) -> Any:
+        """Nothing, for nothing changes in it."""
+        return None
+
+    def answer(self, **arguments: Any) -> Any:
+        """Give the recorded answer to a call with these `arguments`."""
+        found = self._answers.get(_text(arguments), self)
+        if found is self:
+            raise LookupError(
+                f"no answer was recorded for the arguments {arguments!r}; give a model"
+            )
+        if isinstance(found, BaseException):
+            raise copy.copy(found)
+        return copy.deepcopy(found)

@@ -36,6 +36,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.deltas import DeltaWriter
+from fnop.interpreters.digests import PYTHON, digests_of
 from fnop.interpreters.redaction import Redaction
 
 __all__ = ["FORMAT_VERSION", "Recorder", "header_of"]
@@ -56,6 +57,8 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "format": FORMAT_VERSION,
         "handlers": [handler.id for handler in program.handlers],
         "places": {each.id: each.place for each in program.handlers if each.place},
+        "code": digests_of(program.handlers),
+        "python": PYTHON,
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
         "selector": settings.selector,

@@ -101,11 +101,25 @@ def read_records(
                 f"the recording has more than {limits.records} records; {_REMEDY}"
             )
         record = _record(line, number, limits)
-        if steps is not None and "gap" not in record:
+        if number and "gap" in record:
+            _check_gap(record, number)
+        elif steps is not None:
             record = steps.read(record, number, len(line))
         elif number == 0 and record.get("format") == FORMAT_VERSION:
             steps = _Steps(limits)
         yield record
+
+
+def _check_gap(record: dict[str, Any], number: int) -> None:
+    """Raise `RecordingProblem` for a gap that is not of so many steps."""
+    with understood(number):
+        count = record["gap"]
+        if type(count) is not int or not 0 < count <= _GAP_MAX:
+            raise ValueError("the number of missing steps is none")
+
+
+# No run has more steps.
+_GAP_MAX = 2**53
 
 
 class _Steps:

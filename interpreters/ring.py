@@ -3,8 +3,8 @@
 Inputs and commands are values that nobody changes, so a step is kept by reference: it
 is neither copied, nor written, nor searched for secrets, before somebody wants it.  Of
 the steps that are dropped there remains what later ones refer to: the last version of
-each object, the kinds that are served, and the indices.  So a dump reads as a recording
-that begins with a listing.
+each object, those that its handlers have acted upon, the kinds that are served, and the
+indices.  So a dump reads as a recording that begins with a listing.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fnop.core.seam.inputs import (
     Started,
     WatchEvent,
 )
-from fnop.core.seam.traces import Indexed
+from fnop.core.seam.traces import Began, Ended, Indexed
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Applied
@@ -64,6 +64,10 @@ class Ring:
         self._fetches: dict[int, Step] = {}
         self._served: dict[str, tuple[Step, Step]] = {}
         self._indexed: dict[tuple[str, tuple[str, str, str]], Indexed] = {}
+        # The versions that handlers have acted upon, which later calls compare with: by
+        # the handler and the object; and those of calls that have not ended.
+        self._acted: dict[tuple[str, str], Body] = {}
+        self._begun: dict[int, tuple[str, Body]] = {}
         self._last = Now(0.0, 0.0)
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
@@ -86,10 +90,11 @@ class Ring:
         match step.input:
             case Started():
                 self._indexed.clear()
+                self._begun.clear()
             case ListItem(body=body):
                 self._bodies[body.uid] = body
             case WatchEvent(type="DELETED", body=body):
-                self._bodies.pop(body.uid, None)
+                self._forget(body.uid)
             case WatchEvent(body=body):
                 self._bodies[body.uid] = body
             case Answered(id=number, outcome=Applied(object=dict() as found)):
@@ -97,10 +102,31 @@ class Ring:
             case _:
                 pass
         for command in step.commands:
-            if isinstance(command, Fetch):
-                self._fetches[command.id] = Step(step.now, Bookmark(0, ""), (command,))
-            elif isinstance(command, Indexed):
-                self._indexed[command.index, command.object] = command
+            self._note(step, command)
+
+    def _note(self, step: Step, command: Command) -> None:
+        """Remember what later steps refer to of a command."""
+        match command:
+            case Fetch(id=number):
+                self._fetches[number] = Step(step.now, Bookmark(0, ""), (command,))
+            case Indexed(index=index, object=about):
+                self._indexed[index, about] = command
+            case Began(attempt=number, handler=handler, object=shown):
+                body = self._bodies.get(shown.uid) if shown else None
+                if body is not None:
+                    self._begun[number] = handler, body
+            case Ended(attempt=number, failure=None) if number in self._begun:
+                handler, body = self._begun.pop(number)
+                self._acted[handler, body.uid] = body
+            case Ended(attempt=number):
+                self._begun.pop(number, None)
+            case _:
+                pass
+
+    def _forget(self, uid: str) -> None:
+        self._bodies.pop(uid, None)
+        for each in [each for each in self._acted if each[1] == uid]:
+            del self._acted[each]
 
     def _remember(self, number: int, step: Step, found: dict[str, Any]) -> None:
         asked = self._fetches.pop(number, None)
@@ -115,7 +141,9 @@ class Ring:
     def steps(self) -> Iterator[Step]:
         """All that is remembered, as steps of a run; the ring may go on meanwhile."""
         now, kept = self._last, tuple(step for step, _ in self._steps)
-        bodies = tuple(self._bodies.values())
+        earlier = (*self._acted.values(), *(each for _, each in self._begun.values()))
+        known = (*earlier, *self._bodies.values())
+        bodies = tuple({(each.uid, each.version): each for each in known}.values())
         served = tuple(chain.from_iterable(self._served.values()))
         indexed = tuple(self._indexed.values())
         fetches = tuple(self._fetches.values())

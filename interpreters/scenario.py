@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.core.api import discovery
@@ -10,12 +10,21 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Document
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.values.evolve import replace
+from fnop.effects.values import thaw_json
 from fnop.interpreters.answers import message_of, with_kind
+from fnop.interpreters.cluster import restored
 from fnop.interpreters.documents import fetched
 from fnop.interpreters.protocol import ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["ApplyProblem", "apply_manifests", "catalogue_of", "final_objects"]
+__all__ = [
+    "ApplyProblem",
+    "apply_manifests",
+    "catalogue_of",
+    "final_objects",
+    "is_own",
+    "restore",
+]
 
 _CRD = "CustomResourceDefinition"
 # Objects that a cluster has, or makes in every namespace, by itself: not results.
@@ -30,6 +39,15 @@ _OWN = frozenset(
         ("Node", "stub-node"),
     )
 )
+
+
+def is_own(kind: str, name: str) -> bool:
+    """Whether a cluster has, or makes, an object of this name by itself.
+
+    >>> is_own("Namespace", "default"), is_own("ConfigMap", "default")
+    (True, False)
+    """
+    return (kind, name) in _OWN
 
 
 class ApplyProblem(Exception):
@@ -87,6 +105,43 @@ def create(sim: SimulatedRun, manifest: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+def restore(sim: SimulatedRun, objects: Iterable[Mapping[str, Any]]) -> None:
+    """Put objects there as another cluster has them: with uids, versions and status.
+
+    Namespaces that they are in are made. No watch tells of them: it is for the time
+    before the operator begins. Raises `ApplyProblem` for an object of an unknown kind,
+    and for one that has no uid.
+    """
+    catalogue = catalogue_of(sim)
+    for each in objects:
+        resource, meta = catalogue.of_manifest(each), each.get("metadata") or {}
+        if resource is None:
+            raise ApplyProblem(
+                f"{catalogue.absence_of(each, 'the cluster')}; add its "
+                "CustomResourceDefinition to the manifests"
+            )
+        if not meta.get("uid") or not meta.get("name"):
+            raise ApplyProblem(
+                f"{each['kind']} {meta.get('name')} has no uid: restored objects are "
+                "those of kubectl get -o yaml; give others as objects"
+            )
+        namespace = meta.get("namespace") if resource.namespaced else None
+        if namespace and not _is_there(sim, namespace):
+            create(sim, _namespace(namespace))
+        path = resource.group, resource.version, resource.plural
+        sim.cluster = restored(sim.cluster, path, [thaw_json(each)])
+
+
+def _is_there(sim: SimulatedRun, namespace: str) -> bool:
+    return (
+        sim.request(ApiRequest("GET", f"/api/v1/namespaces/{namespace}")).status < 300
+    )
+
+
+def _namespace(name: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
+
+
 def objects_of(sim: SimulatedRun, resource: Resource) -> list[dict[str, Any]]:
     """All objects of a kind, as a listing has them, with their kind."""
     response = sim.request(ApiRequest("GET", path_of(resource, None)))
@@ -106,7 +161,7 @@ def final_objects(sim: SimulatedRun) -> list[dict[str, Any]]:
             continue
         for each in objects_of(sim, resource):
             meta = each["metadata"]
-            known = (resource.kind, meta["name"]) in _OWN
+            known = is_own(resource.kind, meta["name"])
             if meta["uid"] not in seen and not known:
                 seen.add(meta["uid"])
                 shown = {k: v for k, v in meta.items() if k != "managedFields"}

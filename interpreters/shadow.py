@@ -140,6 +140,7 @@ class _Shadow:
         if "gap" in record:
             self.found.lost += record["gap"]
             self.attempts.add(record)
+            self._bodies.clear()  # there may be later versions
             return
         if record.get("redacted") and self._secrets is None:
             self._secrets = _Secrets(self._program, self._drawing)
@@ -166,9 +167,13 @@ class _Shadow:
     def end(self, header: Mapping[str, Any]) -> Shadow:
         for each in self.attempts.cut_off():
             self._ask(each)
+        is_partial = self.found.lost > 0 or bool(header.get("dropped"))
         for name, waiting in self._waiting.items():
-            self.found.missing[name] += len(waiting)
             self.found.attempts += len(waiting)
+            if is_partial and name.rpartition("/")[0] in self._handlers:
+                self.found.untold[_UNDECLARED] += len(waiting)
+            else:
+                self.found.missing[name] += len(waiting)
         self._compare(header.get("handlers"))
         if self._guard is not None:
             self.found.acts = tuple(self._guard.news())
@@ -303,6 +308,9 @@ class _Shadow:
         step = self.attempts.steps
         attempt = Attempt(0, name, step, now, version, body, end=trace)
         self._judge(attempt, handler, self.found.reindexed)
+
+
+_UNDECLARED = "the recording lacks the call that has declared it"
 
 
 # ---------------------------------------------------------------------- secrets

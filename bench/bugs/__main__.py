@@ -2,14 +2,18 @@
 
 The first column of each line is the bug; then whether it was found by a property that
 is expected, by which schedule, after how many schedules and milliseconds, and how many
-alarms all single faults raise for the operator without the bug.
+alarms all single faults raise for the operator without the bug. JOBS is the number of
+processes, by default one for each core.
 """
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import statistics
 import sys
 import time
+from pathlib import Path
 from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, Bug, bug_in, case_of
@@ -64,35 +68,66 @@ def alarms(bug: Bug) -> tuple[int, list[str]]:
     return len(schedules) + 1, found
 
 
+class Result(NamedTuple):
+    """The result of a search, and the alarms for the operator without the bug."""
+
+    bug: Bug
+    found: Found | None
+    schedules: int
+    alarms: list[str]
+    seconds: float
+
+
+def result_of(folder: Path) -> Result:
+    """Search for a bug, and for alarms on the operator without it."""
+    begun = time.process_time()
+    bug = bug_in(folder)
+    found = None if bug.impossible else search(bug)
+    number, raised = alarms(bug) if (folder / "fixed.py").exists() else (0, [])
+    return Result(bug, found, number, raised, time.process_time() - begun)
+
+
 def main(wanted: list[str]) -> int:
     """Print a line for each bug, and the totals."""
-    bugs = [bug_in(each) for each in BUGS]
-    if wanted:
-        bugs = [each for each in bugs if any(each.slug.startswith(w) for w in wanted)]
-    founds: list[Found] = []
-    missed, alarmed = [], []
-    for bug in bugs:
-        found = None if bug.impossible else search(bug)
-        number, raised = alarms(bug) if (bug.folder / "fixed.py").exists() else (0, [])
-        founds += [found] if found and found.hit else []
-        if raised:
-            alarmed.append(bug.slug)
-        if bug.impossible:
-            line = f"impossible here: {bug.impossible}"
-        elif found is None or not found.hit:
-            missed.append(bug.slug)
-            line = (
-                "MISSED" if found is None else f"HALF ({found.property}) {found.words}"
-            )
-        else:
-            cost = f"{found.schedules:5} {found.seconds * 1e3:7.0f} ms"
-            line = f"{found.property:14} {cost}  {found.words}"
-        print(f"{bug.slug:36} {line}")
-        print(f"{'':36} fixed: {len(raised)} alarms in {number} schedules")
-        for each in raised[:5]:
-            print(f"{'':38} {each[:400]}")
-    _totals(len(bugs), founds, missed, alarmed)
+    folders = [
+        each for each in BUGS if not wanted or any(map(each.name.startswith, wanted))
+    ]
+    begun = time.monotonic()
+    processes = int(os.environ.get("JOBS", os.cpu_count() or 1))
+    results = []
+    with multiprocessing.get_context("fork").Pool(processes) as pool:
+        for result in pool.imap(result_of, folders, chunksize=1):
+            _print(result)
+            results.append(result)
+    missed = [e.bug.slug for e in results if not e.bug.impossible and not _is_hit(e)]
+    alarmed = [each.bug.slug for each in results if each.alarms]
+    founds = [each.found for each in results if each.found and each.found.hit]
+    _totals(len(results), founds, missed, alarmed)
+    cpu = sum(each.seconds for each in results)
+    print(f"{time.monotonic() - begun:.0f} s, {cpu:.0f} s of CPU time")
     return 1 if missed or alarmed else 0
+
+
+def _is_hit(result: Result) -> bool:
+    return result.found is not None and result.found.hit
+
+
+def _print(result: Result) -> None:
+    bug, found = result.bug, result.found
+    if bug.impossible:
+        line = f"impossible here: {bug.impossible}"
+    elif found is None:
+        line = "MISSED"
+    elif not found.hit:
+        line = f"HALF ({found.property}) {found.words}"
+    else:
+        cost = f"{found.schedules:5} {found.seconds * 1e3:7.0f} ms"
+        line = f"{found.property:14} {cost}  {found.words}"
+    print(f"{bug.slug:36} {line}")
+    alarms = f"{len(result.alarms)} alarms in {result.schedules} schedules"
+    print(f"{'':36} fixed: {alarms}", flush=True)
+    for each in result.alarms[:5]:
+        print(f"{'':38} {each[:400]}", flush=True)
 
 
 def _totals(

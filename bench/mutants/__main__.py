@@ -1,7 +1,8 @@
 """`python -m bench.mutants [NAME...]`: how many mutants the properties kill.
 
 Of each operator at most so many mutants of each sort are tried as `--each` says, spread
-over its lines; `--each 0` tries all.
+over its lines; `--each 0` tries all. The report comes at the end; a line for each
+operator goes to stderr meanwhile.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from bench.mutants.report import lines_of
+from bench.mutants.report import lines_of, score_of
 from bench.mutants.running import judged_all
 from bench.mutants.subjects import subjects
 
@@ -31,10 +32,18 @@ def main(arguments: Sequence[str]) -> int:
         begin = tuple(options.names)
         found = [each for each in found if each.name.startswith(begin)]
     begun = time.monotonic()
-    results = judged_all(found, options.each, options.jobs)
+    results = []
+    for each in judged_all(found, options.each, options.jobs):
+        killed, counted = score_of(each.outcomes)
+        words = f"{killed} of {counted} killed, {len(each.alarms)} alarms"
+        print(
+            f"{each.name}: {words}, {each.seconds:.0f} s", file=sys.stderr, flush=True
+        )
+        results.append(each)
     lines = lines_of(
         [outcome for each in results for outcome in each.outcomes],
         [(each.name, alarm) for each in results for alarm in each.alarms],
+        [(each.name, alarm) for each in results for alarm in each.purposes],
     )
     for line in lines:
         print(line)

@@ -82,9 +82,20 @@ def _nodes(node: ast.AST, path: _Path = ()) -> Iterator[tuple[_Path, ast.AST]]:
             yield from _nodes(value, (*path, (field, None)))
         elif isinstance(value, list):
             for place, each in enumerate(value):
-                if isinstance(each, ast.AST):
+                if isinstance(each, ast.AST) and not _is_main(each):
                     yield (*path, (field, place)), each
                     yield from _nodes(each, (*path, (field, place)))
+
+
+def _is_main(node: ast.AST) -> bool:
+    """Whether a statement runs the program where the file is not only imported.
+
+    It is no decision of an operator's, and without its guard a mutant would run.
+    """
+    return isinstance(node, ast.If) and any(
+        isinstance(each, ast.Name) and each.id == "__name__"
+        for each in ast.walk(node.test)
+    )
 
 
 def _with(tree: ast.AST, path: _Path, instead: tuple[ast.AST, ...]) -> ast.AST:

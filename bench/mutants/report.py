@@ -27,7 +27,9 @@ def score_of(outcomes: Sequence[Outcome]) -> tuple[int, int]:
 
 
 def lines_of(
-    outcomes: Sequence[Outcome], alarms: Sequence[tuple[str, str]]
+    outcomes: Sequence[Outcome],
+    alarms: Sequence[tuple[str, str]],
+    purposes: Sequence[tuple[str, str]] = (),
 ) -> Iterator[str]:
     """The report, line by line."""
     yield from _by_operator(outcomes)
@@ -38,6 +40,8 @@ def lines_of(
     yield f"alarms on operators without a mistake: {len(alarms)}"
     for name, alarm in alarms:
         yield f"    {name}: {alarm[:300]}"
+    of = ", ".join(sorted({name for name, _ in purposes})) or "none"
+    yield f"alarms on operators that fail on purpose ({of}): {len(purposes)}"
     yield from _scores(outcomes)
 
 

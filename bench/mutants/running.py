@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from itertools import groupby
 from pathlib import Path
@@ -14,7 +14,7 @@ from zlib import crc32
 
 from bench.mutants.judging import Outcome, Subjected, judge
 from bench.mutants.mutators import Mutant, mutants_of
-from bench.mutants.subjects import Subject, subjects
+from bench.mutants.subjects import ON_PURPOSE, Subject, subjects
 
 __all__ = ["Judged", "chosen", "judged_all"]
 
@@ -22,12 +22,14 @@ __all__ = ["Judged", "chosen", "judged_all"]
 class Judged(NamedTuple):
     """The results of a subject: its mutants, and the alarms that it raises itself.
 
-    `seconds` are those of the processor.
+    `seconds` are those of the processor; `purposes` are alarms that it raises on
+    purpose.
     """
 
     name: str
     seconds: float
     alarms: list[str]
+    purposes: list[str]
     outcomes: list[Outcome]
 
 
@@ -54,15 +56,16 @@ def chosen(found: Iterable[Mutant], each: int) -> list[Mutant]:
     return kept
 
 
-def judged_all(found: Sequence[Subject], each: int, jobs: int) -> list[Judged]:
-    """Judge the mutants of all subjects, in the order of the subjects."""
+def judged_all(found: Sequence[Subject], each: int, jobs: int) -> Iterator[Judged]:
+    """Judge the mutants of all subjects, one after the other, in their order."""
     context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         tasks = [Task(subject.name, folder, each) for subject in found]
         if jobs == 1:
-            return [*map(judged, tasks)]
+            yield from map(judged, tasks)
+            return
         with ProcessPoolExecutor(jobs, context) as pool:
-            return [*pool.map(judged, tasks)]
+            yield from pool.map(judged, tasks)
 
 
 def judged(task: Task) -> Judged:
@@ -77,5 +80,9 @@ def judged(task: Task) -> Judged:
         file = Path(task.folder) / f"{stem}.py"
         file.write_text(mutant.source)
         outcomes.append(judge(subjected, mutant, file))
-    alarms = [f"{words} ({name})" for (_, name), words in subjected.alarms.items()]
-    return Judged(task.name, time.process_time() - begun, alarms, outcomes)
+    alarms: dict[bool, list[str]] = {False: [], True: []}
+    for (_, name), words in subjected.alarms.items():
+        on_purpose = name in ON_PURPOSE.get(task.name, ())
+        alarms[on_purpose].append(f"{words} ({name})")
+    seconds = time.process_time() - begun
+    return Judged(task.name, seconds, alarms[False], alarms[True], outcomes)

@@ -23,11 +23,13 @@ from fnop.interpreters.actions import Action, Apply, Delete, Edit
 from fnop.interpreters.check.explore import Case
 from fnop.testing import External, apply, edit, wait
 
-__all__ = ["WHOLE", "Subject", "cases_of", "subjects"]
+__all__ = ["ON_PURPOSE", "WHOLE", "Subject", "cases_of", "subjects"]
 
 # The scripts in which faults are tried; the others are played without any.
 WHOLE = ("as it is", "deleted", "made anew")
 EXAMPLES = Path(__file__).parents[2] / "examples"
+# Operators whose handlers fail on purpose, and the properties that say so.
+ON_PURPOSE = {"03-exceptions": {"total", "settles", "serves"}}
 
 
 class Subject(NamedTuple):

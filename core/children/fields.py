@@ -24,6 +24,7 @@ __all__ = [
     "differing",
     "fields_digest",
     "folded",
+    "lacking",
     "lost_fields",
     "managers_at",
     "managers_of",
@@ -119,6 +120,38 @@ def _differing(value: Any, live: Any, path: str) -> Iterator[str]:
                 yield from _differing(item, live.get(name), _joined(path, name))
     elif value is not None and not same_json(value, live):
         yield path
+
+
+def lacking(expected: Mapping[str, Any], found: Mapping[str, Any]) -> list[str]:
+    """The fields that are expected of an object and are not there so, as sentences.
+
+    What is not expected does not matter; a list has as many items as are expected, and
+    null stands for no field.
+
+    >>> lacking({"a": [{"b": 1}], "c": None}, {"a": [{"b": 2, "d": 3}], "e": 4})
+    ['a[0].b is 2, expected 1']
+    """
+    return [*_lacking(expected, found, "")]
+
+
+def _lacking(expected: Any, found: Any, path: str) -> Iterator[str]:
+    if isinstance(expected, Mapping) and isinstance(found, Mapping):
+        for name, value in expected.items():
+            if value is not None or found.get(name) is not None:
+                yield from _lacking(value, found.get(name), _joined(path, name))
+    elif (
+        isinstance(expected, list)
+        and isinstance(found, list)
+        and len(expected) == len(found)
+    ):
+        for number, (one, other) in enumerate(zip(expected, found, strict=True)):
+            yield from _lacking(one, other, f"{path}[{number}]")
+    elif not same_json(expected, found):
+        yield f"{path} is {_text(found)}, expected {_text(expected)}"
+
+
+def _text(value: Any) -> str:
+    return "missing" if value is None else orjson.dumps(value).decode()
 
 
 def _is_by(entry: Mapping[str, Any], manager: str, operation: str) -> bool:

@@ -51,14 +51,18 @@ class _Tale:
     lines: deque[list[Any]] = field(default_factory=lambda: deque(maxlen=LINES_MAX))
     asked: dict[Any, tuple[list[Any], float]] = field(default_factory=dict)
     last: Mapping[str, Any] | None = None
+    at: float = 0.0
 
     @property
     def label(self) -> str:
         return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     def add(self, record: Mapping[str, Any]) -> None:
+        if "gap" in record:
+            self._miss(record["gap"])
+            return
         wall = record.get("wall")
-        at = float(wall) if isinstance(wall, (int, float)) else 0.0
+        at = self.at = float(wall) if isinstance(wall, (int, float)) else 0.0
         input = mapping(record.get("input"))
         match input.get("in"):
             case "Started":
@@ -75,6 +79,12 @@ class _Tale:
         for command in items(record.get("commands")):
             if command.get("subject") == self.label:
                 self._did(at, command)
+
+    def _miss(self, count: Any) -> None:
+        """Steps are missing, with answers and perhaps the end of the object."""
+        self._say(self.at, "fnop", f"steps that could not be recorded: {count}")
+        self.asked.clear()
+        self.last = None
 
     def _say(self, at: float, who: str, what: str) -> list[Any]:
         told = [at, line(who, 128), what]

@@ -48,7 +48,8 @@ class Attempt:
     `step` is the number of the step in which it began, from 1. `desires` is the trace
     of what a reconcile handler desires, `end` that of its plan or its failure; None
     where the recording has none, as after a crash. `unknown` tells what of its view the
-    recording lacks, `unindexed` are the indices that it lacks.
+    recording lacks, `unindexed` are indices with values that are no JSON; of any index
+    the values of objects may be `missed`.
     """
 
     number: int
@@ -65,6 +66,7 @@ class Attempt:
     children: dict[Key, Body] = field(default_factory=dict)
     indices: Mapping[str, Any] = field(default_factory=dict)
     unindexed: frozenset[str] = frozenset()
+    missed: bool = False
     exchanges: list[Exchange] = field(default_factory=list)
     desires: Json | None = None
     end: Json | None = None
@@ -85,6 +87,8 @@ class Attempts:
         self.steps = 0
         self._indices: Map[str, Any] = Map()
         self._unindexed: set[str] = set()
+        # Steps of this process are missing.
+        self._missed = False
         self._served = Served()
 
     @property
@@ -118,13 +122,13 @@ class Attempts:
         self.steps += count
         for each in self.open.values():
             each.unknown = each.unknown or f"{count} steps are missing after its begin"
-        self._unindexed |= {*self._indices}
+        self._missed = True
 
     def cut_off(self) -> list[Attempt]:
         """The attempts of a process that has ended, with its indices."""
         found = [*self.open.values()]
         self.open.clear()
-        self._indices, self._unindexed = Map(), set()
+        self._indices, self._unindexed, self._missed = Map(), set(), False
         self._served.begin_anew()
         return found
 
@@ -172,6 +176,7 @@ class Attempts:
             read_only(trace.get("memo") or {}),
             indices=self._indices,
             unindexed=frozenset(self._unindexed),
+            missed=self._missed,
         )
         if version is not None and found.body is None:
             found.unknown = _unshown(version)

@@ -35,6 +35,8 @@ class Busy:
         """Take one record in. Raises as `Attempts.add`."""
         known = {each.number: each for each in self.attempts.add(record)}
         known |= self.attempts.open
+        if "gap" in record:  # who knows what they have done meanwhile
+            self.calls |= {call_of(each) for each in known.values()}
         for command in record.get("commands", ()):
             self.calls |= {
                 call_of(each) for each in known.values() if _does(command, each)

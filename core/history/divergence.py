@@ -146,8 +146,16 @@ class Alignment:
         for lane, both in self.lanes.items():
             place = min(map(len, both))
             for side, items in enumerate(both):
-                if lane not in self._parted and len(items) > place:
+                is_alone = len(items) > place and not self._may_come(1 - side, lane)
+                if lane not in self._parted and is_alone:
                     self._note(lane, place, *self._alone(lane, side, items[place]))
+
+    def _may_come(self, side: int, lane: Lane) -> bool:
+        """Whether a run may have done more in a lane than its recording tells."""
+        run = self.runs[side]
+        if not run.started:
+            return run.is_open
+        return run.is_open and lane.era >= self.eras.era(side, len(run.started))
 
     def _note(self, lane: Lane, place: int, *found: Divergence) -> None:
         for each in found:
@@ -298,7 +306,9 @@ class Alignment:
         there: Moment,
         effect: Json | None,
     ) -> Iterator[Divergence]:
-        """Of a call that does not go on in one run."""
+        """Of a call that does not go on in one run, as far as that is known."""
+        if self.runs[side].may_go_on(items[side].process):
+            return
         if self.eras.is_cut_short(side, items[side].process):
             yield self._ended(lane, items, side, items[side].process)
         elif there.kind == "given":
@@ -318,6 +328,8 @@ class Alignment:
             yield Divergence(Sort.WRITE, lane, items, steps, fields, values)
         for side, other in ((0, 1), (1, 0)):
             lost = items[side].outcome is None and items[other].outcome is not None
+            if lost and self.runs[side].may_go_on(items[side].process):
+                return
             if lost and self.eras.is_cut_short(side, items[side].process):
                 yield self._ended(lane, items, side, items[side].process)
                 return
@@ -389,10 +401,14 @@ class Alignment:
     ) -> tuple[int, int, int]:
         place = self._places.get(lane)
         if place is None:
-            return len(both[0]), 0, 0
+            return min(map(len, both)), 0, 0
+        ends = [
+            len(both[1 - side]) if self._may_come(1 - side, lane) else None
+            for side in (0, 1)
+        ]
         mine, yours = (
-            [decided(each, run.names) for each in calls[place:]]
-            for run, calls in zip(self.runs, both, strict=True)
+            [decided(each, run.names) for each in calls[place:end]]
+            for run, calls, end in zip(self.runs, both, ends, strict=True)
         )
         equal = common_length(mine, yours)
         return place + equal, len(mine) - equal, len(yours) - equal

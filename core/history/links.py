@@ -115,7 +115,10 @@ class Behind:
                     text = f"it had asked for {name}: {_read(each)}"
                     yield Link(depth + 1, text, each.ended)
         if request.is_write and not event.attempts:
-            yield Link(depth, "decided by fnop itself, for its own notes")
+            by = "fnop itself, for its own notes"
+            if request.handler:
+                by = f"{request.handler}, in a call that is not in the recording"
+            yield Link(depth, f"decided by {by}")
 
     def _words(self, attempt: Attempt, request: Request) -> str:
         fields = [

@@ -59,10 +59,20 @@ class Others:
     _sent: dict[str, dict[int, Json]] = field(default_factory=dict)
     _labels: dict[int, str] = field(default_factory=dict)
     _presence: Presence = field(default_factory=Presence)
+    # Steps are missing, and requests with them: only what others manage is theirs.
+    _is_partial: bool = False
+
+    def miss(self) -> None:
+        """Steps are missing: what has become of the objects there is nobody's deed."""
+        self._bodies.clear()
+        self._presence.miss()
+        self._is_partial = True
 
     def add(self, record: Json) -> list[Deed]:
         """Take one record in; what others did, as far as its input shows that."""
         input, commands = record["input"], record["commands"]
+        if input["in"] == "Started":
+            self._is_partial = False
         for command in commands:
             if command["do"] == "Began" and command.get("object"):
                 self._handled(Version(*command["object"]), command.get("children", ()))
@@ -130,7 +140,8 @@ class Others:
         asked = tuple(e for e in rest if any(covers(r, e.field) for r in requests))
         theirs = tuple(e for e in asked if self._is_theirs(body, e))
         left = tuple(e for e in rest if e not in asked or e in theirs)
-        if len(left) < len(rest):  # a request of ours has made this version
+        is_ours = len(left) < len(rest)  # a request of ours has made this version
+        if is_ours or self._is_partial:
             left = tuple(e for e in left if self._strangers(was, body, (e,)))
         if left:
             names = self._strangers(was, body, left)

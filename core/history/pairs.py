@@ -44,6 +44,8 @@ _DELAY = re.compile(r'"(?:after|again|delay|seconds)":[0-9.e+-]+')
 Lanes = Mapping[Lane, tuple[list[Item], list[Item]]]
 # Of each process of a run: its era, and its number in that era, from 0.
 _Places = Sequence[tuple[int, int]]
+# Calls and requests by their lanes, finished or not.
+_Contents = Counter[tuple[Lane, bool]]
 
 
 class Eras(NamedTuple):
@@ -61,12 +63,15 @@ class Eras(NamedTuple):
         """The eras of two runs."""
         numbers = len(ours.started), len(theirs.started)
         fewer, surplus = min(numbers), abs(numbers[0] - numbers[1])
-        plain = [(each, 0) for each in range(1, fewer + 1)]
+        plain = [(each, 0) for each in range(1, max(numbers) + 1)]
         if not surplus:
             return cls((plain, plain))
-        mine, yours = _contents(ours), _contents(theirs)
-        differs = (each for each in range(fewer) if mine[each] != yours[each])
-        first = next(differs, fewer - 1) + 1
+        differs = _differing(ours, theirs)
+        less = ours if numbers[0] < numbers[1] else theirs
+        if less.is_open and not differs:  # more processes may have followed
+            return cls((plain[: numbers[0]], plain[: numbers[1]]))
+        plain = plain[:fewer]
+        first = (differs or [fewer - 1])[0] + 1
         more = [(first, life) for life in range(1, surplus + 1)]
         many = [*plain[:first], *more, *plain[first:]]
         return cls((plain, many) if numbers[0] < numbers[1] else (many, plain))
@@ -85,9 +90,30 @@ class Eras(NamedTuple):
         return (era, life + 1) in self.places[side]
 
 
-def _contents(run: Run) -> Sequence[Counter[tuple[Lane, bool]]]:
+def _differing(ours: Run, theirs: Run) -> list[int]:
+    """The processes of both runs, from 0, of which one has done what the other lacks.
+
+    One that may go on lacks nothing.
+    """
+    pairs = enumerate(zip(_contents(ours), _contents(theirs), strict=False))
+    return [
+        number
+        for number, (mine, yours) in pairs
+        if (not theirs.may_go_on(number + 1) and _known(ours, number, mine) - yours)
+        or (not ours.may_go_on(number + 1) and _known(theirs, number, yours) - mine)
+    ]
+
+
+def _known(run: Run, number: int, contents: _Contents) -> _Contents:
+    """What a process has done, without what it may still bring to an end."""
+    if not run.may_go_on(number + 1):
+        return contents
+    return Counter({key: each for key, each in contents.items() if key[1]})
+
+
+def _contents(run: Run) -> Sequence[_Contents]:
     """The calls and requests of each process by their lanes, finished or not."""
-    found: list[Counter[tuple[Lane, bool]]] = [Counter() for _ in run.started]
+    found: list[_Contents] = [Counter() for _ in run.started]
     for item in run.items:
         lane = _lane_of(item, run.names, 0)
         found[item.process - 1][lane, item.is_finished] += 1

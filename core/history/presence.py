@@ -32,7 +32,13 @@ class Presence:
     def __init__(self) -> None:
         self._scopes: dict[int, Scope] = {}
         self._present: dict[Scope, set[str]] = {}
+        # The listings under way of which the beginning is known.
         self._listed: dict[Scope, set[str]] = {}
+
+    def miss(self) -> None:
+        """Steps are missing: no listing is known as a whole, and no stream."""
+        self._scopes.clear()
+        self._listed.clear()
 
     def add(self, record: Json) -> list[Departure]:
         """Take one record in; the objects that are gone with it."""
@@ -61,11 +67,11 @@ class Presence:
                     yield Departure(uid)
             case {"in": "WatchEvent"}:
                 self._of(scope).update(_uids(input))
-            case {"in": "ListItem"} if scope is not None:
-                self._listed.setdefault(scope, set()).update(_uids(input))
-            case {"in": "ListDone"} if scope is not None:
+            case {"in": "ListItem"} if scope is not None and scope in self._listed:
+                self._listed[scope].update(_uids(input))
+            case {"in": "ListDone"} if scope is not None and scope in self._listed:
                 if not input.get("continue_token"):
-                    found = self._listed.pop(scope, set())
+                    found = self._listed.pop(scope)
                     gone = self._of(scope) - found
                     self._present[scope] = found
                     yield from (Departure(uid, listed=True) for uid in sorted(gone))

@@ -97,6 +97,13 @@ class Gone(NamedTuple):
     listed: bool
 
 
+class Missing(NamedTuple):
+    """So many `steps` are missing after the last one before them."""
+
+    after: int
+    steps: int
+
+
 class Why(NamedTuple):
     """The answer: the value, since when it is so, and what made it.
 
@@ -110,6 +117,8 @@ class Why(NamedTuple):
     `sources` are what the attempt was given that has an equal value, with the step
     since which it is so, `answers` what it was answered, and `indices` those that it
     could read, each with the number of its keys.  `gone` is the end of the object.
+    `missing` are the steps that the recording lacks between the version before and this
+    one, and after the last.
     """
 
     value: Any
@@ -127,6 +136,12 @@ class Why(NamedTuple):
     answers: tuple[Reply, ...] = ()
     indices: tuple[tuple[str, int], ...] = ()
     gone: Gone | None = None
+    missing: tuple[Missing, ...] = ()
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether a request that the recording lacks may have made the version."""
+        return any(each.after < self.shown.step for each in self.missing)
 
 
 @dataclass
@@ -153,11 +168,12 @@ class Provenance:
     _gone: dict[str, Gone] = field(default_factory=dict)
     # The steps in which an index was given values of an object.
     _indexed: dict[tuple[str, Key], list[int]] = field(default_factory=dict)
+    _missing: list[Missing] = field(default_factory=list)
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
         if "gap" in record:
-            self.attempts.add(record)
+            self._miss(record)
             return
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
         ended = {each.number: each for each in self.attempts.add(record)}
@@ -174,6 +190,13 @@ class Provenance:
             self._gone[departure.uid] = Gone(step, wall, departure.listed)
         for command in record["commands"]:
             self._send(command, step, wall)
+
+    def _miss(self, record: Json) -> None:
+        """Steps are missing: with them calls, the end of a listing, and answers."""
+        self._missing.append(Missing(self.attempts.steps, record["gap"]))
+        self.attempts.add(record)
+        self._presence.miss()
+        self._latest.clear()
 
     def _see(self, found: dict[str, Any], step: int, wall: float, by: str) -> None:
         body = Body(found)
@@ -281,7 +304,19 @@ class Provenance:
             why = self._with_sources(why, attempt, write)
         gone = self._gone.get(shown.body.uid)
         is_gone = gone is not None and (at is None or gone.step <= at)
-        return why._replace(gone=gone if is_gone else None)
+        missing = (*self._missing_between(before, shown, at),)
+        return why._replace(gone=gone if is_gone else None, missing=missing)
+
+    def _missing_between(
+        self, before: Shown | None, shown: Shown, at: int | None
+    ) -> Iterator[Missing]:
+        """The missing steps in which the value may have appeared, or have changed."""
+        since = 0 if before is None else before.step
+        last = max(each.step for each in self._versions(at))
+        for each in self._missing:
+            is_later = last <= each.after and (at is None or each.after < at)
+            if since <= each.after < shown.step or is_later:
+                yield each
 
     def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
         until = write.step

@@ -54,6 +54,12 @@ class Reasons:
             case _:
                 pass
 
+    def miss(self) -> None:
+        """Steps are missing: the calls may have come with them."""
+        self._requeued.clear()
+        self._again.clear()
+        self._failed.clear()
+
     def _is_level(self, attempt: Attempt) -> None:
         """Learn that this is a reconcile handler: its first call was asked for, too."""
         if attempt.handler in self._levels or attempt.object is None:

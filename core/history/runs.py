@@ -79,7 +79,12 @@ Item = Call | Request
 
 @dataclass
 class Run:
-    """The fold of a recording; `started` are the steps in which processes begin."""
+    """The fold of a recording; `started` are the steps in which processes begin.
+
+    What follows the last step of one that `is_open` is not known: the recording was cut
+    off there, or lacks so many steps, which are `missing`.  What comes after these is
+    left out: it can be understood in part alone.
+    """
 
     attempts: Attempts = field(default_factory=Attempts)
     names: Names = field(default_factory=Names)
@@ -89,6 +94,8 @@ class Run:
     walls: list[float] = field(default_factory=list)
     # All versions of each object, by its uid, in the order in which they were shown.
     shown: dict[str, list[Shown]] = field(default_factory=dict)
+    is_open: bool = False
+    missing: int = 0
     _indexed: list[tuple[int, Json]] = field(default_factory=list)
     _open: dict[int, Call] = field(default_factory=dict)
     _asked: dict[int, Request] = field(default_factory=dict)
@@ -97,6 +104,11 @@ class Run:
 
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
+        if self.missing:
+            return
+        if "gap" in record:
+            self.missing, self.is_open = record["gap"], True
+            return
         step, input = self.attempts.steps + 1, record["input"]
         self._tick(record["wall"])
         if input["in"] == "Started" or not self.started:
@@ -202,6 +214,10 @@ class Run:
     def items(self) -> list[Item]:
         """All calls and requests."""
         return [*self.calls, *self.requests]
+
+    def may_go_on(self, process: int) -> bool:
+        """Whether the process may have done more than the recording tells."""
+        return self.is_open and process == len(self.started)
 
     def ended(self, process: int) -> int:
         """The last step of a process."""

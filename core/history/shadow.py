@@ -121,6 +121,11 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
     lacks = [each for each in attempt.unindexed if handler.signature.takes(each)]
     if lacks:
         return Untold(f"the index {lacks[0]} has values that are no JSON")
+    reads = [each for each in around.empty if handler.signature.takes(each)]
+    if attempt.missed and reads:
+        return Untold(
+            f"steps are missing, and with them values of the index {reads[0]}"
+        )
     situation = _situation(attempt, handler, around)
     if situation is None:
         return Untold("the state that it compares with is not in the recording")

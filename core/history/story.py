@@ -120,6 +120,9 @@ class Story:
         if not isinstance(count, int):
             raise TypeError("the number of missing steps is none")
         self.attempts.add({"gap": count})
+        self._last.clear()
+        self._reasons.miss()
+        self._others.miss()
         text = f"{number_of(count, 'step')} could not be recorded"
         return Line(self.attempts.steps, self._wall, "", text, sort="gap")
 

@@ -50,7 +50,8 @@ class Request:
     `object` is None for what is about no object.  `attempts` are the last ones of the
     handlers behind it, `fields` whose changes it carries, where known.  `answered` is
     the outcome's kind, at the step `ended`: "" and 0 where no answer has come, for it
-    was lost, or the operator ended.  `shown` are the objects in the answer.
+    was lost, or the operator ended, or steps are missing in which it `may_have_ended`.
+    `shown` are the objects in the answer.
     """
 
     step: int
@@ -63,6 +64,13 @@ class Request:
     ended: int = 0
     ended_wall: float = 0.0
     shown: tuple[Revision, ...] = ()
+    may_have_ended: bool = False
+
+    @property
+    def outcome(self) -> str:
+        """What has become of it, in a word or two."""
+        lacks = "steps are missing" if self.may_have_ended else "no reply"
+        return self.answered or lacks
 
     @property
     def is_write(self) -> bool:
@@ -106,7 +114,7 @@ class Event:
             case "shown" | "change" | "user":
                 return f"{self.text}{_version(self.revision)}"
             case "send" if self.request is not None and not self.request.ended:
-                return f"{self.text} -> no reply"
+                return f"{self.text} -> {self.request.outcome}"
             case _:
                 return f"{self.text}{self.answer}"
 
@@ -170,6 +178,7 @@ class Timeline:
     _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     _streams: dict[int, str] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
+    is_shortened: bool = False
     _presence: Presence = field(default_factory=Presence)
     _wall: float = 0.0
 
@@ -189,8 +198,7 @@ class Timeline:
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
         if "gap" in record:
-            for line in self.story.told(record):
-                self._tell(line, {})
+            self._miss(record)
             return
         step, self._wall = self.steps + 1, moment(record).wall
         self._catch_up(step)
@@ -200,7 +208,7 @@ class Timeline:
             self._latest.clear()
         answer = next((each for each in lines if each.sort == "answer"), None)
         self._hear(record["input"], step, answer)
-        self._miss(record, step)
+        self._lose(record, step)
         sent = {}
         for command in record["commands"]:
             self._note(command)
@@ -215,12 +223,41 @@ class Timeline:
                 assert request is not None
                 request.fields = tuple(map(_fields_of, command["fields"]))
 
+    def _miss(self, record: Json) -> None:
+        """Tell that steps are missing: what they have brought is not known."""
+        for line in self.story.told(record):
+            self._tell(line, {})
+        self._latest.clear()
+        for each in self._open.values():
+            assert each.request is not None
+            each.request.may_have_ended = True
+
     def end(self) -> None:
         """The recording is over: tell what came after its last step."""
         self._catch_up(float("inf"))
         kept = [each for each in self.events if not _is_told_twice(each)]
         self.count -= len(self.events) - len(kept)
         self.events = deque(kept, self.events.maxlen)
+
+    def shorten(self, most: int) -> None:
+        """Leave out what is in the middle of more events, after the end.
+
+        A run that never rests goes on as it has begun.
+        """
+        if len(self.events) > most:
+            first = [*self.events][: most - most // 2]
+            last = [*self.events][len(self.events) - most // 2 :]
+            self.events, self.is_shortened = deque([*first, *last]), True
+
+    @property
+    def left_out(self) -> str:
+        """The events that are not kept, in words; "" where all are."""
+        left = self.count - len(self.events)
+        if not left:
+            return ""
+        where = f"{left:,}" if self.is_shortened else f"the first {left:,}"
+        middle = " in the middle" if self.is_shortened else ""
+        return f"{where} of {self.count:,} events{middle}"
 
     def _add(self, event: Event) -> Event:
         self.count += 1
@@ -307,7 +344,7 @@ class Timeline:
             case _:
                 pass
 
-    def _miss(self, record: Json, step: int) -> None:
+    def _lose(self, record: Json, step: int) -> None:
         """Tell of the objects that a listing lacks; the account knows better."""
         for departure in self._presence.add(record):
             if departure.listed and not self.account.changes:

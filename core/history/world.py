@@ -70,7 +70,8 @@ class Own:
     """The fold of a recording to the versions that its operator has made.
 
     A write that changes nothing is answered with somebody else's version: one that had
-    been shown before the write was sent.
+    been shown before the write was sent.  Where steps are missing, a request without a
+    beginning may have been a write.
     """
 
     versions: set[tuple[str, str]] = field(default_factory=set)
@@ -79,16 +80,24 @@ class Own:
     _asked: dict[int, tuple[str, int]] = field(default_factory=dict)
     _shown: dict[tuple[str, str], int] = field(default_factory=dict)
     _steps: int = 0
+    # The last missing step of this process.
+    _missing: int = 0
 
     def add(self, record: Json) -> None:
         """Take one record in."""
+        if "gap" in record:
+            self._steps += record["gap"]
+            self._missing = self._steps
+            return
         input = record["input"]
         self._steps += 1
         if input["in"] == "Started":
             self._asked.clear()
+            self._missing = 0
         asked = None
         if input["in"] == "Answered":
-            asked = self._asked.pop(input["id"], None)
+            unknown = ("", self._missing) if self._missing else None
+            asked = self._asked.pop(input["id"], unknown)
         for each in objects_in(input):
             body = Body(each)
             version = body.uid, body.version
@@ -116,7 +125,8 @@ class World:
     objects: dict[Place, dict[str, Any]] = field(default_factory=dict)
     steps: int = 0
     wall: float = 0.0
-    _dead: set[str] = field(default_factory=set)
+    # The versions in which objects were removed, as far as they are numbers.
+    _dead: dict[str, int] = field(default_factory=dict)
 
     def add(self, record: Json) -> list[Foreign]:
         """Take one record in; what others have done by it. Raises as `Attempts.add`."""
@@ -137,7 +147,7 @@ class World:
         before = self.objects.get(place)
         was = None if before is None else Body(before)
         if gone or (body.is_deleting and not body.finalizers):
-            self._dead.add(body.uid)
+            self._dead[body.uid] = int(body.version) if body.version.isdecimal() else 0
             if was is not None and was.uid == body.uid:
                 del self.objects[place]
             if was is not None and was.uid == body.uid and not _is_known(was, self.own):
@@ -153,16 +163,41 @@ class World:
         former = before if was is not None and was.uid == body.uid else None
         yield Foreign(self.steps, self.wall, place, former, found)
 
+    def is_collected(self, change: Foreign) -> bool:
+        """Whether an object is gone because its owners are, as far as is known now.
+
+        The garbage collector does that. It may be shown before the end of the owner,
+        whose watch is another one.
+        """
+        if change.after is not None or change.before is None:
+            return False
+        body = Body(change.before)
+        owners = owners_of(body)
+        return bool(owners) and all(self._is_gone(e.uid, body.uid) for e in owners)
+
+    def _is_gone(self, owner: str, dependent: str) -> bool:
+        """Whether an owner was removed before a dependent, or is to be removed."""
+        if owner in self._dead:
+            return self._dead[owner] <= self._dead.get(dependent, 0)
+        present = (Body(each) for each in self.objects.values())
+        return not any(each.uid == owner and not each.is_deleting for each in present)
+
     def restorable(self) -> dict[Place, dict[str, Any]]:
         """The objects, without references to owners that nobody has shown.
 
-        A garbage collector would take these for gone.
+        A garbage collector would take these for gone. Objects whose owners were seen to
+        go are left out: it is about to remove them.
         """
         known = {Body(each).uid for each in self.objects.values()}
         return {
             place: _without_strangers(each, known)
             for place, each in self.objects.items()
+            if not self._is_garbage(Body(each))
         }
+
+    def _is_garbage(self, body: Body) -> bool:
+        owners = owners_of(body)
+        return bool(owners) and all(each.uid in self._dead for each in owners)
 
 
 def _is_known(was: Body, own: Own) -> bool:

@@ -8,7 +8,7 @@ failure is done once more for it, before an observer.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
@@ -38,7 +38,7 @@ from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["Step", "account_of", "happened", "record_of"]
+__all__ = ["Step", "account_of", "happened", "record_of", "veiled"]
 
 # More is not told: such a run goes on for ever.
 PLACES_MAX = 5_000
@@ -184,9 +184,7 @@ def _redacted(
     events: Iterable[StoredEvent], watched: Watched, redaction: Redaction
 ) -> Iterator[dict[str, Any]]:
     """The objects as a recording of the same run would show them."""
-    for step in watched.steps:  # a secret may be known from any of them
-        record = record_of(step)
-        redaction.scrubbed([record], [orjson.dumps(record)])
+    _learn(watched.steps, redaction)
     for event in events:
         input = {"in": "WatchEvent", "type": event.type, "body": event.object}
         record = {"wall": 0.0, "mono": 0.0, "input": input, "commands": []}
@@ -194,6 +192,19 @@ def _redacted(
         text = without_seals(orjson.dumps(found["input"]["body"]))
         body: dict[str, Any] = orjson.loads(text)
         yield body
+
+
+def veiled(text: str, steps: Iterable[Step], redaction: Redaction) -> str:
+    """A text about a run without the secrets that its steps have shown."""
+    _learn(steps, redaction)
+    return str(redaction.veiled(text))
+
+
+def _learn(steps: Iterable[Step], redaction: Redaction) -> None:
+    """Let all secrets be known: any of the steps may be the first to show one."""
+    for step in steps:
+        record = record_of(step)
+        redaction.scrubbed([record], [orjson.dumps(record)])
 
 
 # ------------------------------------------------------------------------- two worlds
@@ -213,25 +224,9 @@ def _differences(
     return "", []
 
 
-_SECRET = "(secret)"
-
-
 def _concealed(found: Difference) -> Differing:
-    """The difference without the contents of Secrets."""
-    values = found.expected, found.found
-    if found.alias.startswith("secrets/"):
-        inside = found.path.partition(".")[0] in ("data", "stringData")
-        values = tuple(_hidden(each, inside=inside) for each in values)
-    return Differing(found.alias, found.path.strip("."), *values)
-
-
-def _hidden(value: Any, *, inside: bool) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name: _hidden(each, inside=inside or name in ("data", "stringData"))
-            for name, each in value.items()
-        }
-    return _SECRET if inside and value is not None else value
+    plain = found.concealed
+    return Differing(plain.alias, plain.path.strip("."), plain.expected, plain.found)
 
 
 # ---------------------------------------------------------------------------- crashes

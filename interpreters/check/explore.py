@@ -61,7 +61,7 @@ from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import forked
 from fnop.interpreters.machine import Machine, Observer
-from fnop.interpreters.scenario import apply_manifests
+from fnop.interpreters.scenario import apply_manifests, restore
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
 __all__ = [
@@ -92,7 +92,9 @@ class Case(NamedTuple):
     `calls` are models of called functions; `rivals` are other controllers, by the kind
     that they change. `history` are the beginnings of what may depend on how an object
     became what it is, such as `persistentvolumeclaims/`. `former` is the code that
-    this one replaces. A `listener` hears each command of all runs.
+    this one replaces. A `listener` hears each command of all runs. `restored` are
+    objects as another cluster has them, with their uids and versions, and `start` is
+    the wall time at which all begins.
     """
 
     program: Program
@@ -107,6 +109,16 @@ class Case(NamedTuple):
     history: tuple[str, ...] = ()
     former: Program | None = None
     listener: Callable[[Command], None] | None = None
+    restored: Sequence[Mapping[str, Any]] = ()
+    start: float = EPOCH
+
+    @property
+    def other_start(self) -> float:
+        """Seconds by which the clock of a second benign run begins later.
+
+        Restored objects would be older by that much, and it is their age that counts.
+        """
+        return 1.5 if self.restored else OTHER_START
 
 
 class Verdict(NamedTuple):
@@ -137,12 +149,13 @@ class Failure(NamedTuple):
         return self.schedule[-1].site if self.schedule else None
 
 
-def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
+def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
     """The scene of a case: a cluster in which all is ready for the script.
 
-    Raises `fnop.interpreters.scenario.ApplyProblem` where the cluster refuses a
-    manifest.
+    Its clock begins `later` by so many seconds.  Raises
+    `fnop.interpreters.scenario.ApplyProblem` where the cluster refuses a manifest.
     """
+    start = case.start + later
     clock = VirtualClock(start)
     cluster = empty_cluster(seed, start)
     calls = forked(case.calls)
@@ -152,10 +165,12 @@ def prepared(case: Case, *, seed: str = "0", start: float = EPOCH) -> Scene:
     bare = run.cluster
     for each in case.given:
         act(run, Apply(dict(each)), case.namespace)
+    restore(run, case.restored)
     while run.control():
         pass
     booted = run.fork()
-    booted.settle(seconds=BOOT_SECONDS)
+    if not case.restored:  # with these the operator has something to do at once
+        booted.settle(seconds=BOOT_SECONDS)
     return Scene(
         *(case.program, run, booted, case.script, case.rivals, case.namespace),
         case.expectations,
@@ -234,7 +249,7 @@ class _Gates(NamedTuple):
 
 def _second(case: Case, gates: _Gates) -> Trial:
     """The benign run with another seed and another clock, under the gates."""
-    other = Trial(prepared(case, seed="1", start=EPOCH + OTHER_START))
+    other = Trial(prepared(case, seed="1", later=case.other_start))
     other.run.machine.eye = gates
     return other.play()
 
@@ -428,7 +443,7 @@ def _other_reference(case: Case, heeding: Heeding) -> Reference:
 
     What decisions tell that are made again is the same under any seed.
     """
-    scene = prepared(case, seed="2", start=EPOCH + 2 * OTHER_START)
+    scene = prepared(case, seed="2", later=2 * case.other_start)
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
     benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))

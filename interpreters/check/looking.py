@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, NoReturn
 from fnop.core.handlers.arguments import Writers, arguments_for
 from fnop.effects import Call, List
 from fnop.effects.values import ReadOnlyDict, read_only
-from fnop.interpreters.check.purity import is_library
 from fnop.interpreters.check.redeciding import Attempt, Inputs, Path
+from fnop.interpreters.installed import is_library
 
 __all__ = ["Look", "below", "fetched", "looks_at", "unsaid"]
 

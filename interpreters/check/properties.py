@@ -37,6 +37,7 @@ from fnop.interpreters.check.worlds import (
     alias_of,
     differences,
     objects_in,
+    rolling_in,
     world_of,
 )
 from fnop.interpreters.cluster import Cluster, StoredEvent
@@ -265,12 +266,14 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return  # one that waits for somebody is not at its end
     if not benign.straight:
         return
+    rolling = rolling_in(seen.trial.ends[Phase.RESTARTED])
     found = [
         f"after the edits {each}, as after one creation"
         for each in differences(
             benign.fresh, seen.world, benign.volatile, without_status=benign.handled
         )
         if not (benign.background and "/" not in each.alias)
+        and each.alias.partition(" (")[0] not in rolling
         and not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
     ]
     found += _conditions_of_the_past(benign, seen)

@@ -27,12 +27,9 @@ import posixpath
 import random
 import secrets
 import sys
-import sysconfig
 import uuid
-import zoneinfo
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from threading import get_ident
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType
 from typing import Any, NamedTuple
@@ -41,8 +38,9 @@ from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.declaring import Declaring
 from fnop.core.handlers.invocation import Journal
 from fnop.interpreters.guard import DEEDS, authors_frames
+from fnop.interpreters.installed import is_installed, is_library
 
-__all__ = ["Finding", "Purity", "is_library"]
+__all__ = ["Finding", "Purity"]
 
 _NOW = "use the argument `now`, which is fixed for the attempt"
 _DURATION = "use the argument `now`, or `runtime` for the time since the first attempt"
@@ -121,7 +119,10 @@ class Purity:
 
     def shut(self) -> None:
         """Watch it no more."""
-        sys.setprofile(self._before)
+        if callable(self._before) or self._before is None:
+            sys.setprofile(self._before)
+        else:  # one in C, such as cProfile's, is no function: it sets itself
+            self._before.enable()
         if self._outer is None:
             del _WATCHED[get_ident()]
         else:
@@ -193,30 +194,6 @@ def _is_called_by_fnop(frame: FrameType) -> bool:
 def _is_free(frame: FrameType) -> bool:
     name = _module(frame)
     return any(name == each or name.startswith(f"{each}.") for each in _FREE)
-
-
-@cache
-def _folders() -> tuple[str, ...]:
-    """The folders of Python's own modules, of installed ones, and of time zones."""
-    paths = sysconfig.get_paths()
-    names = ("stdlib", "platstdlib", "purelib", "platlib")
-    found = {os.path.realpath(each) for each in zoneinfo.TZPATH}
-    found |= {os.path.realpath(paths[name]) for name in names}
-    return tuple(sorted(os.path.join(each, "") for each in found))
-
-
-def _is_installed(path: str) -> bool:
-    """Whether a file is Python's or an installed library's."""
-    try:
-        return os.path.realpath(path).startswith(_folders())
-    except (OSError, ValueError):  # no path at all, or the working folder is gone
-        return False
-
-
-@cache
-def is_library(file: str) -> bool:
-    """Whether the code of a file is not an author's; `<string>` is a library's."""
-    return file.startswith("<") or _is_installed(file)
 
 
 def _innermost(frames: list[FrameType]) -> FrameType:
@@ -392,7 +369,7 @@ def _is_asked(path: Any) -> bool:
     if isinstance(path, int):  # it was opened before
         return False
     text = os.fsdecode(path) if isinstance(path, (str, bytes, os.PathLike)) else ""
-    return text != os.devnull and not _is_installed(text)
+    return text != os.devnull and not is_installed(text)
 
 
 # ------------------------------------------------------------- what Python tells of

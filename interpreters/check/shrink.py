@@ -91,6 +91,9 @@ def _smaller(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:
     for place in range(len(case.given)):
         less_given = (*case.given[:place], *case.given[place + 1 :])
         yield case._replace(given=less_given), schedule
+    for place in range(len(case.restored)):
+        fewer = (*case.restored[:place], *case.restored[place + 1 :])
+        yield case._replace(restored=fewer), schedule
     for place, action in enumerate(script):
         if isinstance(action, Apply):
             for manifest in _less(action.manifest):

@@ -10,8 +10,10 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
+from fnop.core.api.resources import path_of
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
@@ -21,13 +23,22 @@ from fnop.effects import (
     Answer,
     Applied,
     Apply as ApplyEffect,
-    Delete,
+    Delete as DeleteEffect,
     Outcome,
     Patch,
     Random,
     Refused,
 )
-from fnop.interpreters.actions import Action, ActionRefused, Apply, Wait, act
+from fnop.interpreters.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    Wait,
+    act,
+    address_of,
+)
 from fnop.interpreters.check import strikes
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.records import (
@@ -396,8 +407,7 @@ class Trial:
             if strikes.rivals_let_go(self) or not self.is_healed:
                 strikes.heal(self)
                 return
-            self.refused.append(f"{self.blocked}: the former object does not go")
-            self.blocked = None
+            self._gives_up(self.blocked)
             return
         if self.rested < self.place:
             self.rested = self.place
@@ -448,15 +458,41 @@ class Trial:
             self.refused.append(f"{action}: {problem}")
 
     def _is_blocked(self, action: Action) -> bool:
-        """Whether it is to create what is still being deleted, which users await."""
-        if not isinstance(action, Apply) or "name" not in action.manifest["metadata"]:
+        """Whether users await what comes first.
+
+        They do not create what is still being deleted; and where a fault has struck,
+        what they are to edit or to delete may not have been made yet.
+        """
+        path = self._path_of(action)
+        if path is None:
             return False
-        found = object_path(self.run, action.manifest, self.scene.namespace)
-        if found is None:
-            return False
-        response = self.run.request(ApiRequest("GET", found))
+        response = self.run.request(ApiRequest("GET", path))
+        if not isinstance(action, Apply):
+            return response.status == 404 and bool(self.struck)
         meta = response.body["metadata"] if response.status == 200 else {}
         return "deletionTimestamp" in meta
+
+    def _path_of(self, action: Action) -> str | None:
+        """The path of the object that an action is about; None for no known one."""
+        run, namespace = self.run, self.scene.namespace
+        match action:
+            case Apply(manifest) if "name" in manifest["metadata"]:
+                return object_path(run, manifest, namespace)
+            case Edit(where, _, place) | Delete(where, place):
+                with suppress(ActionRefused):
+                    resource, name = address_of(run, where)
+                    return path_of(resource, place or namespace, name)
+            case _:
+                pass
+        return None
+
+    def _gives_up(self, action: Action) -> None:
+        """Let the user try what was awaited in vain."""
+        self.blocked = None
+        if isinstance(action, Apply):
+            self.refused.append(f"{action}: the former object does not go")
+        else:
+            self._act(action)
 
     def _unblock(self) -> bool:
         assert self.blocked is not None
@@ -731,7 +767,7 @@ def _uid_named(command: Perform) -> str | None:
     UID in precondition").
     """
     match command.effect:
-        case Delete(uid=uid):
+        case DeleteEffect(uid=uid):
             return uid
         case Patch() | ApplyEffect() as change:
             return uid_meant(change)

@@ -78,10 +78,39 @@ class Difference(NamedTuple):
             return f"{where} is missing"
         if self.path == "" and self.expected is None:
             return f"{where} is there, and should not be"
-        found, expected = _text(self.found), _text(self.expected)
+        plain = self.concealed
+        found, expected = _text(plain.found), _text(plain.expected)
+        if found == expected:
+            return f"{where} is another one"
         pairs = enumerate(zip(found, expected, strict=False))
         same = next((place for place, (one, other) in pairs if one != other), 0)
         return f"{where} is {_cut(found, same)} instead of {_cut(expected, same)}"
+
+    @property
+    def concealed(self) -> Difference:
+        """The difference without the contents of Secrets.
+
+        >>> str(Difference("secrets/x", "data.password", "YQ==", "Yg=="))
+        'secrets/x data.password is another one'
+        """
+        if not self.alias.startswith("secrets/"):
+            return self
+        inside = self.path.partition(".")[0] in _CONTENTS
+        values = (_hidden(each, inside=inside) for each in (self.expected, self.found))
+        return Difference(self.alias, self.path, *values)
+
+
+_CONTENTS = ("data", "stringData")
+_SECRET = "(secret)"
+
+
+def _hidden(value: Any, *, inside: bool) -> Any:
+    if isinstance(value, Mapping):
+        return {
+            name: _hidden(each, inside=inside or name in _CONTENTS)
+            for name, each in value.items()
+        }
+    return _SECRET if inside and value is not None else value
 
 
 def _text(value: Any) -> str:
@@ -117,6 +146,47 @@ def objects_in(
         for key, found in sorted(shelf.items()):
             if before is None or before.get(key) is not found:
                 yield resource, found
+
+
+def rolling_in(cluster: Cluster) -> frozenset[str]:
+    """The aliases of what belongs to sets whose rollout has not come to its end.
+
+    One that waits for a pod keeps pods of the version before, in the cluster's own way.
+    """
+    found = [
+        (alias_of(resource, each), each["metadata"])
+        for resource, shelf in cluster.shelves.items()
+        if resource in _OF_ROLLOUTS
+        for each in shelf.values()
+    ]
+    uids = {
+        each["metadata"]["uid"]
+        for resource in _SETS
+        for each in cluster.shelves.get(resource, {}).values()
+        if _is_rolling(each)
+    }
+    aliases: set[str] = set()
+    for _ in _OF_ROLLOUTS:  # pods belong to a Deployment by way of a ReplicaSet
+        for alias, meta in found:
+            owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
+            if owners & uids:
+                aliases.add(alias)
+                uids.add(meta["uid"])
+    return frozenset(aliases)
+
+
+_SETS = (("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"))
+_OF_ROLLOUTS = (("apps", "replicasets"), ("", "pods"))
+
+
+def _is_rolling(found: Mapping[str, Any]) -> bool:
+    """Whether a set has pods of several versions, as its status tells."""
+    status = found.get("status") or {}
+    if "updateRevision" in status:
+        return bool(status.get("currentRevision") != status["updateRevision"])
+    every = status.get("replicas", status.get("desiredNumberScheduled", 0))
+    now = status.get("updatedReplicas", status.get("updatedNumberScheduled", 0))
+    return bool(now < every)
 
 
 def world_of(

@@ -2,63 +2,25 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from fnop.core.handlers.program import Program
-from fnop.interpreters.closed_loop import Ended, Plot, go_on, plot_of
+from fnop.core.history.plot import Plot, plot_of
+from fnop.interpreters.closed_loop import Ended, go_on
 from fnop.interpreters.cluster import Cluster, Off, paced
 from tests.commands import fnop
-from tests.recordings import TRACED, Recording
+from tests.recorded_examples import recorded
+from tests.recordings import TRACED
 from tests.simulations import (
     ROOT,
-    Scenario,
     example_calls,
     example_handlers,
-    is_definition,
-    manifests_of,
 )
 
-KIND = "fnopexamples"
 NAMES = ("01-minimal", "02-children", "05-handlers", "16-indexing", "19-database")
 SHARES = (0.0, 0.3, 0.6, 0.9, 1.0)
-
-
-class Handlers:
-    """As a registry, for a recording."""
-
-    def __init__(self, name: str) -> None:
-        self.handlers = example_handlers(name)
-
-
-@cache
-def recorded(name: str) -> list[dict[str, Any]]:
-    """An example whose user edits, adds and deletes objects."""
-    recording = Recording(Handlers(name), TRACED)  # type: ignore[arg-type]
-    program = recording.program
-    run = Scenario(
-        program.handlers,
-        settings=TRACED,
-        observers=[recording.recorder],
-        calls=example_calls(name),
-    )
-    kinds = [each for each in manifests_of(name) if not is_definition(each)]
-    definitions = [each for each in manifests_of(name) if is_definition(each)]
-    run.apply(*(e for e in definitions if e["spec"]["names"]["plural"] != KIND))
-    run.apply(*kinds).wait(20)
-    for each in kinds:
-        plural = f"{each['kind'].lower()}s"
-        run.edit(plural, each["metadata"]["name"], metadata={"labels": {"a": "b"}})
-        run.wait(5)
-    other = {**kinds[-1], "metadata": {**kinds[-1]["metadata"], "name": "other"}}
-    run.apply(other).wait(5)
-    run.delete(f"{kinds[0]['kind'].lower()}s", kinds[0]["metadata"]["name"])
-    run.wait(60)
-    _, records = recording.records()
-    return [each for each in records if each is not None]
 
 
 def gone_on(name: str, step: int) -> tuple[Plot, Ended]:

@@ -242,6 +242,45 @@ def test_a_run_that_is_cut_off_differs_in_nothing_that_it_has(
         assert found.first is None or found.shorter == shorter
 
 
+@given(st.data())
+@settings(deadline=None, max_examples=100)
+def test_steps_that_are_missing_are_no_difference(data: st.DataObject) -> None:
+    name = data.draw(st.sampled_from(NAMES))
+    whole, part = run_of(name), folded(lacking(records_of(name), data))
+    for runs in ((whole, part), (part, whole), (part, part)):
+        found = compared(*runs)
+        assert found.first is None
+        assert not any(each.ours or each.theirs for each in found.lanes)
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=100)
+def test_what_differs_before_missing_steps_is_named_as_without_them(
+    data: st.DataObject,
+) -> None:
+    name, place = drawn(data, data.draw(st.sampled_from(("decision", "answer"))))
+    records = records_of(name)
+    run, _, _ = changed(records, place)
+    whole = compared(run_of(name), run).first
+    begin = data.draw(st.integers(place.record + 1, len(records)))
+    part = folded([*records[:begin], {"gap": 3}, *records[begin:]])
+    for runs in ((part, run), (run, part)):
+        found = compared(*runs).first
+        assert (found is None) == (whole is None)
+        if found is not None and whole is not None:
+            assert found.found.sort is whole.found.sort
+            assert found.found.steps == whole.found.steps
+            fields = {each.field for each in found.found.fields}
+            assert fields == {each.field for each in whole.found.fields}
+
+
+def lacking(records: Sequence[Any], data: st.DataObject) -> list[Any]:
+    """The records without some steps in a row, of which a gap tells."""
+    begin = data.draw(st.integers(0, len(records) - 1))
+    end = data.draw(st.integers(begin + 1, len(records)))
+    return [*records[:begin], {"gap": end - begin}, *records[end:]]
+
+
 # ------------------------------------------------------------------------- the names
 
 UIDS = [f"{n:08x}-0000-4000-8000-000000000000" for n in range(1, 6)]

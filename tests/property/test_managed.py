@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings, strategies as st
 
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster
+from fnop.interpreters.cluster.apply import apply as applying
 from fnop.interpreters.cluster.apply.fieldsets import (
     Tree,
     canonical,
@@ -343,3 +345,88 @@ def test_an_update_takes_what_it_changes(first: Json, second: Json) -> None:
     if before["spec"] == body["spec"]:
         assert not gained
         assert after.version == cluster.version
+
+
+DEPLOYMENTS = "/apis/apps/v1/namespaces/default/deployments"
+PORTS = st.lists(
+    st.fixed_dictionaries(
+        {"containerPort": st.integers(1, 2)}, optional={"name": WORDS}
+    ),
+    max_size=2,
+    unique_by=lambda port: port["containerPort"],
+)
+CONTAINERS = st.lists(
+    st.fixed_dictionaries(
+        {"name": WORDS, "image": WORDS},
+        optional={
+            "ports": PORTS,
+            "env": st.lists(st.fixed_dictionaries({"name": WORDS}), max_size=1),
+            "resources": st.just({}),
+        },
+    ),
+    min_size=1,
+    max_size=2,
+).map(unique)
+VOLUMES = st.lists(
+    st.fixed_dictionaries({"name": WORDS}, optional={"emptyDir": st.just({})}),
+    max_size=2,
+).map(unique)
+TEMPLATES = st.fixed_dictionaries(
+    {"containers": CONTAINERS}, optional={"volumes": VOLUMES}
+)
+SOME_LABELS = st.dictionaries(NAMES, WORDS, max_size=2)
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from("aab"),
+        st.sampled_from(("apply", "apply", "apply", "merge")),
+        TEMPLATES,
+        SOME_LABELS,
+        st.booleans(),
+    ),
+    min_size=2,
+    max_size=5,
+)
+
+
+def deployed(
+    cluster: Cluster, step: tuple[str, str, Json, Json, bool], now: float
+) -> tuple[Cluster, int, Any]:
+    by, sort, template, labels, repeats = step
+    spec = {
+        "selector": {"matchLabels": {"app": "x"}},
+        "template": {"metadata": {"labels": {"app": "x"}}, "spec": template},
+    }
+    body: Json = {"metadata": {"name": "one", "labels": labels}, "spec": spec}
+    query = [("fieldManager", by)]
+    if sort == "apply":
+        body |= {"apiVersion": "apps/v1", "kind": "Deployment"}
+        query += [("force", "true")]
+    request = ApiRequest(
+        "PATCH",
+        f"{DEPLOYMENTS}/one",
+        tuple(query),
+        body,
+        APPLY_PATCH if sort == "apply" else MERGE_PATCH,
+    )
+    for _ in range(1 + repeats):
+        cluster, response, _ = answer(cluster, request, 1_700_000_100.0 + now)
+    return cluster, response.status, response.body
+
+
+@given(STEPS)
+@settings(max_examples=200, deadline=None)
+def test_nothing_is_pruned_of_what_is_applied_again(
+    steps: list[tuple[str, str, Json, Json, bool]],
+) -> None:
+    """The short way of an applier who drops nothing ends where the long one does."""
+    ends = []
+    for is_short in (True, False):
+        with pytest.MonkeyPatch.context() as patch:
+            if not is_short:
+                patch.setattr(applying, "_is_all_applied", lambda *_: False)
+            cluster, found = empty_cluster(), []
+            for number, step in enumerate(steps):
+                cluster, *seen = deployed(cluster, step, 60.0 * number)
+                found.append((seen, cluster.version))
+            ends.append(found)
+    assert ends[0] == ends[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings, strategies as st
+from hypothesis import example as example_of, given, settings, strategies as st
 
 from fnop.core.handlers.registry import Registry
 from fnop.interpreters.ring import Ring
@@ -20,7 +20,26 @@ def dumped(registry: Registry, ring: Ring) -> Recording:
     return found
 
 
+# An update that is made of one of which the ring has kept the middle alone.
+CRASH = [("crash", 0, 0)]
+IN_THE_MIDDLE: Script = [
+    *CRASH,
+    ("edit", 1, 0),
+    ("wait", 3, 0),
+    ("wait", 28, 0),
+    *CRASH,
+    ("wait", 29, 0),
+    *CRASH,
+    ("edit", 0, 0),
+    ("edit", 0, 1),
+    ("step", 3, 0),
+    ("edit", 0, 0),
+    ("step", 1, 0),
+]
+
+
 @settings(max_examples=60)
+@example_of(IN_THE_MIDDLE, 59_999, 1)
 @given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
 def test_each_attempt_that_began_in_it_can_be_asked_again(
     script: Script, size: int, age: int

@@ -19,11 +19,21 @@ INDEX = FOLDER / "index.json"
 
 @dataclass(frozen=True)
 class Recorded:
-    """A recording, `name`.fnop: its operator's file, and how many steps it has."""
+    """A recording, `name`.fnop: its operator's file, and how many steps it has.
+
+    That of a process which was killed is `cut_off`.  Of an earlier format the name
+    begins with a folder, such as `format-2`.
+    """
 
     name: str
     operator: str
     steps: int
+    cut_off: bool = False
+
+    @property
+    def is_traced(self) -> bool:
+        """Whether it holds what handlers were shown and decided."""
+        return "/" not in self.name
 
     @property
     def file(self) -> Path:

@@ -2,6 +2,8 @@
 
     python -m tests.replays.record [NAME ...]
 
+Those in folders such as `format-2` stay: earlier releases have made them.
+
 Only where a recording may not be replayed any more, for the format or what the core
 asks for has changed on purpose; the changelog says so then.  It needs the servers of
 KUBEBUILDER_ASSETS, and takes about ten minutes.
@@ -11,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shutil
 import sys
 import tempfile
@@ -165,6 +168,13 @@ def main(wanted: list[str]) -> int:
     return 1 if failed else 0
 
 
+# Identical, also as far as the recording of a killed process goes.
+_VERDICT = re.compile(
+    r"identical: (?P<whole>\d+) step"
+    r"|fnop: identical for (?P<part>\d+) steps?, where the recording is cut off:"
+)
+
+
 def _recorded(
     scene: str,
     play: Callable[[Path], Recordings],
@@ -176,16 +186,18 @@ def _recorded(
     path, failed = str(operator.relative_to(ROOT)), 0
     for ending, file in files.items():
         done = replayed(file, path, folder)
-        if done.status or not done.out.startswith("identical: "):
+        verdict = _VERDICT.match(f"{done.out}{done.err}")
+        if verdict is None:
             print(f"{scene}{ending} is not kept: {done.out}{done.err}")
             failed += 1
             continue
-        name, steps = f"{scene}{ending}", int(done.out.split()[1])
-        index[name] = Recorded(name, path, steps)
+        name, steps = f"{scene}{ending}", int(verdict["whole"] or verdict["part"])
+        index[name] = Recorded(name, path, steps, verdict["part"] is not None)
         shutil.copyfile(file, FOLDER / f"{name}.fnop")
         print(f"{name}: {steps} steps, {file.stat().st_size / 1024:.0f} KiB")
     about = {
         each.name: {"operator": each.operator, "steps": each.steps}
+        | ({"cut_off": True} if each.cut_off else {})
         for each in sorted(index.values(), key=lambda each: each.name)
     }
     INDEX.write_text(json.dumps(about, indent=2) + "\n")

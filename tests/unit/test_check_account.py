@@ -11,6 +11,8 @@ import pytest
 import yaml
 
 import fnop as facade
+from fnop.adapters.check_command import _record
+from fnop.adapters.check_report import failure_record
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -30,6 +32,7 @@ from fnop.interpreters.check.account import account_of, happened, record_of
 from fnop.interpreters.check.explore import Case, Explorer, Failure
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import Violation
+from fnop.interpreters.check.worlds import Difference
 from fnop.interpreters.redaction import Redaction
 from tests.commands import fnop
 from tests.pages import read_recording
@@ -195,6 +198,40 @@ def timeline_in(subject: Case, schedule: Schedule) -> Timeline:
         timeline.add(record_of(each))
     timeline.end()
     return timeline
+
+
+# ---------------------------------------------------------------------------- secrets
+
+
+def copying() -> Case:
+    """An operator that makes a Secret."""
+    registry = Registry()
+
+    @facade.on.create("xs.example.com", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        about = {"apiVersion": "v1", "metadata": {"name": name}}
+        data = {"p": PASSWORD, "pin": "1234"}
+        await facade.adopt({**about, "kind": "Secret", "stringData": data})
+
+    program = Program(registry.handlers, Settings(traces=True))
+    return Case(program, (CRD,), (apply(OBJECT),))
+
+
+def test_the_message_of_a_failure_has_no_values_of_secrets(tmp_path: Path) -> None:
+    """Neither those in Secrets, whatever they are, nor telling copies elsewhere."""
+    differences = (
+        Difference("secrets/x", "data.pin", "MTIzNA==", "NDMyMQ=="),
+        Difference("configmaps/x", "data.copy", f"the {PASSWORD}", "the 4711"),
+    )
+    message = "; ".join(map(str, differences))
+    subject, failed = copying(), Failure("script", (), Violation("same_end", message))
+    told = failure_record(subject, failed)
+    _record(tmp_path / "run.fnop", subject, failed, told, lambda: False)
+    header, _ = read_recording(tmp_path / "run.fnop")
+    found = header["check"]["message"]
+    assert found.startswith("secrets/x data.pin is another one; configmaps/x data.copy")
+    assert '"the 4711" instead of "the ' in found
+    assert PASSWORD not in found
 
 
 def test_without_time_no_crash_is_tried() -> None:

@@ -5,7 +5,8 @@ All of them, pairs and random schedules are `make check-sweep`.
 
 import pytest
 
-from bench.sweep import ON_PURPOSE, operators
+from bench.mutants.subjects import ON_PURPOSE
+from bench.sweep import operators
 from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.faults import in_words
 

@@ -324,6 +324,95 @@ def test_a_stuck_controller_makes_nothing_of_a_state_in_between(
     assert told == ([] if history else [missing])
 
 
+def rolled_out(kind: str, *, follows: bool = True) -> Case:
+    """Two pods of a set; those of another version than 1 never become ready."""
+    registry = Registry()
+
+    @fnop.reconcile("fnopexamples", owns=[kind], registry=registry)
+    def pods(spec: fnop.Spec, name: str, children: Any, **_: Any) -> fnop.Desired:
+        labels, size = {"app": name}, spec["size"]
+        known = [*children[kind].values()]
+        if known and not follows:
+            size = known[0].spec["template"]["spec"]["containers"][0]["image"][3:]
+        ready = "0s" if f"{size}" == "1" else "never"
+        notes = {"simulated.fnop.dev/ready-after": ready}
+        pod = {
+            "metadata": {"labels": labels, "annotations": notes},
+            "spec": {"containers": [{"name": "db", "image": f"db:{size}"}]},
+        }
+        wanted = {"replicas": 2, "selector": {"matchLabels": labels}, "template": pod}
+        if kind == "statefulsets.apps":
+            wanted["serviceName"] = name
+        title = {"statefulsets.apps": "StatefulSet", "deployments.apps": "Deployment"}
+        return fnop.desired(
+            {
+                "apiVersion": "apps/v1",
+                "kind": title[kind],
+                "metadata": {"name": name},
+                "spec": wanted,
+            }
+        )
+
+    return case_of(registry, apply(example(size=1)), edit(NAME, spec={"size": 2}))
+
+
+SETS = ["statefulsets.apps", "deployments.apps"]
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_a_rollout_that_waits_keeps_pods_of_before(kind: str) -> None:
+    """It is the cluster's way, and no history of the operator's."""
+    explorer = Explorer(rolled_out(kind))
+    assert explorer.benign.violations == ()
+
+
+@pytest.mark.parametrize("kind", SETS)
+def test_a_set_that_is_never_rolled_out_is_history(kind: str) -> None:
+    (told,) = Explorer(rolled_out(kind, follows=False)).benign.violations
+    assert told.property == "history"
+    assert any(each.startswith(f"after the edits {kind}/") for each in told.details)
+
+
+def made_then_edited(*, twice: bool = True) -> Explorer:
+    """A user who edits the child of an object; it is made again, unless it is not."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def made(body: fnop.Body, retry: int, **_: Any) -> None:
+        if twice or not retry:
+            await fnop.adopt(child("shared"))
+
+    script = apply(example()), edit("configmaps/shared", data={"colour": "red"})
+    return Explorer(case_of(registry, *script))
+
+
+EARLY = ["F13:before", "F13:event", "F18:backlog"]
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_a_user_does_not_edit_what_has_not_been_made(name: str) -> None:
+    explorer = made_then_edited()
+    found = [each for each in explorer.singles() if each[0].kind.name == name]
+    assert found
+    for schedule in found:
+        verdict = explorer.tried(schedule)
+        assert (verdict.struck, verdict.violations) == (True, ())
+
+
+def test_what_is_never_made_cannot_be_edited() -> None:
+    explorer = made_then_edited(twice=False)
+    verdicts = [
+        explorer.tried(each)
+        for each in explorer.singles()
+        if each[0].kind.name == "F9:forbidden" and each[0].site.verb == "create"
+    ]
+    assert verdicts
+    for verdict in verdicts:
+        (told,) = verdict.violations
+        assert told.message == "configmaps/shared is missing"
+        assert "the user's action is refused: edit configmaps/shared" in told.details[1]
+
+
 def test_what_an_author_expects_is_judged_at_each_rest() -> None:
     from fnop.interpreters.check.expectations import expect, expectations_in
 

@@ -77,7 +77,7 @@ def test_other_code_is_told_with_the_field_and_both_lines(folder: Path) -> None:
         '    desired.status.endpoint: a "example-1.default.svc:5432", '
         'b "example-1.default.svc:5433"\n'
     ) in done.out
-    assert "  its inputs are equal: the code differs\n" in done.out
+    assert "  its inputs are equal: the code differs (a: fnop " in done.out
     assert "first decision that differs" not in done.out  # it is the first difference
 
 
@@ -140,7 +140,7 @@ def test_a_run_that_goes_on_longer(folder: Path, tmp_path: Path) -> None:
 
 
 def test_recordings_that_lack_what_is_asked_for(folder: Path, tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     done = diff(tmp_path, folder / "a.fnop", old)
     assert done.status == UNSUPPORTED
     assert "does not hold what handlers were shown and decided" in done.complaint

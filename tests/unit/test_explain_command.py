@@ -42,7 +42,7 @@ ACCOUNT = {
     "metadata": {"name": "default", "namespace": "default"},
 }
 PATHS = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
-RECORDING = ROOT / "tests/replays/real-03-exceptions-1.fnop"
+RECORDING = ROOT / "tests/replays/format-2/real-03-exceptions-1.fnop"
 
 
 @pytest.mark.parametrize(

@@ -81,7 +81,7 @@ def test_each_event_has_an_anchor_of_its_step(failed: tuple[Json, list[Json]]) -
 
 
 def test_recordings_of_earlier_releases_have_a_page() -> None:
-    old = ROOT / "tests" / "replays" / "churn-outages-1.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "churn-outages-1.fnop"
     header, records = read_recording(old)
     page = page_text(header, records)
     assert "what handlers were shown: an earlier release" in page
@@ -347,17 +347,48 @@ def test_a_page_has_the_last_events_and_says_so(
     seen = seen_in(page.read_text())
     assert len(seen.rows) == 12 == len(seen.data["e"])
     assert seen.rows[-1].partition(".")[0] == str(events[-1].step)
-    assert any(f"the first {left}: a page has the last 12" in e for e in seen.words)
+    assert any(f"the first {left}: the page has 12" in e for e in seen.words)
 
 
-@pytest.mark.parametrize("more", [(__file__,), ("--object", "a"), ("--shadow",)])
-def test_a_picture_is_of_the_whole_recording(
-    more: tuple[str, ...], tmp_path: Path
+def test_the_page_of_a_failure_can_be_sent_around(
+    database: tuple[Json, list[Json]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    recording = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    """A failing run that never rests is long: then its middle is left out."""
+    header, records = database
+    check = {"property": "settles", "message": "it never rests", "words": "benign"}
+    write(tmp_path / "run.fnop", {**header, "check": check}, records)
+    page, args = tmp_path / "page.html", ["replay", str(tmp_path / "run.fnop")]
+    whole = CliRunner().invoke(main, [*args, "--html", str(page)])
+    assert whole.exit_code == 0, whole.output
+    assert "no place" not in whole.output
+    events = seen_in(page.read_text()).rows
+    monkeypatch.setattr(pictures, "EVENTS_MIN", 10)
+    monkeypatch.setattr(pictures, "PAGE_BYTES", page.stat().st_size - 4_000)
+    short = CliRunner().invoke(main, [*args, "--html", str(page)])
+    assert page.stat().st_size <= pictures.PAGE_BYTES
+    rows = seen_in(page.read_text()).rows
+    left = f"{len(events) - len(rows)} of {len(events)} events in the middle"
+    assert f"page.html has no place for {left}" in short.output
+    assert (rows[0], rows[-1]) == (events[0], events[-1])
+
+
+@pytest.mark.parametrize(
+    ("more", "complaint"),
+    [
+        ((__file__,), "asks the recording alone: leave the files out"),
+        (("--object", "a"), "--object goes with the story, "),
+        (("--shadow",), "use one of --html and --shadow at a time"),
+    ],
+)
+def test_a_picture_is_of_the_whole_recording(
+    more: tuple[str, ...], complaint: str, tmp_path: Path
+) -> None:
+    recording = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     done = fnop("replay", recording, "--html", "a.html", *more, folder=tmp_path)
     assert done.status == 2
-    assert "--html and --perfetto show the whole recording alone" in done.complaint
+    assert complaint in done.complaint
 
 
 # --------------------------------------------------------------------------- its parts
@@ -399,7 +430,7 @@ def test_a_gap_is_told(database: tuple[Json, list[Json]], tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("gap", ["no", 1.5, None, []])
 def test_a_gap_that_is_none_is_damage(gap: Any, tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     header, records = read_recording(old)
     write(tmp_path / "run.fnop", header, [*records, {"gap": gap}])
     done = fnop("replay", "run.fnop", "--html", "page.html", folder=tmp_path)

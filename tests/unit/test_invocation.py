@@ -377,6 +377,26 @@ def test_r16_no_effect_can_be_awaited_in_finally(warm: bool) -> None:
     assert "on.delete" in line
 
 
+@pytest.mark.parametrize("warm", [True, False])
+def test_r16_who_ends_with_the_last_answer_is_not_cancelled(warm: bool) -> None:
+    """The answer came, and the object was put aside before the handler went on."""
+
+    async def handler(logger: Any) -> str:
+        await fnop.sleep(100)
+        logger.info("woken")
+        return "done"
+
+    at, live = situation(handler), LiveCache()
+    asks = advance(at, (), live, ("k",)).asks
+    assert asks is not None
+    if not warm:
+        live.clear()
+    journal = (JournalEntry(digest_of(asks), Applied(None), 101.0),)
+    lines, failure = cancel(at, journal, live, ("k",))
+    assert ([each.message for each in lines], failure) == (["woken"], None)
+    assert live.drives == {}
+
+
 # ------------------------------------------------------------------ registration
 
 

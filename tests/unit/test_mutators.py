@@ -122,6 +122,13 @@ def test_the_module_s_own_writers_are_writes() -> None:
     assert "without `await remove(x)`" in words
 
 
+def test_no_mutant_runs_the_program_when_it_is_imported() -> None:
+    source = "if __name__ == '__main__':\n    run(1)\nif name == 'x':\n    run(1)\n"
+    found = mutants_of(source)
+    assert found
+    assert all("if __name__ == '__main__':\n    run(1)\n" in e.source for e in found)
+
+
 def test_no_mutant_is_the_source_or_made_twice() -> None:
     source = "@fnop.on.delete('xs')\nasync def end(x):\n    await fnop.delete('x')\n"
     texts = [each.source for each in mutants_of(source)]
@@ -148,7 +155,10 @@ def test_the_score_leaves_out_what_is_equal_and_what_does_not_load() -> None:
         Outcome("a", mutant("order", 5), (), "it does not load", "loads", 0),
     ]
     assert score_of(outcomes) == (2, 3)
-    lines = [*lines_of(outcomes, [("a", "benign: odd (total)")])]
+    purposes = [("b", "benign: meant so (serves)")]
+    lines = [*lines_of(outcomes, [("a", "benign: odd (total)")], purposes)]
+    assert "alarms on operators without a mistake: 1" in lines
+    assert "alarms on operators that fail on purpose (b): 1" in lines
     assert (
         "write                2       2     0      0      0      0          0" in lines
     )

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import collections
 import copy
+import cProfile
 import csv
 import dataclasses
 import datetime
@@ -283,6 +285,18 @@ def test_what_numpy_shares_is_found_at_its_line() -> None:
     (finding,) = found_in(lambda: numpy.random.default_rng())
     assert finding.alternative.startswith("use `await fnop.random(size)`")
     assert found_in(lambda: numpy.random.default_rng(4).normal()) == []
+
+
+def test_a_profiler_in_c_goes_on_when_the_gate_is_shut() -> None:
+    profiler = cProfile.Profile()
+    profiler.enable()
+    try:
+        (found,) = found_in(lambda: time.time())
+        binascii.hexlify(b"after")
+    finally:
+        profiler.disable()
+    assert found.handler
+    assert any("hexlify" in str(each.code) for each in profiler.getstats())
 
 
 def test_two_sorts_on_a_line_are_both_told() -> None:

@@ -89,11 +89,11 @@ def test_a_wrong_name_is_refused(folder: Path) -> None:
     assert "--fail-on knows any, raise, delete" in done.complaint
     done = fnop("replay", "run.fnop", "port.py", "--fail-on", "any", folder=folder)
     assert done.status == 2
-    assert "--fail-on needs --shadow" in done.complaint
+    assert "--fail-on goes with --shadow" in done.complaint
 
 
 def test_a_recording_of_an_earlier_release_says_what_it_lacks(tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     operator = ROOT / "examples" / "01-minimal" / "example.py"
     done = fnop("replay", old, operator, "--shadow", folder=tmp_path)
     assert done.status == 5

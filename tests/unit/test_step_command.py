@@ -22,8 +22,6 @@ from tests.unit.test_check_account import failure
 from tests.unit.test_hostile_recordings import HEADER, STEP, bomb, lines_of
 from tests.unit.test_replay import record
 
-OPERATOR = ROOT / "examples" / "19-database" / "example.py"
-
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -90,24 +88,6 @@ def test_where_it_begins(recording: Path, tmp_path: Path) -> None:
     assert stepped(recording, tmp_path, object="nobody").status == 1
 
 
-@pytest.mark.parametrize(
-    ("given", "sentence"),
-    [
-        ((str(OPERATOR),), "--step asks the recording: leave the files out"),
-        (("--object", "x", "--why", "spec"), "--step and --why: ask why within --step"),
-        (("--html", "x.html"), "--step goes with --object and --at alone"),
-        (("--shadow",), "--step goes with --object and --at alone"),
-        (("--changes-only",), "--step goes with --object and --at alone"),
-    ],
-)
-def test_what_does_not_go_together(
-    recording: Path, tmp_path: Path, given: tuple[str, ...], sentence: str
-) -> None:
-    done = fnop("replay", recording, "--step", *given, folder=tmp_path)
-    assert done.status == 2
-    assert sentence in done.err
-
-
 @pytest.fixture(scope="module")
 def failed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return failure(tmp_path_factory.mktemp("failed"))
@@ -134,12 +114,12 @@ def test_the_truth_in_a_failure_of_a_check_is_what_its_cluster_has(
     changes = steps.account.changes
     assert len(changes) >= 3
     for number in steps.numbers:
-        there: dict[tuple[str, str, str], str] = {}
-        for each in changes:
-            place = each.kind, each.namespace, each.name
-            if each.since <= number:
-                there[place] = str(each.version)
-                if each.type == "DELETED":
+        there: dict[tuple[str, ...], str] = {}
+        for change in changes:
+            place = change.kind, change.namespace, change.name
+            if change.since <= number:
+                there[place] = str(change.version)
+                if change.type == "DELETED":
                     del there[place]
         found = {tuple(e.ref): e.version for e in Cursor(steps, number).present()}
         assert found == there
@@ -149,7 +129,7 @@ def test_the_truth_in_a_failure_of_a_check_is_what_its_cluster_has(
 
 
 def test_a_recording_of_an_earlier_release(tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     done = stepped(old, tmp_path, "write", "goto last", "objects", "call")
     assert done.status == 1
     assert "it does not hold what handlers were shown and decided" in done.err

@@ -62,7 +62,7 @@ def test_the_story_of_one_object(recording: Path, tmp_path: Path) -> None:
 
 
 def test_a_recording_of_an_earlier_release_has_a_story(tmp_path: Path) -> None:
-    old = ROOT / "tests" / "replays" / "simulated-01-minimal.fnop"
+    old = ROOT / "tests" / "replays" / "format-2" / "simulated-01-minimal.fnop"
     done = fnop("replay", old, folder=tmp_path)
     assert done.status == 0
     assert "the operator starts" in done.out

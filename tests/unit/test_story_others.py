@@ -326,7 +326,7 @@ def test_the_option_is_for_the_story(tmp_path: Path) -> None:
     for more in (("op.py",), ("--object", "example-1", "--why", "status")):
         done = command("replay", path, "--changes-only", *more, folder=tmp_path)
         assert done.status == 2
-        assert "--changes-only is for the story" in done.complaint
+        assert "--changes-only goes with the story" in done.complaint
 
 
 # ------------------------------------------------------------------- gaps

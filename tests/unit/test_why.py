@@ -143,7 +143,7 @@ def test_what_is_not_there(
 
 def test_a_name_of_several_kinds_is_asked_back() -> None:
     contents = Contents()
-    recording = ROOT / "tests" / "replays" / "simulated-19-database.fnop"
+    recording = ROOT / "tests" / "replays" / "format-2" / "simulated-19-database.fnop"
     for each in read(recording):
         contents.add(each)
     found = {each.resource.plural for each in contents.objects}

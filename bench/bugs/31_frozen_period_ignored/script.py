@@ -6,6 +6,8 @@ from fnop.testing import apply, delete, edit, expect
 FREEZE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "freeze"}}
 
 CRDS = [crd()]
+# A freeze keeps what was there when it began: that is what it is for.
+HISTORY = ("configmaps/x-settings data",)
 SCRIPT = [
     apply(custom(size=1)),
     apply(FREEZE),

@@ -305,7 +305,7 @@ def _pruned(
     """Without the fields that the applier has dropped and nobody else manages."""
     shape = applying.shape_in(last["apiVersion"])
     before: Tree = last["fieldsV1"]
-    if shape is None or not before:
+    if shape is None or not before or _is_all_applied(applying, managed, before):
         return obj
     kind = kind_in(applying.registry, applying.kind, last["apiVersion"])
     if kind is not None:
@@ -332,6 +332,18 @@ def _pruned(
         named(fields_of(obj, shape), shape), named(fields_of(rest, shape), shape)
     )
     return without(obj, intersection(gone, named(before, shape)), shape)
+
+
+def _is_all_applied(applying: Applying, managed: Sequence[Entry], before: Tree) -> bool:
+    """Whether the applier, whose entry is the last, has dropped none of its fields.
+
+    Nothing is pruned then: what it applies is kept. Entries of other versions are
+    looked at nevertheless, as they may not fit.
+    """
+    return not difference(before, managed[-1]["fieldsV1"]) and all(
+        kind_in(applying.registry, applying.kind, each["apiVersion"]) is applying.kind
+        for each in managed
+    )
 
 
 def _check_kept(applying: Applying, obj: Object, version: str) -> None:

@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from tests.cluster.churn.plans import Plan
+from tests.cluster.churn.proving import proved
 from tests.cluster.churn.running import churn
 from tests.cluster.envtest import missing
 
@@ -22,6 +23,11 @@ def main() -> int:
     parser.add_argument("--bound", type=float, default=120.0)
     parser.add_argument("--replicas", type=int, default=1)
     parser.add_argument("--no-outages", action="store_true")
+    parser.add_argument(
+        "--recorded",
+        action="store_true",
+        help="record each process, and look whether the recordings replay",
+    )
     parser.add_argument("--folder", type=Path, help="where logs are kept (a new one)")
     given = parser.parse_args()
     if (reason := missing()) is not None:
@@ -36,11 +42,17 @@ def main() -> int:
         given.bound,
         not given.no_outages,
         given.replicas,
+        given.recorded,
     )
     report = asyncio.run(churn(plan, folder))
     print(report)
     print(f"the operator's log, its ledger and a trace are in {folder}")
-    return 1 if report.violations else 0
+    problems = [*report.violations]
+    if plan.recorded:
+        proof = proved(sorted(folder.glob("operator-*.fnop")), folder)
+        print(proof)
+        problems += proof.problems
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,157 @@
+"""`fnop replay RUN --as-test`, and `--explore`: a recorded part of a run, again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fnop.adapters.closed_loop_command import EXIT_INCOMPLETE, tell_what_is_missing
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import fail
+from fnop.core.api.resources import Selector
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.history.plot import Incomplete, Plot, about, plot_of, without_strangers
+from fnop.core.history.world import Place
+from fnop.core.values.errors import PermanentError, TemporaryError, number_of
+from fnop.effects import Answer, Raised
+from fnop.effects.values import thaw_json
+from fnop.interpreters.incidents import Incident, incident_of
+
+__all__ = ["Part", "explored", "printed_test"]
+
+_DEFINITION = "CustomResourceDefinition"
+
+Read = Callable[[], Iterator[dict[str, Any]]]
+
+
+class Part(NamedTuple):
+    """A part of a recording: from a step until another one, about one object or all.
+
+    `crds` are files with definitions.
+    """
+
+    step: int | None
+    until: int | None
+    about: Place | None
+    crds: Sequence[str]
+
+
+def printed_test(
+    recording: str,
+    read: Read,
+    part: Part,
+    program: Program | None,
+    paths: Sequence[str],
+    manager: str,
+) -> int:
+    """Print a test of a part of a run; the exit status."""
+    from fnop.adapters.incident_tests import incident_test
+
+    plot = _plot(read, part, program, manager)
+    incident = _incident(plot, part)
+    name = Path(recording).name
+    for line in incident_test(incident, plot.step, name, paths, manager).splitlines():
+        echo(line)
+    return 0
+
+
+def explored(
+    read: Read,
+    part: Part,
+    program: Program,
+    paths: Sequence[str],
+    calls: Mapping[str, Any],
+    options: dict[str, Any],
+) -> int:
+    """Try faults around a part of a run, and report; the exit status."""
+    from fnop.adapters.check_command import Checking, options_of_check
+    from fnop.adapters.incident_tests import answers_to_json
+    from fnop.adapters.models import models_for
+    from fnop.interpreters.check.explore import Case
+    from fnop.interpreters.externals import Recorded
+    from fnop.interpreters.scenario import ApplyProblem
+
+    plot = _plot(read, part, program, program.settings.marker)
+    incident = _incident(plot, part)
+    models = {
+        function: Recorded(
+            (arguments, _given(outcome)) for arguments, outcome in pairs
+        ).answer
+        for function, pairs in incident.answers.items()
+    }
+    case = Case(
+        program,
+        incident.definitions,
+        tuple(incident.script),
+        calls=models_for({**models, **calls}),
+        name=f"from #{plot.step}",
+        restored=incident.restored,
+        start=incident.start,
+    )
+    changes = number_of(len(plot.changes), "change")
+    objects = number_of(len(incident.restored), "object")
+    known = f"{objects} as shown by then, {changes} by others"
+    echo(f"from #{plot.step}, simulated: {known}", err=True)
+    given = options_of_check(
+        **options,
+        calls=(),
+        name=program.settings.operator,
+        answers=answers_to_json(incident),
+    )
+    try:
+        return Checking(paths, given, [case]).run()
+    except ApplyProblem as problem:
+        fail(str(problem), 2)
+
+
+def _plot(read: Read, part: Part, program: Program | None, manager: str) -> Plot:
+    try:
+        plot = plot_of(read, part.step, part.until)
+    except Incomplete as problem:
+        fail(str(problem), EXIT_INCOMPLETE)
+    except ValueError as problem:
+        fail(str(problem), 2)
+    tell_what_is_missing(plot)
+    if part.about is not None:
+        plot = about(plot, part.about)
+    if program is not None:
+        plot = without_strangers(plot, *_kinds(program.handlers), manager)
+    return plot
+
+
+def _kinds(handlers: Sequence[Handler]) -> tuple[list[Selector], list[Selector]]:
+    """The kinds that are watched for the sake of their owners, and all others."""
+    selected = [each for each in handlers if each.selector is not None]
+    owned = [selector for each in handlers for _, selector in each.owns]
+    owned += [each.selector for each in selected if each.owner and each.selector]
+    others = [each.selector for each in selected if not each.owner and each.selector]
+    return owned, others
+
+
+def _incident(plot: Plot, part: Part) -> Incident:
+    from fnop.adapters.manifests import ManifestProblem, read_manifests
+
+    try:
+        manifests = read_manifests(part.crds)
+    except ManifestProblem as problem:
+        fail(str(problem), 2)
+    for each in manifests:
+        if each.get("kind") != _DEFINITION:
+            fail(f"--crd takes definitions of kinds, and no {each.get('kind')}", 2)
+    found = incident_of(plot, manifests)
+    for sentence in found.left_out:
+        echo(f"fnop: left out {sentence}", err=True)
+    return found
+
+
+def _given(outcome: Answer | Raised) -> Any:
+    """The answer of a function, or the exception that it has raised."""
+    if isinstance(outcome, Answer):
+        return thaw_json(outcome.value)
+    if outcome.type == TemporaryError.__name__:
+        return TemporaryError(outcome.message, outcome.delay_seconds)
+    if outcome.permanent:
+        return PermanentError(outcome.message)
+    return type(outcome.type, (Exception,), {})(outcome.message)

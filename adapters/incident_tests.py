@@ -1,0 +1,112 @@
+"""A part of a recording as a test for pytest: what others did, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from fnop.adapters.check_tests import (
+    action_call,
+    answers_source,
+    has_fnop,
+    literal,
+    start_source,
+)
+from fnop.core.history.ends import expected_of, is_named_anew
+from fnop.core.history.times import stamp
+from fnop.core.history.world import Place
+from fnop.effects.wire import to_wire
+from fnop.interpreters.check.scripts import script_to_json
+from fnop.interpreters.incidents import Incident
+
+__all__ = ["answers_to_json", "incident_test"]
+
+_HEAD = '''"""What {recording} shows from #{step} on, {stamp}.
+
+The objects are those that the operator had been shown by then; secrets are tokens.
+"""
+
+from datetime import UTC, datetime
+
+{imports}from fnop.testing import {names}
+
+DEFINITIONS = {definitions}
+# ... at #{step}
+RESTORED = {restored}
+# ... at the end of the recording, as the operator has made them.  Put right here what
+# was wrong, and leave out what does not matter.
+EXPECTED = {expected}
+
+
+def test_incident():
+    sim = Simulation(
+        {operator},
+        crds=DEFINITIONS,
+        restored=RESTORED,
+        start={start},{more}
+    )
+    sim.settle()
+'''
+
+
+def incident_test(
+    incident: Incident, step: int, recording: str, paths: Sequence[str], manager: str
+) -> str:
+    """The source of a test that has a recorded part of a run again, in simulation.
+
+    `paths` are the operator's files, `manager` its name in managed fields.
+    """
+    answers = answers_to_json(incident)
+    head = _HEAD.format(
+        recording=recording,
+        step=step,
+        stamp=stamp(incident.start),
+        imports="import fnop\n" if has_fnop(answers) else "",
+        names="Recorded, Simulation" if answers else "Simulation",
+        definitions=literal([*incident.definitions]),
+        restored=literal([*incident.restored]),
+        expected=literal([*_expected(incident, manager)]),
+        operator=repr(paths[0] if len(paths) == 1 else [*paths]),
+        start=start_source(incident.start),
+        more=f"\n        calls={answers_source(answers)}," if answers else "",
+    )
+    return head + "".join(f"    {each}\n" for each in _body(incident))
+
+
+def answers_to_json(incident: Incident) -> dict[str, list[Any]]:
+    """The recorded answers of called functions: arguments and outcomes, in JSON."""
+    return {
+        function: [[arguments, to_wire(outcome)] for arguments, outcome in pairs]
+        for function, pairs in incident.answers.items()
+    }
+
+
+def _expected(incident: Incident, manager: str) -> Iterator[dict[str, Any]]:
+    begun = {Place.of(each) for each in incident.restored}
+    for place, found in incident.end.items():
+        if is_named_anew(found) and place not in begun:
+            continue
+        expected = expected_of(found, manager)
+        if expected.keys() > {"apiVersion", "kind", "metadata"} or (
+            expected["metadata"].keys() > {"name", "namespace"}
+        ):
+            yield expected
+
+
+def _body(incident: Incident) -> Iterator[str]:
+    for each in script_to_json(incident.script):
+        yield action_call(each)
+        if each["do"] != "wait":
+            yield "sim.settle()"
+    yield "assert sim.settled, sim.unsettled"
+    yield "sim.must_have(EXPECTED)"
+    for place in _gone(incident):
+        group = place.api_version.rpartition("/")[0]
+        where = f"{place.kind.lower()}.{group}".rstrip(".") + f"/{place.name}"
+        more = f", namespace={place.namespace!r}" if place.namespace else ""
+        yield f"assert sim.get({where!r}{more}) is None"
+
+
+def _gone(incident: Incident) -> list[Place]:
+    begun = (Place.of(each) for each in incident.restored)
+    return [each for each in begun if each not in incident.end]

@@ -1,0 +1,230 @@
+"""The part of a recording that begins at a step, for those who go on from there.
+
+The objects are those that the operator had been shown by then; what others have done
+afterwards is done again by whoever goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource, Selector
+from fnop.core.children.owned import owners_of
+from fnop.core.history.world import Foreign, Own, Place, World
+from fnop.core.values.body import Body
+from fnop.core.values.errors import number_of
+from fnop.effects import Call, Outcome
+from fnop.effects.wire import digest_of, from_wire
+
+__all__ = [
+    "Incomplete",
+    "Plot",
+    "Recorded",
+    "about",
+    "plot_of",
+    "resource_of",
+    "without_strangers",
+]
+
+Records = Iterable[dict[str, Any]]
+Objects = Mapping[Place, dict[str, Any]]
+
+
+class Incomplete(ValueError):
+    """The recording lacks steps that a plot needs, in one sentence."""
+
+
+class Recorded(NamedTuple):
+    """A call, and the last answer to it."""
+
+    call: Call
+    outcome: Outcome
+
+
+class Plot(NamedTuple):
+    """The part of a recording that a closed loop needs.
+
+    `objects` are those at the `step`, `wall` is its time, `changes` what others have
+    done after it, `end` the objects at the end of the recording, `answers` those of
+    calls, by the digest of the call, and `watched` the keys of the kinds that the
+    operator has watched. `missing` steps are not recorded before the step.
+    """
+
+    catalogue: Catalogue
+    step: int
+    objects: Objects
+    wall: float
+    changes: Sequence[Foreign]
+    end: Objects
+    answers: Mapping[str, Recorded]
+    watched: frozenset[str]
+    missing: int = 0
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """All objects of which anything is known."""
+        changed = (each.place for each in self.changes)
+        return [*dict.fromkeys((*self.objects, *self.end, *changed))]
+
+
+def plot_of(
+    read: Callable[[], Records], step: int | None = None, until: int | None = None
+) -> Plot:
+    """Read a recording, twice, from a step on, up to another.
+
+    By default it is from the step on by which the operator has seen all objects, to the
+    end. Raises `ValueError` where the recording has not so many steps, and `Incomplete`
+    where it lacks some of the part.
+    """
+    own, calls, watched = Own(), _Calls(), set[str]()
+    for record in read():
+        own.add(record)
+        calls.add(record)
+        watched |= _watched_by(record)
+    world, changes = World(own), list[Foreign]()
+    begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
+    missing = 0
+    for record in read():
+        if until is not None and world.steps >= until:
+            break
+        found = world.add(record)
+        if "gap" in record:
+            missing += record["gap"]
+            if begun is not None or (step is not None and world.steps >= step):
+                raise Incomplete(_lack(world.steps, record["gap"]))
+        if begun is not None:
+            changes += found
+        elif _is_ready(record) if step is None else world.steps >= step:
+            begun = world.steps, world.restorable(), world.wall
+    if begun is None:
+        raise ValueError(_absence(step, world.steps))
+    changes = [each for each in changes if not world.is_collected(each)]
+    end, catalogue = world.restorable(), world.served.catalogue
+    return Plot(
+        catalogue, *begun, changes, end, calls.answers, frozenset(watched), missing
+    )
+
+
+def _lack(last: int, missing: int) -> str:
+    """The sentence about missing steps, of which this is the last."""
+    return (
+        f"the recording lacks {number_of(missing, 'step')} after #{last - missing}, "
+        f"and with them what others have done: go on from #{last + 1}, or later"
+    )
+
+
+def _is_ready(record: Mapping[str, Any]) -> bool:
+    """Whether the operator has seen all objects by then."""
+    return any(each["do"] == "Ready" for each in record.get("commands", ()))
+
+
+def _absence(step: int | None, steps: int) -> str:
+    if step is None:
+        return (
+            f"the recording has {steps} steps, and the operator becomes ready in none; "
+            "name the step with --from"
+        )
+    return f"the recording has {steps} steps, and no step {step}"
+
+
+def _watched_by(record: Mapping[str, Any]) -> set[str]:
+    commands = (each for each in record.get("commands", ()) if each["do"] == "ListPage")
+    return {str(each["resource"]) for each in commands}
+
+
+class _Calls:
+    """The fold to the answers of `fnop.call`, by the digest of the call."""
+
+    def __init__(self) -> None:
+        self.answers: dict[str, Recorded] = {}
+        self._asked: dict[int, Call] = {}
+
+    def add(self, record: dict[str, Any]) -> None:
+        if "gap" in record:
+            return
+        input = record["input"]
+        if input["in"] == "Started":
+            self._asked.clear()
+        if input["in"] == "Answered":
+            call = self._asked.pop(input["id"], None)
+            if call is not None:
+                found = Recorded(call, from_wire(input["outcome"]))
+                self.answers[digest_of(call)] = found
+        for command in record["commands"]:
+            effect = command.get("effect") or {}
+            if command["do"] == "Perform" and effect.get("is") == "Call":
+                self._asked[command["id"]] = from_wire(effect)
+
+
+# ------------------------------------------------------------------ a part of the world
+
+
+def about(plot: Plot, place: Place) -> Plot:
+    """The same without the other objects of its kind, and what these own."""
+    kind = place.api_version, place.kind
+    return _without(
+        plot,
+        lambda each, _: (each.api_version, each.kind) == kind and each != place,
+    )
+
+
+def without_strangers(
+    plot: Plot, owned: Sequence[Selector], others: Sequence[Selector], manager: str
+) -> Plot:
+    """The same without objects that are nothing but of a kind that is `owned`.
+
+    Such a kind is watched for the sake of its owned objects. Those of kinds that are
+    selected by `others` stay, and so do those that have an owner, or that the
+    operator's `manager` has written to.
+    """
+
+    def is_strange(place: Place, found: dict[str, Any]) -> bool:
+        resource = resource_of(plot.catalogue, place)
+        if resource is None or any(each.matches(resource) for each in others):
+            return False
+        body = Body(found)
+        fields = body.meta.get("managedFields")
+        managers = fields if isinstance(fields, list) else []
+        is_own = any(
+            isinstance(each, dict) and each.get("manager") == manager
+            for each in managers
+        )
+        is_owned = any(each.matches(resource) for each in owned)
+        return is_owned and not is_own and not owners_of(body)
+
+    return _without(plot, is_strange)
+
+
+def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plot:
+    """The same without some objects, and what these own."""
+    found = [
+        *plot.objects.items(),
+        *((each.place, each.before or each.after or {}) for each in plot.changes),
+        *plot.end.items(),
+    ]
+    uids = {Body(each).uid for place, each in found if is_out(place, each)}
+    places = {place for place, each in found if is_out(place, each)}
+    size = -1
+    while len(uids) != size:
+        size = len(uids)
+        for place, each in found:
+            if any(owner.uid in uids for owner in owners_of(Body(each))):
+                uids.add(Body(each).uid)
+                places.add(place)
+    return plot._replace(
+        objects={k: v for k, v in plot.objects.items() if k not in places},
+        changes=[each for each in plot.changes if each.place not in places],
+        end={k: v for k, v in plot.end.items() if k not in places},
+    )
+
+
+def resource_of(catalogue: Catalogue, place: Place) -> Resource | None:
+    """The resource of an object; None for one of a kind that was not served."""
+    found = (
+        each
+        for each in catalogue.resources
+        if (each.api_version, each.kind) == (place.api_version, place.kind)
+    )
+    return next(found, None)

@@ -1,0 +1,165 @@
+"""Digests of code: equal for what does the same, another for what does not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from fnop.adapters.codes import Code, code_lines
+from fnop.adapters.loading import handlers_of_file
+from fnop.interpreters.digests import code_digest, digests_of
+from tests.simulations import ROOT
+
+OPERATOR = """
+import fnop
+import helpers
+
+LIMIT = 3
+UNUSED = 1
+
+class Size:
+    def __init__(self, value):
+        self.value = value
+
+    def doubled(self):
+        return self.value * 2
+
+def price(size):
+    return helpers.rate() * size
+
+def unused():
+    return 1
+
+def allowed(spec, **_):
+    return spec.get("size", 0) < 10
+
+@fnop.on.create("fnopexamples", when=allowed)
+def made(spec, **_):
+    size = Size(min(spec["size"], LIMIT)).doubled()
+    return fnop.patch(status={"price": price(size)})
+
+@fnop.on.update("fnopexamples")
+def changed(spec, **_):
+    return fnop.patch(status={"other": True})
+"""
+HELPERS = """
+def rate():
+    return 7
+
+def other():
+    return 8
+"""
+
+
+Digests = Callable[..., dict[str, str]]
+
+
+@pytest.fixture
+def digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Digests:
+    """The digests of an operator that is given with its module of helpers."""
+    numbers = count()
+
+    def found(operator: str, helpers: str = HELPERS) -> dict[str, str]:
+        folder = tmp_path / str(next(numbers))
+        folder.mkdir()
+        (folder / "operator.py").write_text(operator)
+        (folder / "helpers.py").write_text(helpers)
+        monkeypatch.syspath_prepend(folder)
+        monkeypatch.delitem(sys.modules, "helpers", raising=False)
+        return digests_of(handlers_of_file(str(folder / "operator.py")))
+
+    return found
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("LIMIT = 3", "LIMIT = 4"),
+        ("self.value * 2", "self.value * 3"),
+        ("helpers.rate() * size", "helpers.rate() + size"),
+        ('{"price": price(size)}', '{"cost": price(size)}'),
+        ('spec.get("size", 0) < 10', 'spec.get("size", 0) < 11'),
+        ("def made(spec, **_):", "def made(spec, name='x', **_):"),
+        ('"fnopexamples", when=allowed', '"fnopexamples", when=allowed, retries=3'),
+    ],
+)
+def test_what_a_handler_does_is_in_its_digest(
+    digests: Digests, was: str, now: str
+) -> None:
+    assert was in OPERATOR
+    before = digests(OPERATOR)
+    after = digests(OPERATOR.replace(was, now))
+    assert after["made"] != before["made"]
+    assert after["changed"] == before["changed"]
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("UNUSED = 1", "UNUSED = 2"),
+        ("def unused():\n    return 1", "def unused():\n    return 2"),
+        ("LIMIT = 3", "\n\n# a comment\nLIMIT = 3"),
+        ('{"other": True}', '{"other": False}'),
+    ],
+)
+def test_what_does_not_concern_a_handler_is_not(
+    digests: Digests, was: str, now: str
+) -> None:
+    assert was in OPERATOR
+    before = digests(OPERATOR)
+    assert digests(OPERATOR.replace(was, now))["made"] == before["made"]
+
+
+def test_modules_of_the_author_count(digests: Digests) -> None:
+    before = digests(OPERATOR)
+    other = digests(OPERATOR, HELPERS.replace("return 8", "return 9"))
+    assert other == before
+    used = digests(OPERATOR, HELPERS.replace("return 7", "return 9"))
+    assert used["made"] != before["made"]
+    assert used["changed"] == before["changed"]
+
+
+def test_they_are_the_same_in_every_process() -> None:
+    """Under any hash seed: sets have another order then."""
+    script = (
+        "from fnop.interpreters.digests import code_digest\n"
+        "names = {'a', 'b', 'c', 'd'}\n"
+        "def f(x): return x in names and x in {'e', 'f', 'g'}\n"
+        "print(code_digest(f))"
+    )
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)},
+            capture_output=True,
+            check=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(found) == 1
+
+
+def test_what_refers_to_itself_has_a_digest() -> None:
+    things: list[object] = []
+    things.append(things)
+
+    def again(number: int) -> object:
+        return again(number - 1) if number else things
+
+    assert code_digest(again) == code_digest(again)
+
+
+def test_the_handlers_with_other_code_are_told() -> None:
+    was = Code("1", "3.12", {"a": "1", "b": "2", "c": "3"})
+    now = Code("1", "3.12", {"a": "1", "b": "4", "d": "3"})
+    (line,) = code_lines(was, now)
+    assert line == "the code of b is another one; that of 1 handler is the same"
+    assert [*code_lines(was, was)] == ["the code of all handlers is the same"]
+    # An earlier release, or another Python, tells nothing.
+    assert [*code_lines(Code("1", "", {}), now)] == []
+    assert [*code_lines(was._replace(python="3.11"), now)] == []

@@ -1,0 +1,429 @@
+"""Recordings that lack steps, given to each of their readers.
+
+Where a disk does not follow, steps are left out and counted.  No reader fails because
+of that, or takes what is missing for a difference: it tells that steps are missing.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from click.testing import CliRunner
+
+from fnop.adapters.cli import main
+from fnop.adapters.recording_files import recorder_to
+from fnop.core.api.resources import Resource
+from fnop.core.explaining.recorded import recorded_of
+from fnop.core.handlers.program import Program
+from fnop.core.history.busy import Busy
+from fnop.core.history.links import Behind
+from fnop.core.history.plot import Incomplete, plot_of
+from fnop.core.history.provenance import Provenance, Why
+from fnop.core.history.story import Story
+from fnop.core.history.timeline import Timeline
+from fnop.core.values.paths import parse_path
+from fnop.interpreters.recorder import Recorder
+from fnop.interpreters.recordings import read_header, read_records
+from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.shadow import shadow
+from tests.commands import fnop
+from tests.recordings import TRACED
+from tests.simulations import Scenario, example, handlers_in
+
+OPERATOR = """
+import fnop
+
+@fnop.index("configmaps")
+def levels(name, body, **_):
+    return {body.get("data", {}).get("level", ""): name}
+
+@fnop.reconcile("fnopexamples", owns=["configmaps"], id="kept")
+def kept(spec, name, levels, **_):
+    return fnop.desired(
+        [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name},
+          "data": {"level": spec["level"]}}],
+        status={"level": spec["level"], "known": len(levels)},
+    )
+
+@fnop.on.update("fnopexamples", field="spec.level")
+async def moved(old, new, name, **_):
+    found = await fnop.get("configmaps", name=name)
+    return {"from": old, "to": new, "there": found is not None}
+
+@fnop.on.create("fnopexamples")
+def made(**_):
+    @fnop.subhandler(id="part")
+    def part(**_):
+        return "done"
+"""
+EXAMPLE = Resource("fnop.dev", "v1", "fnopexamples", "FnopExample", namespaced=True)
+
+
+class Lossy:
+    """A recorder on a disk that does not take the steps from one to another."""
+
+    def __init__(self, recorder: Recorder, begin: int, end: int) -> None:
+        self.recorder = recorder
+        self.steps = 0
+        self._begin, self._end = begin, end
+
+    def observe(self, *step: Any) -> None:
+        self.steps += 1
+        if self.steps == self._begin:
+            self.recorder.gap(self._end - self._begin)
+        if not self._begin <= self.steps < self._end:
+            self.recorder.observe(*step)
+
+
+def recorded(folder: Path, name: str, begin: int = 0, end: int = 0) -> int:
+    """Record a run without some steps; the number of all."""
+    file = folder / "operator.py"
+    file.write_text(OPERATOR)
+    program = Program(handlers_in(file), TRACED)
+    recorder = recorder_to(folder / name, program, Redaction(b"k" * 16, program))
+    lossy = Lossy(recorder, begin, end)
+    sim = Scenario(program.handlers, settings=TRACED, observers=[lossy])
+    for each in ("a", "b"):
+        sim.apply(example(each, level="low"))
+    assert sim.settle(), sim.unsettled
+    for level in ("middle", "high"):
+        for each in ("a", "b"):
+            sim.edit("fnopexamples", each, spec={"level": level})
+        assert sim.settle(), sim.unsettled
+    sim.delete("fnopexamples", "b")
+    assert sim.settle(), sim.unsettled
+    recorder.close()
+    assert recorder.problem is None, recorder.problem
+    return lossy.steps
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, int]:
+    """The folder of a recording without gaps, and its steps."""
+    folder = tmp_path_factory.mktemp("gaps")
+    return folder, recorded(folder, "whole.fnop")
+
+
+@pytest.fixture(scope="module", params=[0.3, 0.5, 0.8])
+def lossy(
+    request: pytest.FixtureRequest, whole: tuple[Path, int]
+) -> tuple[Path, int, int]:
+    """The folder of a recording that lacks steps from one to another."""
+    folder, steps = whole
+    begin = int(steps * request.param)
+    end = begin + steps // 6
+    recorded(folder, "partial.fnop", begin, end)
+    return folder, begin, end
+
+
+# What is asked, by arguments of the command; the exit status; what is told.  `WHOLE`
+# and `PARTIAL` are the recordings, `OP` the operator, `AFTER` a step after the gap.
+READERS = {
+    "replay": ("replay PARTIAL OP", 4, "identical for BEFORE steps, where the recor"),
+    "story": ("replay PARTIAL", 0, "#LAST COUNT steps could not be recorded"),
+    "of one": ("replay PARTIAL --object fnopexamples/default/a", 0, "made is called"),
+    "changes": ("replay PARTIAL --changes-only", 0, "COUNT steps could not be recor"),
+    "why": (
+        "replay PARTIAL --object fnopexamples/default/a --why status.level",
+        0,
+        "fnopexamples.fnop.dev default/a: status.level = ",
+    ),
+    "shadow": (
+        "replay PARTIAL OP --shadow --fail-on any",
+        0,
+        "COUNT steps of the run are not in the recording",
+    ),
+    "from before": (
+        "replay PARTIAL OP --from 5",
+        4,
+        "the recording lacks COUNT steps after #BEFORE",
+    ),
+    "from after": ("replay PARTIAL OP --from AFTER", None, "COUNT steps before #AFTER"),
+    "html": ("replay PARTIAL --html page.html", 0, "page.html: "),
+    "perfetto": ("replay PARTIAL --perfetto page.trace", 0, "page.trace: "),
+    "diff": ("diff WHOLE PARTIAL", 4, "no difference in"),
+    "reversed": ("diff PARTIAL WHOLE", 4, "PARTIAL lacks COUNT steps after #BEFORE"),
+    "itself": ("diff PARTIAL PARTIAL", 4, "no difference in"),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_each_reader_tells_that_steps_are_missing(
+    reader: str, lossy: tuple[Path, int, int]
+) -> None:
+    folder, begin, end = lossy
+    words, status, text = READERS[reader]
+    names = {
+        "WHOLE": "whole.fnop",
+        "PARTIAL": "partial.fnop",
+        "OP": "operator.py",
+        "AFTER": str(end),
+        "BEFORE": str(begin - 1),
+        "LAST": str(end - 1),
+        "COUNT": str(end - begin),
+    }
+    # A process: it imports the operator.
+    done = fnop(*(names.get(each, each) for each in words.split()), folder=folder)
+    wanted = re.sub("[A-Z]{2,}", lambda each: names.get(each[0], each[0]), text)
+    assert wanted in re.sub(" +", " ", f"{done.out}{done.err}")
+    assert status in (None, done.status), done
+    assert "Traceback" not in done.err
+
+
+@pytest.fixture
+def lines(lossy: tuple[Path, int, int]) -> list[str]:
+    """The story of the recording that lacks steps, by lines."""
+    done = CliRunner().invoke(main, ["replay", str(lossy[0] / "partial.fnop")])
+    return done.output.splitlines()
+
+
+def test_the_operators_own_deeds_are_not_told_as_those_of_others(
+    lines: list[str], whole: tuple[Path, int]
+) -> None:
+    """Nobody but the user, who edits and deletes, does anything in this run."""
+    deeds = re.compile(r"is (changed|to be deleted|deleted|gone)\b.*")
+    told = {found[0] for each in lines if (found := deeds.search(each))}
+    done = CliRunner().invoke(main, ["replay", str(whole[0] / "whole.fnop")])
+    known = {each[0] for each in deeds.finditer(done.output)}
+    assert known
+    assert told <= known
+
+
+def test_why_names_no_other_author_than_without_the_gap(
+    lossy: tuple[Path, int, int],
+) -> None:
+    folder, *_ = lossy
+    authors = []
+    for name in ("whole", "partial"):
+        args = ["replay", str(folder / f"{name}.fnop"), "--object", "configmaps/a"]
+        done = CliRunner().invoke(main, [*args, "--why", "data.level"])
+        assert done.exit_code == 0, done.output
+        (author,) = re.findall("written (.*)", done.output)
+        authors.append(author)
+    assert "for handler kept" in authors[0]
+    if authors[0] != authors[1]:
+        _, begin, end = lossy
+        steps = (
+            f"{end - begin} steps after #{begin - 1} are missing: the value may have"
+        )
+        assert steps in done.output
+
+
+def test_why_tells_of_missing_steps_where_the_value_may_be_of_them(
+    whole: tuple[Path, int],
+) -> None:
+    """The request is missing that has made it, and the first sight of what it made."""
+    folder, _ = whole
+    why = ["--object", "configmaps/a", "--why", "data.level"]
+    told = CliRunner().invoke(main, ["replay", str(folder / "whole.fnop"), *why])
+    (sent,) = re.findall(r"sent at #(\d+)", told.output)
+    recorded(folder, "author.fnop", int(sent), int(sent) + 1)
+    done = CliRunner().invoke(main, ["replay", str(folder / "author.fnop"), *why])
+    gap = f"1 step after #{int(sent) - 1} is missing: the value may have appeared"
+    assert gap in done.output
+    assert "written in a missing step, or by somebody else; managers" in done.output
+
+
+def test_a_page_tells_no_request_as_lost_whose_answer_is_missing(
+    whole: tuple[Path, int],
+) -> None:
+    folder, steps = whole
+    with (folder / "whole.fnop").open("rb") as file:
+        records = read_records(file)
+        read_header(records)
+        asks = next(
+            number
+            for number, (one, following) in enumerate(pairwise(records), 1)
+            if one and any(each["do"] == "Perform" for each in one["commands"])
+            if following and following["input"]["in"] == "Answered"
+        )
+    recorded(folder, "answer.fnop", asks + 1, asks + 2)
+    page = folder / "answer.html"
+    args = ["replay", str(folder / "answer.fnop"), "--html", str(page)]
+    assert CliRunner().invoke(main, args).exit_code == 0
+    assert "steps are missing" in page.read_text()
+    assert "no reply" not in page.read_text()
+    assert asks < steps
+
+
+def test_fnop_explain_tells_of_missing_steps(lossy: tuple[Path, int, int]) -> None:
+    folder, begin, end = lossy
+    with (folder / "partial.fnop").open("rb") as file:
+        records = read_records(file)
+        read_header(records)
+        told = recorded_of(records, EXAMPLE, "default", "a")
+    text = f"steps that could not be recorded: {end - begin}"
+    assert [each.what for each in told].count(text) == 1
+
+
+@pytest.mark.parametrize("option", ["text", "json"])
+def test_what_differs_before_the_gap_is_told_all_the_same(
+    option: str, lossy: tuple[Path, int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, begin, _ = lossy
+    other = folder / "other"
+    other.mkdir(exist_ok=True)
+    monkeypatch.setitem(globals(), "OPERATOR", OPERATOR.replace("len(", "-len("))
+    recorded(other, "other.fnop")
+    files = [str(folder / "partial.fnop"), str(other / "other.fnop")]
+    done = CliRunner().invoke(main, ["diff", "-o", option, *files])
+    args = ["diff", "-o", option, str(folder / "whole.fnop"), files[1]]
+    known = CliRunner().invoke(main, args)
+    assert (done.exit_code, known.exit_code) == (1, 1)
+    if option == "json":
+        ours, theirs = json.loads(done.stdout), json.loads(known.stdout)
+        assert [each["missing"] > 0 for each in ours["runs"]] == [True, False]
+        keys = ("sort", "handler", "object", "steps", "fields")
+        for each in ("first", "decision"):
+            assert ours[each]["steps"][0] < begin
+            assert [ours[each][k] for k in keys] == [theirs[each][k] for k in keys]
+    else:
+        first = [
+            next(each for each in out.splitlines() if each.startswith("first"))
+            for out in (done.stdout, known.stdout)
+        ]
+        assert first[0] == first[1]
+
+
+# ------------------------------------------------------------ wherever the gap is
+
+LENGTHS = (1, 4, 11)
+
+
+class Whole(NamedTuple):
+    """A recording without gaps: its header, its records, and its program."""
+
+    header: dict[str, Any]
+    records: list[Any]
+    program: Program
+
+    def lacking(self) -> Iterator[tuple[int, int, list[Any]]]:
+        """Without some steps in a row, wherever these are: from, to, and the rest."""
+        for count in LENGTHS:
+            for begin in range(1, len(self.records) - count):
+                before, after = self.records[:begin], self.records[begin + count :]
+                yield begin, begin + count, [*before, {"gap": count}, *after]
+
+
+@pytest.fixture(scope="module")
+def run(whole: tuple[Path, int]) -> Whole:
+    folder, _ = whole
+    with (folder / "whole.fnop").open("rb") as file:
+        records = read_records(file)
+        header = read_header(records)
+        handlers = handlers_in(folder / "operator.py")
+        return Whole(header, [*records], Program(handlers, TRACED))
+
+
+def deeds(records: list[Any]) -> list[tuple[int, str]]:
+    """What others did, by the story."""
+    story = Story(manager=TRACED.marker)
+    lines = [line for each in records for line in story.add(each)]
+    return [(each.step, each.text) for each in lines if each.sort == "other"]
+
+
+def test_nobody_else_did_what_the_operator_may_have_done(run: Whole) -> None:
+    known = {text for _, text in deeds(run.records)}
+    assert len(known) > 3
+    for begin, _, records in run.lacking():
+        assert {text for _, text in deeds(records)} <= known, begin
+
+
+def test_what_is_missing_changes_no_decision(run: Whole) -> None:
+    for begin, _, records in run.lacking():
+        found = shadow(iter(records), run.header, run.program)
+        assert (found.changed, found.reindexed) == ([], []), begin
+        assert (found.missing, found.unindexed) == ({}, {}), begin
+        assert found.lost
+
+
+def test_calls_that_may_have_done_something_are_not_left_out(run: Whole) -> None:
+    whole = Busy()
+    for each in run.records:
+        whole.add(each)
+    for begin, end, records in run.lacking():
+        partial = Busy()
+        for each in records:
+            partial.add(each)
+        seen = {(step, n) for step, n in whole.calls if not begin < step <= end}
+        assert seen <= partial.calls, begin
+
+
+def test_a_version_is_nobody_elses_request_and_no_other_calls_than_its_own(
+    run: Whole,
+) -> None:
+    """Who made a version, for which call: it is told as in the whole, or not at all."""
+    known = made_in(run.records)
+    assert sum(each is not None for each in known.values()) > 4
+    for begin, _, records in run.lacking():
+        for version, maker in made_in(records).items():
+            assert maker in (None, known[version]), (begin, version)
+
+
+def made_in(records: list[Any]) -> dict[tuple[str, str], Any]:
+    """By version: the step of the request that made it, and that of the call behind."""
+    timeline = Timeline()
+    for each in records:
+        timeline.add(each)
+    timeline.end()
+    found: dict[tuple[str, str], Any] = {}
+    behind = Behind(timeline.events, timeline.revisions)
+    for event in timeline.events:
+        if event.sort == "shown" and event.revision is not None:
+            revision = event.revision
+            found.setdefault((revision.uid, revision.version), None)
+        request = event.request
+        if event.sort == "send" and request is not None and request.made is not None:
+            calls = tuple(each.step for each in request.attempts)
+            links = [each.text for each in behind.links(event) if not each.depth]
+            if calls:
+                assert "decided by fnop itself, for its own notes" not in links
+                made = request.made
+                found[made.uid, made.version] = request.step, calls
+    return found
+
+
+@pytest.mark.parametrize("name", ["a", "b"])
+@pytest.mark.parametrize(
+    "field", ["status.level", "spec.level", "status[moved/spec.level].to"]
+)
+def test_why_names_the_author_or_that_steps_are_missing(
+    name: str, field: str, run: Whole
+) -> None:
+    whole = why_of(run.records, name, field)
+    assert whole is not None
+    for begin, _, records in run.lacking():
+        found = why_of(records, name, field)
+        if found is None or found.missing:
+            continue
+        told, known = (
+            (each.shown.body.version, each.write and each.write.step, each.author)
+            for each in (found, whole)
+        )
+        assert told == known, begin
+
+
+def why_of(records: list[Any], name: str, field: str) -> Why | None:
+    provenance = Provenance(EXAMPLE, "default", name, TRACED.marker)
+    for each in records:
+        provenance.add(each)
+    return provenance.why(parse_path(field))
+
+
+def test_what_others_did_after_the_gap_is_done_again_and_no_more(run: Whole) -> None:
+    for begin, end, records in run.lacking():
+        if end < len(run.records):
+            whole = plot_of(partial(iter, run.records), end + 1)
+            plot = plot_of(partial(iter, records), end + 1)
+            assert plot.missing == end - begin
+            known = [(each.step, each.after) for each in whole.changes]
+            assert all((e.step, e.after) in known for e in plot.changes), begin
+        with pytest.raises(Incomplete, match=f"after #{begin}"):
+            plot_of(partial(iter, records), begin)

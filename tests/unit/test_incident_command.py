@@ -1,0 +1,126 @@
+"""`fnop replay --explore` and `--as-test`, as a user calls them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import fnop
+from tests.simulations import ROOT
+
+OBJECT = ROOT / "examples" / "01-minimal" / "object.yaml"
+BUGGY = """
+import fnop
+
+def price_of(name):
+    raise ConnectionError("not in a test")
+
+def child(name, size):
+    data, meta = {"size": str(size)}, {"name": name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta, "data": data}
+
+@fnop.on.create("fnopexamples")
+async def made(name, **_):
+    price = await fnop.call(price_of, name=name)
+    if await fnop.get("configmaps", name=f"{name}-a") is None:
+        await fnop.adopt(child(f"{name}-a", price))
+        await fnop.adopt(child(f"{name}-b", price))
+"""
+MENDED = f"""{BUGGY.partition("    if")[0]}
+    for each in (f"{{name}}-a", f"{{name}}-b"):
+        if await fnop.get("configmaps", name=each) is None:
+            await fnop.adopt(child(each, price))
+"""
+MODELS = """
+def price_of(name):
+    return 7
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An operator with a bug, and a recording of a run of it."""
+    (tmp_path / "operator.py").write_text(BUGGY)
+    (tmp_path / "models.py").write_text(MODELS)
+    run = ("run", "operator.py", "--simulate", OBJECT, "--calls", "models.py")
+    done = fnop(*run, "--record", "run.fnop", folder=tmp_path)
+    assert done.status == 0, done.err
+    return tmp_path
+
+
+def passes(folder: Path, test: str, source: str) -> bool:
+    (folder / test).write_text(source)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
+    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
+    assert done.returncode in (0, 1), done.stdout.decode()
+    return done.returncode == 0
+
+
+def test_a_fault_is_found_around_a_run_that_went_well(folder: Path) -> None:
+    explore = ("--explore", "--from", "1", "--budget", "80")
+    found = fnop("replay", "run.fnop", "operator.py", *explore, folder=folder)
+    assert found.status == 1, found.err
+    assert "from #1, simulated: 0 objects as shown by then, 1 change" in found.err
+    assert "same_end: configmaps/example-1-b is missing" in found.out
+    (failure,) = (folder / "fnop-failures").glob("same_end*.fnop")
+    # The called function is not there in a test: its recorded answers are.
+    test = fnop("check", "--as-test", failure, folder=folder)
+    assert not passes(folder, "test_regression.py", test.out)
+    (folder / "operator.py").write_text(MENDED)
+    assert passes(folder, "test_regression.py", test.out)
+
+
+def test_faults_strike_what_the_operator_does_at_once(folder: Path) -> None:
+    """By default the objects are those at the time when it was ready."""
+    explore = ("--explore", "--save", "failures")
+    found = fnop("replay", "run.fnop", "operator.py", *explore, folder=folder)
+    assert found.status == 1, found.err
+    assert ", simulated: 1 object as shown by then, 0 changes" in found.err
+    assert "crash after `create configmaps/example-1-a`" in found.out
+    (failure,) = (folder / "failures").glob("same_end*.fnop")
+    test = fnop("check", "--as-test", failure, folder=folder)
+    assert "restored=RESTORED" in test.out
+    assert not passes(folder, "test_regression.py", test.out)
+
+
+@pytest.mark.parametrize("operator", [(), ("operator.py",)])
+def test_a_run_becomes_a_test(folder: Path, operator: tuple[str, ...]) -> None:
+    asked = ("replay", "run.fnop", *operator, "--at", "1", "--as-test")
+    found = fnop(*asked, folder=folder)
+    assert (found.status, found.err) == (0, "")
+    assert passes(folder, "test_incident.py", found.out)
+    other = found.out.replace("'size': '7'", "'size': '8'")
+    assert other != found.out
+    assert not passes(folder, "test_other.py", other)
+
+
+def test_a_part_of_the_world(folder: Path) -> None:
+    asked = ("replay", "run.fnop", "operator.py", "--as-test")
+    whole = fnop(*asked, "--object", "example-1", folder=folder)
+    assert "'name': 'example-1'" in whole.out
+    early = fnop(*asked, "--at", "1", "--until", "2", folder=folder)
+    assert "sim.apply" not in early.out
+    absent = fnop(*asked, "--object", "nobody", folder=folder)
+    assert (absent.status, absent.out) == (1, "")
+    assert "the recording shows no object 'nobody'" in absent.err
+    late = fnop(*asked, "--at", "999", folder=folder)
+    assert (late.status, late.out) == (2, "")
+    assert "and no step 999" in late.err
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (("operator.py", "--as-test", "--crd", "models.py"), "models.py"),
+        (("operator.py", "--as-test", "--crd", str(OBJECT)), "definitions of kinds"),
+    ],
+)
+def test_definitions_that_are_none(
+    folder: Path, options: tuple[str, ...], complaint: str
+) -> None:
+    found = fnop("replay", "run.fnop", *options, folder=folder)
+    assert (found.status, found.out) == (2, "")
+    assert complaint in found.complaint
