@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from bench.bugs.cases import BUGS, case_of
+from fnop.adapters.checking import heeded_in
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_for, models_of
 from fnop.core.handlers.program import Program
@@ -166,9 +167,11 @@ def _world_of(folder: str) -> Callable[[Path], Case]:
         begin = [apply(each) for each in objects if each not in crds]
         script = (*begin, *_FURTHER.get(folder, ()))
         program = Program(handlers_of_file(file))
-        return Case(
-            program, crds, script, calls=_CALLS.get(folder, _beside(folder))(file)
-        )
+        beside = EXAMPLES / folder / "script.py"
+        module = module_of_file(beside) if beside.exists() else None
+        calls = _CALLS.get(folder, _beside(folder))(file)
+        case = Case(program, crds, script, calls=calls)
+        return case._replace(**heeded_in(module))
 
     return world
 

@@ -194,12 +194,16 @@ class Story:
         body, name = attempt.body, attempt.handler
         retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
         reason = f" for {attempt.reason}" if attempt.reason else ""
+        key = name, "" if attempt.object is None else attempt.object.uid
+        was = self._last.pop(key, None)
         if body is None:
             return f"{name} is called{reason}{retry}"
-        was = self._last.get((name, body.uid))
         children = {key: each.version for key, each in attempt.children.items()}
         shown = _Shown(body, children, self._process)
-        self._last[name, body.uid] = shown
+        if attempt.unknown:  # not all of its view is in the recording
+            was = None
+        else:
+            self._last[key] = shown
         words = [*self._why(attempt), *(() if was is None else _news(was, shown))]
         if not words:
             words = [*self._otherwise(attempt, was, timed=timed)]

@@ -227,6 +227,7 @@ class Timeline:
         """Tell that steps are missing: what they have brought is not known."""
         for line in self.story.told(record):
             self._tell(line, {})
+        self._presence.miss()
         self._latest.clear()
         for each in self._open.values():
             assert each.request is not None

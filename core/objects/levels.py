@@ -276,8 +276,11 @@ def holds_children(at: Circumstances, record: ObjectRecord) -> bool:
 
 
 def level_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
-    """The monotonic time of the next call; None where only a change leads to one."""
-    if work.level_runs:
+    """The monotonic time of the next call; None where only a change leads to one.
+
+    Nor is one due while handlers are under way: their end leads to it.
+    """
+    if work.running or work.level_runs:
         return None
     moments = (_due(at, record, handler) for handler in at.kind.levels)
     return min((each for each in moments if each is not None), default=None)

@@ -1,13 +1,17 @@
-"""A minute of churn under faults; `make churn` is an hour of it with more objects."""
+"""A minute of churn under faults; `make churn` is an hour of it with more objects.
+
+It is recorded, and the recordings are asked (`CHURN_RECORDED=1`).
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from tests.cluster.churn.plans import Plan
+from tests.cluster.churn.proving import proved
 from tests.cluster.churn.running import churn
 
-PLAN = Plan(seconds=40, seed=20260101, objects=30, bound=120)
+PLAN = Plan(seconds=40, seed=20260101, objects=30, bound=120, recorded=True)
 
 
 async def test_after_the_last_fault_all_is_as_it_has_to_be(tmp_path: Path) -> None:
@@ -20,3 +24,6 @@ async def test_after_the_last_fault_all_is_as_it_has_to_be(tmp_path: Path) -> No
     assert report.changes["delete"]
     assert report.struck
     assert {"made", "changed", "fielded", "ended", "followed"} <= report.calls.keys()
+    proof = proved(sorted(tmp_path.glob("operator-*.fnop")), tmp_path)
+    assert proof.problems == [], str(proof)
+    assert proof.decisions

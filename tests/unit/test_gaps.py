@@ -24,7 +24,9 @@ from fnop.core.explaining.recorded import recorded_of
 from fnop.core.handlers.program import Program
 from fnop.core.history.busy import Busy
 from fnop.core.history.links import Behind
+from fnop.core.history.others import Others
 from fnop.core.history.plot import Incomplete, plot_of
+from fnop.core.history.presence import Presence
 from fnop.core.history.provenance import Provenance, Why
 from fnop.core.history.story import Story
 from fnop.core.history.timeline import Timeline
@@ -56,6 +58,18 @@ def kept(spec, name, levels, **_):
 async def moved(old, new, name, **_):
     found = await fnop.get("configmaps", name=name)
     return {"from": old, "to": new, "there": found is not None}
+
+@fnop.on.create("fnopexamples")
+async def slow(name, **_):
+    await fnop.sleep(2)
+    await fnop.apply({"apiVersion": "v1", "kind": "ConfigMap",
+                      "metadata": {"name": f"{name}-slow"}, "data": {"level": "slow"}})
+
+@fnop.on.update("fnopexamples", field="spec.level")
+def late(runtime, **_):
+    if runtime.total_seconds() < 1:
+        return fnop.again(after=1, because="it is too early")
+    return "now"
 
 @fnop.on.create("fnopexamples")
 def made(**_):
@@ -146,6 +160,18 @@ READERS = {
         "the recording lacks COUNT steps after #BEFORE",
     ),
     "from after": ("replay PARTIAL OP --from AFTER", None, "COUNT steps before #AFTER"),
+    "explore": (
+        "replay PARTIAL OP --explore --from 5",
+        4,
+        "the recording lacks COUNT steps after #BEFORE",
+    ),
+    "as a test": (
+        "replay PARTIAL OP --as-test --at 5",
+        4,
+        "the recording lacks COUNT steps after #BEFORE",
+    ),
+    "as a test after": ("replay PARTIAL OP --as-test --at AFTER", 0, "def test_"),
+    "step": ("replay PARTIAL --step --at LAST", 0, "COUNT steps are missing"),
     "html": ("replay PARTIAL --html page.html", 0, "page.html: "),
     "perfetto": ("replay PARTIAL --perfetto page.trace", 0, "page.trace: "),
     "diff": ("diff WHOLE PARTIAL", 4, "no difference in"),
@@ -292,6 +318,54 @@ def test_what_differs_before_the_gap_is_told_all_the_same(
         assert first[0] == first[1]
 
 
+# ---------------------------------------------------------- folds of single records
+
+
+def shown(version: int, manager: str, **spec: int) -> dict[str, Any]:
+    """A watch event of an object, whose spec one manager has written."""
+    fields: dict[str, Any] = {"f:spec": {f"f:{key}": {} for key in spec}}
+    managed = [{"manager": manager, "operation": "Update", "fieldsV1": fields}]
+    meta = {"name": "x", "uid": "u", "resourceVersion": str(version)}
+    body = {"apiVersion": "v1", "kind": "X", "spec": spec}
+    body["metadata"] = {**meta, "managedFields": managed}
+    return {"in": "WatchEvent", "type": "MODIFIED", "stream": 1, "body": body}
+
+
+def step(input: dict[str, Any], *commands: dict[str, Any]) -> dict[str, Any]:
+    return {"wall": 0.0, "mono": 0.0, "input": input, "commands": [*commands]}
+
+
+def test_after_the_gap_only_what_others_manage_is_theirs() -> None:
+    others = Others("me")
+    began = {"do": "Began", "object": ["xs.v1.", "", "x", "u", "1"]}
+    assert others.add(step(shown(1, "me", a=1), began)) == []
+    others.miss()  # with requests
+    assert others.add(step(shown(3, "me", a=3))) == []  # who knows since when
+    assert others.add(step(shown(4, "me", a=4))) == []
+    (deed,) = others.add(step(shown(5, "alice", a=5)))
+    assert deed.text == "xs/x is changed by alice: spec.a"
+    assert others.add(step({"in": "Started"})) == []
+    (deed,) = others.add(step(shown(6, "me", a=6)))  # no request of this process
+    assert deed.text.startswith("xs/x is changed")
+
+
+def test_a_listing_in_which_steps_are_missing_lacks_nothing() -> None:
+    listing = {"do": "ListPage", "stream": 1, "resource": "xs.v1."}
+    begun, item = step({"in": "Started"}, listing), shown(1, "me", a=1)
+    listed = step({**item, "in": "ListItem"})
+    done = step({"in": "ListDone", "stream": 1, "version": "1"})
+    for missing in (True, False):
+        presence = Presence()
+        for each in (begun, listed, done, begun):
+            assert presence.add(each) == []
+        if missing:  # and with them the first page
+            presence.miss()
+            more = {**listing, "continue_token": "more"}
+            assert presence.add(step({"in": "AlarmRang"}, more)) == []
+        departures = presence.add(done)  # without the item
+        assert [each.uid for each in departures] == ([] if missing else ["u"])
+
+
 # ------------------------------------------------------------ wherever the gap is
 
 LENGTHS = (1, 4, 11)
@@ -334,6 +408,25 @@ def test_nobody_else_did_what_the_operator_may_have_done(run: Whole) -> None:
     assert len(known) > 3
     for begin, _, records in run.lacking():
         assert {text for _, text in deeds(records)} <= known, begin
+
+
+def calls_in(records: list[Any]) -> dict[int, list[set[str]]]:
+    """By step: the causes of the calls that begin there."""
+    story, found = Story(manager=TRACED.marker), dict[int, list[set[str]]]()
+    for each in records:
+        for line in story.add(each):
+            if line.sort == "call":
+                _, _, causes = line.text.partition(": version ")
+                found.setdefault(line.step, []).append({*causes.split(", ")[1:]})
+    return found
+
+
+def test_a_call_has_no_other_cause_than_without_the_gap(run: Whole) -> None:
+    whole = calls_in(run.records)
+    for begin, _, records in run.lacking():
+        for step, calls in calls_in(records).items():
+            for told, known in zip(calls, whole[step], strict=True):
+                assert told <= known, (begin, step)
 
 
 def test_what_is_missing_changes_no_decision(run: Whole) -> None:
@@ -401,7 +494,13 @@ def test_why_names_the_author_or_that_steps_are_missing(
     assert whole is not None
     for begin, _, records in run.lacking():
         found = why_of(records, name, field)
-        if found is None or found.missing:
+        if found is None:
+            continue
+        if whole.write is not None and found.write is not None:
+            calls = [each.attempt and each.attempt.step for each in (found, whole)]
+            is_same = found.write.step == whole.write.step
+            assert not is_same or calls[0] in (None, calls[1]), begin
+        if found.missing:
             continue
         told, known = (
             (each.shown.body.version, each.write and each.write.step, each.author)

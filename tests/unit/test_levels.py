@@ -11,7 +11,7 @@ import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.testing import External, Simulation
-from tests.simulations import DEFINITION, example
+from tests.simulations import DEFINITION, Scenario, example
 
 KIND = "fnopexamples"
 NAME = f"{KIND}/example-1"
@@ -450,6 +450,34 @@ def test_it_is_not_called_beside_handlers_of_changes() -> None:
     begins = order[::2]
     assert [each.replace("begins", "ends") for each in begins] == order[1::2]
     assert begins[0] == "create begins"
+
+
+def test_while_handlers_of_changes_are_under_way_it_is_not_tried_again_and_again() -> (
+    None
+):
+    registry, steps = Registry(), list[Any]()
+
+    @fnop.reconcile("fnopexamples", registry=registry)
+    def desiring(**_: Any) -> Any:
+        return fnop.desired(status={"reconciled": True})
+
+    @fnop.on.update("fnopexamples", registry=registry)
+    async def waits(**_: Any) -> None:
+        await fnop.sleep(100)
+
+    class Counting:
+        def observe(self, now: Any, *step: Any) -> None:
+            steps.append(now)
+
+    sim = Scenario(registry, observers=[Counting()])
+    sim.apply(example("x", a=1))
+    assert sim.settle()
+    before = len(steps)
+    sim.edit("fnopexamples", "x", spec={"a": 2})
+    assert sim.settle()
+    assert sim.clock.elapsed >= 100
+    assert len(steps) - before < 20
+    assert [each.message for each in sim.said if each.level == "warning"] == []
 
 
 def test_a_mapping_calls_it_for_another_object_without_a_write() -> None:

@@ -15,7 +15,7 @@ def pod(name):
 @fnop.on.create("xs.example.com")
 @fnop.on.update("xs.example.com")
 @fnop.timer("xs.example.com", interval=300)
-async def scale(name, uid, spec, **_):
+async def scale(body, name, uid, spec, **_):
     wanted = [f"{name}-{number}" for number in range(spec["size"])]
     for each in wanted:
         await fnop.adopt(pod(each))
@@ -23,4 +23,5 @@ async def scale(name, uid, spec, **_):
         owners = {each["uid"] for each in found.meta.get("ownerReferences", ())}
         if uid in owners and found.name not in wanted:
             await fnop.delete(found)
-    await fnop.patch(status={"pods": wanted})
+    # With the uid in `body`: another object of this name may have been made meanwhile.
+    await fnop.patch(body, status={"pods": wanted})
