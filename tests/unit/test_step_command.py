@@ -22,8 +22,6 @@ from tests.unit.test_check_account import failure
 from tests.unit.test_hostile_recordings import HEADER, STEP, bomb, lines_of
 from tests.unit.test_replay import record
 
-OPERATOR = ROOT / "examples" / "19-database" / "example.py"
-
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -116,7 +114,7 @@ def test_the_truth_in_a_failure_of_a_check_is_what_its_cluster_has(
     changes = steps.account.changes
     assert len(changes) >= 3
     for number in steps.numbers:
-        there: dict[tuple[str, str, str], str] = {}
+        there: dict[tuple[str, ...], str] = {}
         for change in changes:
             place = change.kind, change.namespace, change.name
             if change.since <= number:
