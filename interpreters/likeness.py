@@ -278,7 +278,7 @@ def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
 
     >>> token = "redacted-" + 24 * "0"
     >>> sorted({value for _, value in _in_forms(token, "default")})
-    ['64656661756c74', 'ZGVmYXVsdA', 'ZGVmYXVsdA==', 'default']
+    ['64656661756C74', '64656661756c74', 'ZGVmYXVsdA', 'ZGVmYXVsdA==', 'default']
     """
     yield token, value
     if token.startswith(MARK):
