@@ -7,7 +7,7 @@ FREEZE = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "freeze"
 
 CRDS = [crd()]
 # A freeze keeps what was there when it began: that is what it is for.
-HISTORY = ("configmaps/x-settings data",)
+HISTORY = ("configmaps/x-settings",)
 SCRIPT = [
     apply(custom(size=1)),
     apply(FREEZE),
