@@ -152,7 +152,7 @@ class Unparsed(NamedTuple):
 
 
 def parsed_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
-    """The one YAML document of a text, as kubectl reads it; None if it is empty.
+    r"""The one YAML document of a text, as kubectl reads it; None if it is empty.
 
     >>> parsed_yaml("a: [1, yes]").unwrap()
     {'a': [1, True]}

@@ -59,7 +59,8 @@ def _hash(parts: list[str]) -> str:
 
 
 def _texts(values: tuple[Any, ...]) -> list[str]:
-    walk = _Walk()
+    packages = {_package(each) for each in values if callable(each)}
+    walk = _Walk(frozenset(packages))
     return [text for each in values for text in walk.value(each)]
 
 
@@ -84,7 +85,8 @@ def _bare(value: Any) -> Any:
 class _Walk:
     """The way through what a function refers to; each thing is told once."""
 
-    def __init__(self) -> None:
+    def __init__(self, packages: frozenset[str]) -> None:
+        self._packages = packages  # the author's, which may be installed, too
         self._known: set[int] = set()
         self._within: set[int] = set()  # what holds itself is not gone into again
 
@@ -130,8 +132,8 @@ class _Walk:
     def _other(self, value: Any) -> Iterator[str]:
         bare = _bare(value)
         name = str(getattr(bare, "__qualname__", type(bare).__qualname__))
-        yield name if _is_own(bare) else f"{_module(bare)}:{name}"
-        if id(bare) in self._known or not _is_own(bare):
+        yield name if self._is_own(bare) else f"{_module(bare)}:{name}"
+        if id(bare) in self._known or not self._is_own(bare):
             return
         self._known.add(id(bare))
         if isinstance(bare, FunctionType):
@@ -143,6 +145,17 @@ class _Walk:
                     yield from self.value(_behind(each))
         if value is not bare and isinstance(value, FunctionType):
             yield from self._function(value)  # a wrapper, such as a decorator's
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether it is a function or a class of the author's."""
+        if not isinstance(value, FunctionType | type):
+            return False
+        module = sys.modules.get(_module(value))
+        return module is None or self._is_authors(module)
+
+    def _is_authors(self, module: ModuleType) -> bool:
+        package = module.__name__.partition(".")[0]
+        return package in self._packages or _is_loose(module)
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         cells = function.__closure__ or ()
@@ -162,22 +175,18 @@ class _Walk:
         for name in (*code.co_names, *code.co_freevars):
             yield name
             found = names.get(name)
-            if isinstance(found, ModuleType) and _is_authors(found):
+            if isinstance(found, ModuleType) and self._is_authors(found):
                 for each in code.co_names:  # the attributes that are read are there
                     yield from self.value(vars(found).get(each))
             elif name in names:
                 yield from self.value(found)
 
 
-def _is_own(value: Any) -> bool:
-    """Whether it is a function or a class of the author's."""
-    if not isinstance(value, FunctionType | type):
-        return False
-    module = sys.modules.get(_module(value))
-    return module is None or _is_authors(module)
+def _package(value: Any) -> str:
+    return _module(value).partition(".")[0]
 
 
-def _is_authors(module: ModuleType) -> bool:
+def _is_loose(module: ModuleType) -> bool:
     """Whether a module is neither fnop's, nor Python's, nor of an installed package."""
     if module.__name__.partition(".")[0] == "fnop":
         return False
