@@ -209,12 +209,14 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         )
     if benign.background:  # what timers do outside depends on when they do it
         found = [each for each in found if "/" in each.alias]
-    if _skips(seen.trial):  # it has another history
+    if found and _skips(seen.trial):  # it has another history
         depends = benign.history or ("\0",)
+        rolling = _rolling(benign.seen) | _rolling(seen)
         found = [
             each
             for each in found
             if not f"{each.alias} {each.path}".startswith(depends)
+            and each.alias.partition(" (")[0] not in rolling
         ]
     if found and benign.fresh is not None and not benign.straight and merges:
         # It may not have seen what was there for a while, and left its traces.
@@ -232,6 +234,11 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
+
+
+def _rolling(seen: Seen) -> frozenset[str]:
+    """The aliases of what a rollout that waits has kept."""
+    return rolling_in(seen.trial.ends[Phase.RESTARTED])
 
 
 def _gave_up(benign: Benign, seen: Seen) -> bool:
@@ -266,7 +273,7 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return  # one that waits for somebody is not at its end
     if not benign.straight:
         return
-    rolling = rolling_in(seen.trial.ends[Phase.RESTARTED])
+    rolling = _rolling(seen)
     found = [
         f"after the edits {each}, as after one creation"
         for each in differences(

@@ -364,6 +364,11 @@ def test_a_rollout_that_waits_keeps_pods_of_before(kind: str) -> None:
     """It is the cluster's way, and no history of the operator's."""
     explorer = Explorer(rolled_out(kind))
     assert explorer.benign.violations == ()
+    late = [e for e in explorer.singles() if e[0].kind.name == "F18:backlog"]
+    assert late
+    for schedule in late:
+        told = {each.property for each in explorer.tried(schedule).violations}
+        assert "same_end" not in told
 
 
 @pytest.mark.parametrize("kind", SETS)
