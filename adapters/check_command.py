@@ -88,14 +88,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     metavar="SECONDS",
     help="Stop after so long; what was left out is said.",
 )
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    metavar="N",
-    help="Processes that try schedules.",
-)
+@shared("jobs", default=1, show_default=True)
 @click.option(
     "--shard",
     callback=a_shard,
@@ -111,13 +104,11 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     "--without", multiple=True, metavar="NAME", help="Do not judge by this property."
 )
 @shared("name")
-@click.option(
-    "--save",
-    type=click.Path(file_okay=False),
+@shared(
+    "save",
+    "; those there are tried again first",
     default="fnop-failures",
     show_default=True,
-    metavar="DIR",
-    help="Write recordings of failures here; those there are tried again first.",
 )
 @shared("output", type=click.Choice(["text", "json", "github"]))
 @click.option(

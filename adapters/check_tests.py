@@ -175,7 +175,9 @@ def answers_source(answers: Mapping[str, Sequence[Any]]) -> str:
     """
     lines = ["{"]
     for function, pairs in answers.items():
-        lines.append(f"            {function!r}: Recorded(")
+        # Of an operator's own file by the name alone: it may be called otherwise.
+        name = function.removeprefix("fnop_script:")
+        lines.append(f"            {name!r}: Recorded(")
         lines.append("                [")
         for arguments, outcome in pairs:
             told = f"({arguments!r}, {_outcome(outcome)})"

@@ -426,7 +426,12 @@ def _among_others(
 def _recorder(
     path: str, mode: str, program: Program, fields: Sequence[str], *, simulated: bool
 ) -> Recorder | RingFiles | Background:
-    from fnop.adapters.recording_files import Background, RingFiles, recorder_to
+    from fnop.adapters.recording_files import (
+        Background,
+        RingFiles,
+        made_room,
+        recorder_to,
+    )
     from fnop.interpreters.redaction import Redaction
 
     try:
@@ -436,6 +441,9 @@ def _recorder(
     try:
         if mode == "ring":
             return RingFiles(Path(path), program, fields, _warn)
+        kept = made_room(Path(path))
+        if kept is not None:
+            _warn(f"the recording that was in {path} is in {kept} now")
         recorder = recorder_to(Path(path), program, redaction)
         # Simulated time does not wait for a disk: no step may be dropped for it.
         return recorder if simulated else Background(recorder, _warn)

@@ -9,7 +9,7 @@ from fnop.adapters.plain import echo
 from fnop.adapters.programs import fail
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.program import Program
-from fnop.core.history.plot import Incomplete, Plot, plot_of
+from fnop.core.history.plot import Incomplete, Plot, plot_of, runs_pods
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
@@ -37,10 +37,10 @@ def gone_on(
     calls: Mapping[str, Any],
 ) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
-    from fnop.interpreters.closed_loop import go_on
+    from fnop.interpreters.closed_loop import go_on, without_kubelet
 
     try:
-        plot = plot_of(read, step)
+        plot = plot_of(read, step, None, program.settings.marker)
     except Incomplete as problem:
         fail(str(problem), EXIT_INCOMPLETE)
     except ValueError as problem:
@@ -55,7 +55,8 @@ def gone_on(
         for line in story_lines(lines, None):
             echo(line)
 
-    found = go_on(plot, program, calls=calls, tell=tell)
+    pace = {} if runs_pods(plot) else {"pace": without_kubelet}
+    found = go_on(plot, program, calls=calls, tell=tell, **pace)
     for each in found.refused:
         echo(f"fnop: not done again, the cluster refuses it: {each}", err=True)
     for sentence in found.calls.values():

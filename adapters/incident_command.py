@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fnop.adapters.closed_loop_command import EXIT_INCOMPLETE, tell_what_is_missing
+from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import fail
 from fnop.core.api.resources import Selector
@@ -62,13 +63,12 @@ def explored(
     part: Part,
     program: Program,
     paths: Sequence[str],
-    calls: Mapping[str, Any],
+    calls: Models,
     options: dict[str, Any],
 ) -> int:
     """Try faults around a part of a run, and report; the exit status."""
     from fnop.adapters.check_command import Checking, options_of_check
     from fnop.adapters.incident_tests import answers_to_json
-    from fnop.adapters.models import models_for
     from fnop.interpreters.check.explore import Case
     from fnop.interpreters.externals import Recorded
     from fnop.interpreters.scenario import ApplyProblem
@@ -80,12 +80,13 @@ def explored(
             (arguments, _given(outcome)) for arguments, outcome in pairs
         ).answer
         for function, pairs in incident.answers.items()
+        if calls.get(function) is None
     }
     case = Case(
         program,
         incident.definitions,
         tuple(incident.script),
-        calls=models_for({**models, **calls}),
+        calls=calls.with_defaults(models),
         name=f"from #{plot.step}",
         restored=incident.restored,
         start=incident.start,
@@ -108,7 +109,7 @@ def explored(
 
 def _plot(read: Read, part: Part, program: Program | None, manager: str) -> Plot:
     try:
-        plot = plot_of(read, part.step, part.until)
+        plot = plot_of(read, part.step, part.until, manager)
     except Incomplete as problem:
         fail(str(problem), EXIT_INCOMPLETE)
     except ValueError as problem:

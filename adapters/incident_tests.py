@@ -45,7 +45,6 @@ def test_incident():
         restored=RESTORED,
         start={start},{more}
     )
-    sim.settle()
 '''
 
 
@@ -57,12 +56,15 @@ def incident_test(
     `paths` are the operator's files, `manager` its name in managed fields.
     """
     answers = answers_to_json(incident)
+    names = {"Simulation", *(["Recorded"] if answers else ())}
+    script = script_to_json(incident.script)
+    names |= {each["pace"] for each in script if each["do"] == "pace"}
     head = _HEAD.format(
         recording=recording,
         step=step,
         stamp=stamp(incident.start),
         imports="import fnop\n" if has_fnop(answers) else "",
-        names="Recorded, Simulation" if answers else "Simulation",
+        names=", ".join(sorted(names)),
         definitions=literal([*incident.definitions]),
         restored=literal([*incident.restored]),
         expected=literal([*_expected(incident, manager)]),
@@ -94,7 +96,10 @@ def _expected(incident: Incident, manager: str) -> Iterator[dict[str, Any]]:
 
 
 def _body(incident: Incident) -> Iterator[str]:
-    for each in script_to_json(incident.script):
+    script = script_to_json(incident.script)
+    if not script or script[0]["do"] != "pace":
+        yield "sim.settle()"
+    for each in script:
         yield action_call(each)
         if each["do"] != "wait":
             yield "sim.settle()"

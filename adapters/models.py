@@ -171,6 +171,15 @@ class Models(dict[str, Model]):
         self._asked: dict[str, bool] = {}
         self._answered: set[str] = set()
 
+    def with_defaults(self, models: Mapping[str, Model]) -> Models:
+        """The same, with further models for what none of these answers."""
+        defaults = {_bare(name): model for name, model in models.items()}
+        found = Models({})
+        found.update(self)
+        found.others = {**defaults, **self.others}
+        found._given, found._real = self._given, self._real
+        return found
+
     def get(self, name: str, default: Any = None) -> Any:
         """The model of a function; remembered as one that has answered."""
         bare = _bare(name)

@@ -107,6 +107,16 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         "Try at most N schedules of faults",
         {"type": click.IntRange(min=1), "metavar": "N"},
     ),
+    "jobs": (
+        ("--jobs",),
+        "Processes that try schedules",
+        {"type": click.IntRange(min=1), "metavar": "N"},
+    ),
+    "save": (
+        ("--save",),
+        "Write recordings of failures here",
+        {"type": click.Path(file_okay=False), "metavar": "DIR"},
+    ),
     "output": (
         ("-o", "--output"),
         "The form of what is printed",

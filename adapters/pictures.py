@@ -46,6 +46,11 @@ def picture(
     Raises `fnop.interpreters.recordings.RecordingProblem`.
     """
     from fnop.adapters.perfetto import TRACE_EVENTS_MAX, trace_of
+    from fnop.adapters.recording_files import is_compressed
+
+    for path in filter(None, (html, perfetto)):
+        if Path(path).is_file() and is_compressed(Path(path)):
+            fail(f"{path} is a recording: give another name", 2)
 
     if html is not None:
         header, timeline, cut_off = _read(file, limits, EVENTS_MAX)

@@ -9,6 +9,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO
 
@@ -22,7 +23,14 @@ from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.ring import SIZE_BYTES, Ring, Step, failure_in, size_of
 
-__all__ = ["Background", "RingFiles", "opened", "recorder_to"]
+__all__ = [
+    "Background",
+    "RingFiles",
+    "is_compressed",
+    "made_room",
+    "opened",
+    "recorder_to",
+]
 
 # A handler that fails again and again is worth one file a minute, and not thousands.
 _PAUSE_SECONDS = 60.0
@@ -45,6 +53,31 @@ def recorder_to(
     header = header_of(program, fnop.__version__)
     header |= {"dropped": dropped} if dropped else {}
     return Recorder(opened(path), header, redaction)
+
+
+def made_room(path: Path) -> Path | None:
+    """Keep what is in a file that a recording is to be written to; where it is then.
+
+    An earlier recording, such as that of a process that has crashed, gets a number:
+    `run.1.fnop`. None where nothing is there. Raises `OSError` for a file that is no
+    recording.
+    """
+    if not path.is_file() or not path.stat().st_size:
+        return None
+    if not is_compressed(path):
+        raise FileExistsError(
+            f"{path} is there, and is no recording: give another name"
+        )
+    names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in count(1))
+    kept = next(each for each in names if not each.exists())
+    path.rename(kept)
+    return kept
+
+
+def is_compressed(path: Path) -> bool:
+    """Whether a file begins as a recording does (RFC 1952, gzip)."""
+    with path.open("rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 class Background:

@@ -109,19 +109,9 @@ EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
     help="With --explore and --as-test: definitions of kinds. A recording has no "
     "schemas; without them any field is allowed.",
 )
-@click.option(
-    "--save",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="With --explore: write recordings of failures here (fnop-failures).",
-)
+@shared("save", ", with --explore (fnop-failures)")
 @shared("budget", ", with --explore")
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="With --explore: processes that try schedules.",
-)
+@shared("jobs", ", with --explore")
 @click.option(
     "--changes-only",
     is_flag=True,

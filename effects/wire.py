@@ -6,6 +6,7 @@ their default are left out, and a value is written in exactly one way.
 
 from __future__ import annotations
 
+import re
 import typing
 from collections.abc import Hashable
 from dataclasses import MISSING, Field, fields
@@ -23,8 +24,12 @@ __all__ = [
     "digest_of",
     "encode",
     "from_wire",
+    "portable",
     "to_wire",
 ]
+
+# The module that an operator's file is loaded as (`fnop.adapters.loading`).
+_SCRIPT = re.compile(r"fnop_script_\w*:")
 
 _CLASSES: dict[str, type] = {
     cls.__name__: cls
@@ -64,8 +69,19 @@ def to_wire(value: Effect | Outcome | Target) -> dict[str, Any]:
             item = list(item)
         elif isinstance(item, bytes):
             item = {"hex": item.hex()}
+        elif name == "function":
+            item = portable(item)
         wire[name] = item
     return wire
+
+
+def portable(function: str) -> str:
+    """The name of a called function, whatever the operator's file is called.
+
+    >>> portable("fnop_script_new_operator:price_of"), portable("billing:charge")
+    ('fnop_script:price_of', 'billing:charge')
+    """
+    return _SCRIPT.sub("fnop_script:", function)
 
 
 def from_wire(wire: Any) -> Any:

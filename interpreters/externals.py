@@ -652,11 +652,15 @@ def set_now(function: Function, now: float) -> None:
         external.now = now
 
 
+_UID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
 class Recorded(External):
     """The answers that a function gave in a recorded run.
 
     `answers` are pairs of the keyword arguments and of what was answered: a value, or
-    an exception that is raised. `answer` is the model. Raises `LookupError` for other
+    an exception that is raised. `answer` is the model; it takes any uids for equal, for
+    an object that is made anew has another one. Raises `LookupError` for other
     arguments.
 
     >>> address_of = Recorded([({"name": "a"}, "10.0.0.1")])
@@ -667,7 +671,10 @@ class Recorded(External):
     def __init__(
         self, answers: Iterable[tuple[Mapping[str, Any], Any | BaseException]]
     ) -> None:
-        self._answers = {_text(arguments): found for arguments, found in answers}
+        pairs = [(_text(arguments), found) for arguments, found in answers]
+        self._answers = dict(pairs)
+        # Objects that are made anew have other uids.
+        self._alike = {_UID.sub(b"", text): found for text, found in pairs}
 
     def fork(self) -> Self:
         """The same one: nothing changes in it."""
@@ -679,7 +686,10 @@ class Recorded(External):
 
     def answer(self, **arguments: Any) -> Any:
         """Give the recorded answer to a call with these `arguments`."""
-        found = self._answers.get(_text(arguments), self)
+        text = _text(arguments)
+        found = self._answers.get(text, self)
+        if found is self:
+            found = self._alike.get(_UID.sub(b"", text), self)
         if found is self:
             raise LookupError(
                 f"no answer was recorded for the arguments {arguments!r}; give a model"

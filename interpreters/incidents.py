@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.history.plot import Plot, Recorded, resource_of
+from fnop.core.history.plot import Plot, Recorded, resource_of, runs_pods
 from fnop.core.history.world import Foreign, Place, change_of
 from fnop.core.values.body import Body
 from fnop.effects import Answer, Raised
 from fnop.effects.values import thaw_json
-from fnop.interpreters.actions import Action, Apply, Delete, Edit, Wait
+from fnop.interpreters.actions import Action, Apply, Delete, Edit, SetPace, Wait
 from fnop.interpreters.assumed import assumed_definitions
-from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.cluster import Off, empty_cluster
 from fnop.interpreters.scenario import is_own
 
 __all__ = ["Incident", "incident_of"]
@@ -69,7 +69,7 @@ def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
 
     def is_known(place: Place) -> bool:
         resource = resource_of(catalogue, place)
-        if resource is None or is_own(place.kind, place.name):
+        if resource is None or is_own(place.kind, place.name) or place.kind == "Event":
             return False
         return (resource.group, resource.plural) in known | builtin
 
@@ -77,8 +77,11 @@ def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
         [*definitions, *assumed],
         [each for place, each in plot.objects.items() if is_known(place)],
         plot.wall,
-        [*_script(plot, [each for each in plot.changes if is_known(each.place)])],
-        _answers(plot.answers.values()),
+        [
+            *([] if runs_pods(plot) else [SetPace("kubelet", Off())]),
+            *_script(plot, [each for each in plot.changes if is_known(each.place)]),
+        ],
+        _answers({id(each): each for each in plot.answers.values()}.values()),
         {place: each for place, each in plot.end.items() if is_known(place)},
         sorted(lacking),
     )

@@ -163,6 +163,8 @@ class Recorder:
         wire, body = apart(input)
         record = {"input": wire, "commands": [*map(command_to_wire, commands)]}
         step = _Step(now, record, _dumped(record), *self._shown(body))
+        if step.uid:
+            self._redaction.know_uid(step.uid)
         self._steps.append(step)
         self._size += len(step.text) + len(step.body or b"")
         if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:

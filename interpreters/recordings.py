@@ -7,6 +7,7 @@ Nothing in it is imported, called or looked up.
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -160,7 +161,13 @@ class _Steps:
         return wall, mono
 
 
+# Earlier recordings have the names of operators' files in those of functions.
+_SCRIPT = re.compile(rb'"function":"fnop_script_\w*:')
+
+
 def _record(line: bytes, number: int, limits: RecordingLimits) -> dict[str, Any]:
+    if b'"function":"fnop_script_' in line:
+        line = _SCRIPT.sub(b'"function":"fnop_script:', line)
     try:
         record = orjson.loads(line)
     except orjson.JSONDecodeError as problem:

@@ -22,7 +22,7 @@ import math
 import re
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
 from operator import is_not
@@ -508,9 +508,13 @@ class _Places:
     """
 
     def __init__(
-        self, hide: Callable[[Any, bool], Any], listed: tuple[Path, ...]
+        self,
+        hide: Callable[[Any, bool], Any],
+        listed: tuple[Path, ...],
+        uids: Container[str],
     ) -> None:
         self._hide = hide
+        self._uids = uids  # an object's uid is no secret, whatever it is used as
         self._listed = listed
 
     def walk(self, value: Any, path: Path, *, secret: bool) -> Any:
@@ -545,7 +549,9 @@ class _Places:
             return item
         here = (*path, *path_at(name)) if name[:1] == "/" else (*path, name)
         if self._is_listed(here) or self._is_sensitive(parent, name, item):
-            return self._hidden(item, encoded=False)
+            is_uid = isinstance(item, str) and item in self._uids
+            if not is_uid or self._is_listed(here):
+                return self._hidden(item, encoded=False)
         if name == "was" and isinstance(item, str) and "seen" in parent:
             return self._packed(item, path, secret=secret)
         return self.walk(item, here, secret=secret)
@@ -724,7 +730,8 @@ class Redaction:
         self._key = key
         self._digests = Digests(program)
         listed = tuple(map(_listed, fields))
-        self._places = _Places(self._hide, listed)
+        self._uids: set[str] = set()
+        self._places = _Places(self._hide, listed, self._uids)
         listed_hints = (each[-1].lower().encode() for each in listed)
         self._hints = (*_HINTS, *listed_hints)
         # The tokens of all values so far, and the telling ones in all their forms.
@@ -737,6 +744,10 @@ class Redaction:
         self._drawing: set[int] = set()
         # Drawn bytes in each form that a field may hold, with the others that stand in.
         self._draws: dict[str, str] = {}
+
+    def know_uid(self, uid: str) -> None:
+        """Take note of an object's uid, which is no secret wherever it is a token."""
+        self._uids.add(uid)
 
     def concerns(self, record: dict[str, Any], news: bytes) -> bool:
         """Whether a record may hold a secret; `news` is what was not written before.

@@ -112,8 +112,8 @@ def restore(sim: SimulatedRun, objects: Iterable[Mapping[str, Any]]) -> None:
     before the operator begins. Raises `ApplyProblem` for an object of an unknown kind,
     and for one that has no uid.
     """
-    catalogue = catalogue_of(sim)
     for each in objects:
+        catalogue = catalogue_of(sim)
         resource, meta = catalogue.of_manifest(each), each.get("metadata") or {}
         if resource is None:
             raise ApplyProblem(

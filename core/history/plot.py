@@ -6,6 +6,7 @@ afterwards is done again by whoever goes on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -16,17 +17,21 @@ from fnop.core.history.world import Foreign, Own, Place, World
 from fnop.core.values.body import Body
 from fnop.core.values.errors import number_of
 from fnop.effects import Call, Outcome
-from fnop.effects.wire import digest_of, from_wire
+from fnop.effects.wire import digest_of, encode, from_wire
 
 __all__ = [
     "Incomplete",
     "Plot",
     "Recorded",
     "about",
+    "alike",
     "plot_of",
     "resource_of",
+    "runs_pods",
     "without_strangers",
 ]
+
+_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 Records = Iterable[dict[str, Any]]
 Objects = Mapping[Place, dict[str, Any]]
@@ -48,8 +53,8 @@ class Plot(NamedTuple):
 
     `objects` are those at the `step`, `wall` is its time, `changes` what others have
     done after it, `end` the objects at the end of the recording, `answers` those of
-    calls, by the digest of the call, and `watched` the keys of the kinds that the
-    operator has watched. `missing` steps are not recorded before the step.
+    calls, by the digest of the call and without its uids, and `watched` the keys of the
+    kinds that the operator has watched. `missing` steps are not recorded before.
     """
 
     catalogue: Catalogue
@@ -70,20 +75,24 @@ class Plot(NamedTuple):
 
 
 def plot_of(
-    read: Callable[[], Records], step: int | None = None, until: int | None = None
+    read: Callable[[], Records],
+    step: int | None = None,
+    until: int | None = None,
+    manager: str = "",
 ) -> Plot:
     """Read a recording, twice, from a step on, up to another.
 
     By default it is from the step on by which the operator has seen all objects, to the
-    end. Raises `ValueError` where the recording has not so many steps, and `Incomplete`
-    where it lacks some of the part.
+    end; `manager` is the operator's name in managed fields. Raises `ValueError` where
+    the recording has not so many steps, and `Incomplete` where it lacks some of the
+    part.
     """
     own, calls, watched = Own(), _Calls(), set[str]()
     for record in read():
         own.add(record)
         calls.add(record)
         watched |= _watched_by(record)
-    world, changes = World(own), list[Foreign]()
+    world, changes = World(own, manager), list[Foreign]()
     begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
     missing = 0
     for record in read():
@@ -151,11 +160,16 @@ class _Calls:
             call = self._asked.pop(input["id"], None)
             if call is not None:
                 found = Recorded(call, from_wire(input["outcome"]))
-                self.answers[digest_of(call)] = found
+                self.answers[digest_of(call)] = self.answers[alike(call)] = found
         for command in record["commands"]:
             effect = command.get("effect") or {}
             if command["do"] == "Perform" and effect.get("is") == "Call":
                 self._asked[command["id"]] = from_wire(effect)
+
+
+def alike(call: Call) -> str:
+    """What a call has in common with those about an object that is made anew."""
+    return _UID.sub("", encode(call).decode())
 
 
 # ------------------------------------------------------------------ a part of the world
@@ -218,6 +232,26 @@ def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plo
         changes=[each for each in plot.changes if each.place not in places],
         end={k: v for k, v in plot.end.items() if k not in places},
     )
+
+
+def runs_pods(plot: Plot) -> bool:
+    """Whether pods ran where it was recorded, as far as it can be told.
+
+    An API server without a kubelet runs none.
+    """
+    last = [*plot.end.items(), *plot.objects.items()]
+    wanted = ran = False
+    for place, found in last:
+        status = found.get("status")
+        shown = status if isinstance(status, Mapping) else {}
+        if place.kind == "Pod":
+            wanted, ran = True, ran or bool(shown.get("startTime"))
+        elif place.kind in _WORKLOADS:
+            wanted, ran = True, ran or bool(shown.get("readyReplicas"))
+    return ran or not wanted
+
+
+_WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet")
 
 
 def resource_of(catalogue: Catalogue, place: Place) -> Resource | None:

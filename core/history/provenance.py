@@ -118,7 +118,8 @@ class Why(NamedTuple):
     since which it is so, `answers` what it was answered, and `indices` those that it
     could read, each with the number of its keys.  `gone` is the end of the object.
     `missing` are the steps that the recording lacks between the version before and this
-    one, and after the last.
+    one, and after the last.  `is_managers` tells that no request is known to have
+    written it, and yet the operator is who manages it: an answer was lost.
     """
 
     value: Any
@@ -137,6 +138,7 @@ class Why(NamedTuple):
     indices: tuple[tuple[str, int], ...] = ()
     gone: Gone | None = None
     missing: tuple[Missing, ...] = ()
+    is_managers: bool = False
 
     @property
     def is_uncertain(self) -> bool:
@@ -262,15 +264,19 @@ class Provenance:
         return next(self._turns(path, at), None)
 
     def changes(self, path: FieldPath) -> list[Why]:
-        """Each change of a field of the last object of this name, the first one first.
+        """Each change of a field of the objects of this name, the first one first.
 
-        Empty where no version of the object has had it.
+        Empty where no version of an object has had it.
         """
-        return [*self._turns(path, None)][::-1]
+        lives = dict.fromkeys(each.body.uid for each in self.shown)
+        found = ([*self._turns(path, None, uid)][::-1] for uid in lives)
+        return [why for each in found for why in each]
 
-    def _turns(self, path: FieldPath, at: int | None) -> Iterator[Why]:
-        """Each change, the last one first."""
-        versions = self._versions(at)
+    def _turns(
+        self, path: FieldPath, at: int | None, uid: str | None = None
+    ) -> Iterator[Why]:
+        """Each change of one object, by default the last, the last change first."""
+        versions = self._versions(at, uid)
         values = [find(each.body.data, path) for each in versions]
         had = [number for number, value in enumerate(values) if value is not None]
         if not had:
@@ -305,7 +311,10 @@ class Provenance:
         gone = self._gone.get(shown.body.uid)
         is_gone = gone is not None and (at is None or gone.step <= at)
         missing = (*self._missing_between(before, shown, at),)
-        return why._replace(gone=gone if is_gone else None, missing=missing)
+        by_manager = write is None and value is not None and self.manager in managers
+        return why._replace(
+            gone=gone if is_gone else None, missing=missing, is_managers=by_manager
+        )
 
     def _missing_between(
         self, before: Shown | None, shown: Shown, at: int | None
@@ -338,12 +347,12 @@ class Provenance:
         steps = self._indexed.get((of.name, of.object), ())
         return max((each for each in steps if each <= attempt.step), default=0)
 
-    def _versions(self, at: int | None) -> list[Shown]:
-        """The versions of the last object of this name by a step, in their order."""
+    def _versions(self, at: int | None, uid: str | None = None) -> list[Shown]:
+        """The versions of an object by a step, in order; by default of the last one."""
         shown = [each for each in self.shown if at is None or each.step <= at]
         if not shown:
             return []
-        uid = shown[-1].body.uid
+        uid = uid or shown[-1].body.uid
         found = [each for each in shown if each.body.uid == uid]
         if all(each.body.version.isdecimal() for each in found):
             found.sort(key=lambda each: int(each.body.version))

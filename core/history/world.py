@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from fnop.core.children.owned import owners_of
 from fnop.core.history.served import Served
 from fnop.core.history.versions import objects_in
-from fnop.core.values.body import Body
+from fnop.core.values.body import Body, is_behind
 from fnop.effects.values import same_json
 
 __all__ = ["CONTROLLERS", "Foreign", "Own", "Place", "World", "change_of"]
@@ -117,10 +117,11 @@ class World:
     """The fold of a recording to the objects that are there.
 
     `own` is what the operator has made in all of the recording: an answer may come
-    after the watch event of the same write.
+    after the watch event of the same write.  `manager` is its name in managed fields.
     """
 
     own: Own
+    manager: str = ""
     served: Served = field(default_factory=Served)
     objects: dict[Place, dict[str, Any]] = field(default_factory=dict)
     steps: int = 0
@@ -153,15 +154,27 @@ class World:
             if was is not None and was.uid == body.uid and not _is_known(was, self.own):
                 yield Foreign(self.steps, self.wall, place, before, None)
             return
-        if was is not None and was.uid == body.uid and was.version == body.version:
+        if was is not None and was.uid == body.uid and _is_old(body, was):
             return
         self.objects[place] = found
-        if (body.uid, body.version) in self.own.versions or _is_of_controllers(
-            was, body
-        ):
+        known = self.own.versions
+        if (body.uid, body.version) in known or self._is_of_controllers(was, body):
             return
         former = before if was is not None and was.uid == body.uid else None
         yield Foreign(self.steps, self.wall, place, former, found)
+
+    def _is_of_controllers(self, was: Body | None, body: Body) -> bool:
+        """Whether none but the operator and the cluster's controllers have made it."""
+        old = [] if was is None else was.meta.get("managedFields") or []
+        new = body.meta.get("managedFields") or []
+        if not isinstance(new, list) or not isinstance(old, list):
+            return False
+        fresh = {
+            str(each.get("manager"))
+            for each in new
+            if isinstance(each, dict) and each not in old
+        }
+        return bool(fresh) and fresh <= CONTROLLERS | {self.manager}
 
     def is_collected(self, change: Foreign) -> bool:
         """Whether an object is gone because its owners are, as far as is known now.
@@ -200,23 +213,14 @@ class World:
         return bool(owners) and all(each.uid in self._dead for each in owners)
 
 
+def _is_old(body: Body, known: Body) -> bool:
+    """Whether a version is known, or older: answers come after watch events."""
+    return body.version == known.version or is_behind(body.version, known.version)
+
+
 def _is_known(was: Body, own: Own) -> bool:
     """Whether the end of an object follows from what was done to it before."""
     return was.is_deleting or was.uid in own.deleted
-
-
-def _is_of_controllers(was: Body | None, body: Body) -> bool:
-    """Whether none but the cluster's own controllers have made a version."""
-    old = [] if was is None else was.meta.get("managedFields") or []
-    new = body.meta.get("managedFields") or []
-    if not isinstance(new, list) or not isinstance(old, list):
-        return False
-    fresh = {
-        str(each.get("manager"))
-        for each in new
-        if isinstance(each, dict) and each not in old
-    }
-    return bool(fresh) and fresh <= CONTROLLERS
 
 
 def _without_strangers(found: dict[str, Any], known: set[str]) -> dict[str, Any]:

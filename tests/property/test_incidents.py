@@ -25,11 +25,6 @@ def source_of(name: str, step: int | None, until: int | None = None) -> str:
 
 
 def run(source: str) -> None:
-    # The recorded cluster ran no pods.
-    source = source.replace("import Simulation", "import Off, Simulation")
-    source = source.replace(
-        "    sim.settle()\n", "    sim.pace('kubelet', Off())\n    sim.settle()\n", 1
-    )
     names: dict[str, Any] = {"__name__": "test_incident"}
     exec(compile(source, "test_incident.py", "exec"), names)
     names["test_incident"]()

@@ -25,6 +25,8 @@ EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
     "--record": ("one writes what the other reads", {"run", "explain"}),
     "--object": ("a file, of a kind to be tried; an object that exists", {"replay"}),
     "--fail-on": ("of decisions that change; of what a plan has", {"plan"}),
+    "--as-test": ("of a failure; of a part of any recording", {"replay"}),
+    "--crd": ("nothing stands beside a recording", {"replay"}),
     "--seed": ("of schedules; of a cluster's uids", {"check", "cluster"}),
     "-m": ("a message, as for git", {"freeze"}),
 }

@@ -37,8 +37,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_changes_is_told_by_handler_line_and_field(folder: Path) -> None:
     done = fnop("replay", "run.fnop", "port.py", "--shadow", folder=folder)
     assert (done.status, done.err) == (0, "")
-    first, _, group, *lines = done.out.splitlines()
+    first, code, _, group, *lines = done.out.splitlines()
     assert first == "3 of 3 recorded decisions change"
+    assert code == "the code of database is another one"
     assert group.startswith("3 x reconcile handler database (port.py:")
     assert group.endswith("ends otherwise")
     assert (
