@@ -117,11 +117,11 @@ def written(why: Why, places: Mapping[str, str]) -> str:
         known = " that is recorded" if why.is_uncertain else ""
         return f"set by the API server, and not with a request of this operator{known}"
     if write is None:
-        by = "in a missing step, or " if why.is_uncertain else ""
-        whose = "somebody else"
         if why.is_managers:
-            whose = "this operator, with a request whose answer is not recorded"
-        return f"{deed} {by}by {whose}; {_managed(why)}"
+            lacks = "with a request that is not recorded, or whose answer is not"
+            return f"{deed} by this operator, {lacks}; {_managed(why)}"
+        by = "in a missing step, or " if why.is_uncertain else ""
+        return f"{deed} {by}by somebody else; {_managed(why)}"
     if why.author or why.is_own:
         by = "" if why.author else ", by fnop itself"
         return f"{deed} by the {_sent(why, places)}{by}"

@@ -254,7 +254,9 @@ def test_why_tells_of_missing_steps_where_the_value_may_be_of_them(
     done = CliRunner().invoke(main, ["replay", str(folder / "author.fnop"), *why])
     gap = f"1 step after #{int(sent) - 1} is missing: the value may have appeared"
     assert gap in done.output
-    assert "written in a missing step, or by somebody else; managers" in done.output
+    assert (
+        "written by this operator, with a request that is not recorded" in done.output
+    )
 
 
 def test_a_page_tells_no_request_as_lost_whose_answer_is_missing(

@@ -61,9 +61,7 @@ def test_each_life_of_an_object_has_its_writers() -> None:
 def test_a_write_without_an_answer_is_the_operators_own_by_its_name() -> None:
     own = told(step("u-1", "5", "1", "me", "ADDED")).why(PATH)
     assert own is not None
-    assert "by this operator, with a request whose answer is not recorded" in (
-        written(own, {})
-    )
+    assert "by this operator, with a request that is not recorded" in written(own, {})
     other = told(step("u-1", "5", "1", "alice", "ADDED")).why(PATH)
     assert other is not None
     assert "by somebody else; managers of the field: alice" in written(other, {})

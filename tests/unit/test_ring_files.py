@@ -47,7 +47,7 @@ def test_a_run_that_goes_well_leaves_none(tmp_path: Path) -> None:
 
 def test_a_full_recording_is_for_its_owner_alone(tmp_path: Path) -> None:
     file = tmp_path / "run.fnop"
-    file.write_text("somebody else's")
+    file.touch()
     file.chmod(0o666)
     done = fnop(
         *("run", FINE / "example.py", "--simulate", FINE / "object.yaml"),
