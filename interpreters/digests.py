@@ -23,6 +23,8 @@ from fnop.interpreters.installed import is_installed
 __all__ = ["PYTHON", "code_digest", "digests_of"]
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+# A proxy may answer with itself for ever.
+_WRAPPERS_MAX = 100
 # A container of more items than this is data, and told by their number.
 _ITEMS_MAX = 10_000
 _PLAIN = (str, bytes, int, float, complex, bool, type(None))
@@ -31,16 +33,24 @@ _OPTIONS = ("errors", "timeout", "retries", "backoff", "resync", "schedule")
 
 
 def digests_of(handlers: tuple[Handler, ...]) -> dict[str, str]:
-    """The digest of each handler's code, with that of its filters, by its id."""
-    found: dict[str, str] = {}
-    for each in handlers:
-        options = (getattr(each, name) for name in _OPTIONS)
-        filters = (getattr(each.filters, name.name) for name in fields(each.filters))
-        parts = [each.role.value, *_texts((each.fn, *options, *filters))]
-        # A handler may be declared several times, as for two kinds.
-        before = found.get(each.id)
-        found[each.id] = _hash([*([] if before is None else [before]), *parts])
-    return found
+    """The digest of each handler's code, with that of its filters, by its id.
+
+    A handler has none whose author's values cannot be looked at: no run ends for it.
+    """
+    parts: dict[str, list[str]] = {}
+    strange: set[str] = set()
+    for each in handlers:  # one may be declared several times, as for two kinds
+        try:
+            parts.setdefault(each.id, []).extend(_parts_of(each))
+        except Exception:  # the author's: repr(), a property, or a depth without end
+            strange.add(each.id)
+    return {id: _hash(texts) for id, texts in parts.items() if id not in strange}
+
+
+def _parts_of(handler: Handler) -> list[str]:
+    options = (getattr(handler, name) for name in _OPTIONS)
+    filters = (getattr(handler.filters, each.name) for each in fields(handler.filters))
+    return [handler.role.value, *_texts((handler.fn, *options, *filters))]
 
 
 def code_digest(function: Callable[..., Any]) -> str:
@@ -70,7 +80,7 @@ def _module(value: Any) -> str:
 
 def _bare(value: Any) -> Any:
     """The function behind a method, a partial one, or a wrapper."""
-    while True:
+    for _ in range(_WRAPPERS_MAX):
         match value:
             case MethodType():
                 value = value.__func__
@@ -80,6 +90,7 @@ def _bare(value: Any) -> Any:
                 value = value.__wrapped__
             case _:
                 return value
+    return value
 
 
 class _Walk:
@@ -95,7 +106,7 @@ class _Walk:
         match value:
             case bool() | str() | bytes() | int() | float() | complex() | None | Enum():
                 yield repr(value)
-            case tuple() | list() | set() | frozenset() | Mapping():
+            case tuple() | list() | set() | frozenset() | dict():
                 yield from self._items(value)
             case CodeType():
                 yield from self._code(value, {})

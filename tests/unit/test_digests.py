@@ -144,6 +144,45 @@ def test_they_are_the_same_in_every_process() -> None:
     assert len(found) == 1
 
 
+STRANGE = """
+import fnop
+from os import environ
+
+class Proxy:
+    def __call__(self): ...
+    def __getattr__(self, name):
+        return self
+
+class Hidden:
+    def __repr__(self):
+        raise RuntimeError("nobody may look")
+
+PROXY, HIDDEN = Proxy(), {Hidden()}
+
+@fnop.on.create("fnopexamples")
+def proxied(**_):
+    return PROXY()
+
+@fnop.on.create("fnopexamples")
+def hidden(**_):
+    return HIDDEN
+
+@fnop.on.create("fnopexamples")
+def told(**_):
+    return environ["HOME"]
+"""
+
+
+def test_what_cannot_be_looked_at_has_no_digest(
+    digests: Digests, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = digests(STRANGE)
+    assert {*found} == {"proxied", "told"}
+    # The environment is no code.
+    monkeypatch.setenv("HOME", "/elsewhere")
+    assert digests(STRANGE)["told"] == found["told"]
+
+
 def test_what_refers_to_itself_has_a_digest() -> None:
     things: list[object] = []
     things.append(things)
