@@ -6,16 +6,15 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import fail
+from fnop.adapters.programs import EXIT_INCOMPLETE, fail
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.program import Program
 from fnop.core.history.plot import Incomplete, Plot, plot_of, runs_pods
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
-__all__ = ["EXIT_INCOMPLETE", "gone_on", "tell_what_is_missing"]
+__all__ = ["gone_on", "tell_what_is_missing"]
 
-EXIT_INCOMPLETE = 4
 _DIFFERENCES_SHOWN = 40
 
 

@@ -12,7 +12,14 @@ import click
 
 from fnop.adapters.options import shared
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_ERROR, fail, interrupted
+from fnop.adapters.programs import (
+    EXIT_DAMAGED,
+    EXIT_ERROR,
+    EXIT_INCOMPLETE,
+    EXIT_UNSUPPORTED,
+    fail,
+    interrupted,
+)
 from fnop.core.values.errors import number_of
 
 if TYPE_CHECKING:
@@ -20,8 +27,6 @@ if TYPE_CHECKING:
     from fnop.core.history.runs import Run
 
 __all__ = ["diff"]
-
-EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 
 
 @click.command()

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fnop.adapters.closed_loop_command import EXIT_INCOMPLETE, tell_what_is_missing
+from fnop.adapters.closed_loop_command import tell_what_is_missing
 from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import fail
+from fnop.adapters.programs import EXIT_INCOMPLETE, fail
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program

@@ -15,7 +15,10 @@ from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 
 __all__ = [
+    "EXIT_DAMAGED",
     "EXIT_ERROR",
+    "EXIT_INCOMPLETE",
+    "EXIT_UNSUPPORTED",
     "EXIT_USAGE",
     "fail",
     "guarded",
@@ -24,6 +27,8 @@ __all__ = [
 ]
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
+# Those about a recording (docs/recording.md).
+EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 
 guarded = click.option(
     "--guard/--no-guard",

@@ -15,7 +15,16 @@ from fnop.adapters.codes import Code, code_lines
 from fnop.adapters.options import files, shared
 from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_ERROR, fail, guarded, interrupted, program_of
+from fnop.adapters.programs import (
+    EXIT_DAMAGED,
+    EXIT_ERROR,
+    EXIT_INCOMPLETE,
+    EXIT_UNSUPPORTED,
+    fail,
+    guarded,
+    interrupted,
+    program_of,
+)
 from fnop.adapters.replay_options import Mode, Wish, wish_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
 from fnop.core.handlers.program import Program
@@ -29,8 +38,6 @@ if TYPE_CHECKING:
     from fnop.adapters.incident_command import Part
 
 __all__ = ["replay"]
-
-EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 
 
 @click.command()

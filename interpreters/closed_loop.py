@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
@@ -180,7 +179,7 @@ def _restored(
         path = resource and (resource.group, resource.version, resource.plural)
         if path and path in cluster.registry.by_path:
             cluster = simulated.restored(cluster, path, [each])
-    return replace(cluster, version=cluster.version)
+    return cluster
 
 
 # ----------------------------------------------------------- what others have done

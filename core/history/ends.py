@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
-from fnop.core.history.volatile import has_token, is_time
+from fnop.core.history.volatile import MADE, UID, has_token, is_time
 
 __all__ = ["expected_of", "is_named_anew"]
 
 Json = Mapping[str, Any]
 
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# The end of a name that is made of a uid.
-_MADE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 # Metadata that say the same of an object in any run.
 _META = ("labels", "annotations", "finalizers")
 # Notes of fnop, and of kubectl, in annotations.
@@ -61,7 +57,7 @@ def is_named_anew(found: Json) -> bool:
     True
     """
     meta = found["metadata"]
-    return bool(meta.get("generateName") or _MADE.search(meta["name"]))
+    return bool(meta.get("generateName") or MADE.search(meta["name"]))
 
 
 def _tree_of(fields: list[Any], manager: str) -> dict[str, Any]:
@@ -103,7 +99,7 @@ def _lasting(value: Any) -> Any:
         case list():
             items = [_lasting(each) for each in value]
             return _OUT if any(each is _OUT for each in items) else items
-        case str() if _UID.search(value) or _MADE.search(value):
+        case str() if UID.search(value) or MADE.search(value):
             return _OUT
         case str() if is_time(value) or has_token(value):
             return _OUT

@@ -6,13 +6,13 @@ afterwards is done again by whoever goes on.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.children.owned import owners_of
+from fnop.core.history.volatile import UID
 from fnop.core.history.world import Foreign, Own, Place, World
 from fnop.core.values.body import Body
 from fnop.core.values.errors import number_of
@@ -30,8 +30,6 @@ __all__ = [
     "runs_pods",
     "without_strangers",
 ]
-
-_UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 Records = Iterable[dict[str, Any]]
 Objects = Mapping[Place, dict[str, Any]]
@@ -169,7 +167,7 @@ class _Calls:
 
 def alike(call: Call) -> str:
     """What a call has in common with those about an object that is made anew."""
-    return _UID.sub("", encode(call).decode())
+    return UID.sub("", encode(call).decode())
 
 
 # ------------------------------------------------------------------ a part of the world

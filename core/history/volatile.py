@@ -18,7 +18,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import DiffItem, Path
 from fnop.effects.values import same_json
 
-__all__ = ["Names", "Renaming", "Spelled", "has_token", "is_time"]
+__all__ = ["MADE", "UID", "Names", "Renaming", "Spelled", "has_token", "is_time"]
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -34,6 +34,9 @@ _WORD = r"[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 _PARTS = re.compile(
     rf"(?P<token>{_TOKEN})|(?P<uid>{_UID})|(?P<time>{_TIME})|(?P<word>{_WORD})"
 )
+UID = re.compile(_UID)
+# The end of a name that is made of a uid, within a text.
+MADE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
 _WHOLE_TIME = re.compile(_TIME)
 _JOINTS = re.compile(r"([-.])")
 # The end of a name that is made of a uid (`stable_name`), or of fresh randomness.

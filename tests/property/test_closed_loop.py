@@ -8,8 +8,7 @@ import pytest
 
 from fnop.core.handlers.program import Program
 from fnop.core.history.plot import Plot, plot_of
-from fnop.interpreters.closed_loop import Ended, go_on
-from fnop.interpreters.cluster import Cluster, Off, paced
+from fnop.interpreters.closed_loop import Ended, go_on, without_kubelet
 from tests.commands import fnop
 from tests.recorded_examples import recorded
 from tests.recordings import TRACED
@@ -28,10 +27,6 @@ def gone_on(name: str, step: int) -> tuple[Plot, Ended]:
     program = Program(example_handlers(name), TRACED)
     calls = example_calls(name)
     return plot, go_on(plot, program, calls=calls, pace=without_kubelet)
-
-
-def without_kubelet(cluster: Cluster) -> Cluster:
-    return paced(cluster, {"kubelet": Off()})
 
 
 @pytest.mark.parametrize("name", NAMES)
