@@ -12,6 +12,20 @@ from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 
 
+def watched(script: Script, ring: Ring) -> tuple[Scenario, Recording]:
+    """A run before a ring, and its whole recording."""
+    whole = Recording(keeping(80))
+    run = Scenario(
+        keeping(80),
+        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
+        settings=TRACED,
+        observers=(ring, whole.recorder),
+    )
+    moved(run, script)
+    assert run.settle()
+    return run, whole
+
+
 def dumped(registry: Registry, ring: Ring) -> Recording:
     """What the ring remembers, written as a recording."""
     found = Recording(registry)
@@ -44,15 +58,8 @@ IN_THE_MIDDLE: Script = [
 def test_each_attempt_that_began_in_it_can_be_asked_again(
     script: Script, size: int, age: int
 ) -> None:
-    ring, whole = Ring(size=size, age=age), Recording(keeping(80))
-    run = Scenario(
-        keeping(80),
-        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
-        settings=TRACED,
-        observers=(ring, whole.recorder),
-    )
-    moved(run, script)
-    assert run.settle()
+    ring = Ring(size=size, age=age)
+    run, whole = watched(script, ring)
     all_of_it = whole.shadow(keeping(80))
     last = dumped(keeping(80), ring)
     found = last.shadow(keeping(80))

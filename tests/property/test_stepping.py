@@ -17,11 +17,9 @@ from fnop.core.history.steps import Steps
 from fnop.core.history.timeline import Timeline
 from fnop.core.values.paths import parse_path
 from fnop.interpreters.ring import Ring
-from tests.property.test_convergence import moved, scripts
-from tests.property.test_ring import dumped
+from tests.property.test_convergence import scripts
+from tests.property.test_ring import dumped, watched
 from tests.property.test_shadow import Script, keeping
-from tests.recordings import TRACED, Recording
-from tests.simulations import Scenario, example
 
 Records = Sequence[dict[str, Any]]
 
@@ -34,15 +32,8 @@ FIELDS = ("spec.n", "status", "status.conditions", "metadata.finalizers", "data"
 
 def recorded(script: Script, *, size: int | None = None) -> Records:
     """The records of a run; of the last of it, where a ring of a size has them."""
-    ring, whole = Ring(size=size or 1_000), Recording(keeping(80))
-    run = Scenario(
-        keeping(80),
-        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
-        settings=TRACED,
-        observers=(ring, whole.recorder),
-    )
-    moved(run, script)
-    assert run.settle()
+    ring = Ring(size=size or 1_000)
+    _, whole = watched(script, ring)
     _, records = (whole if size is None else dumped(keeping(80), ring)).records()
     return [each for each in records if each is not None]
 

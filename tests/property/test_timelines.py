@@ -11,11 +11,10 @@ from fnop.adapters.perfetto import trace_of
 from fnop.core.history.timeline import Timeline
 from fnop.interpreters.ring import Ring
 from tests.pages import seen_in, timeline_of
-from tests.property.test_convergence import moved, scripts
-from tests.property.test_ring import dumped
+from tests.property.test_convergence import scripts
+from tests.property.test_ring import dumped, watched
 from tests.property.test_shadow import Script, keeping
-from tests.recordings import TRACED, Recording
-from tests.simulations import Scenario, example
+from tests.recordings import Recording
 
 
 def read(recording: Recording) -> tuple[dict[str, Any], Timeline]:
@@ -47,15 +46,8 @@ def assert_consistent(timeline: Timeline) -> None:
 def test_a_ring_of_any_size_has_a_page_and_a_trace(
     script: Script, size: int, age: int
 ) -> None:
-    ring, whole = Ring(size=size, age=age), Recording(keeping(80))
-    run = Scenario(
-        keeping(80),
-        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
-        settings=TRACED,
-        observers=(ring, whole.recorder),
-    )
-    moved(run, script)
-    assert run.settle()
+    ring = Ring(size=size, age=age)
+    _, whole = watched(script, ring)
     _, all_of_it = read(whole)
     assert_consistent(all_of_it)
     header, timeline = read(dumped(keeping(80), ring))
