@@ -50,7 +50,11 @@ __all__ = [
 # which is another one there.
 Scope = str | tuple[str, ...]
 
-PATIENCE_SECONDS = 20.0
+# The garbage collector looks each 30 s for kinds that came or went, and stands
+# still until it has seen the objects of each, or for 30 s: twice, and some more.
+PATIENCE_SECONDS = 90.0
+# What controllers plan to do sooner than this is waited for.
+PLANNED_SECONDS = 10.0
 TRUE = ("true", "1")
 
 
@@ -180,9 +184,8 @@ class Simulated:
             self.cluster, events = tick(self.cluster, self.now)
             if events:
                 continue
-            # A real server would be waited for as long.
             planned = due(self.cluster)
-            if planned is None or planned > self.now + PATIENCE_SECONDS / 2:
+            if planned is None or planned > self.now + PLANNED_SECONDS:
                 return
             self.now = max(self.now, planned)
 
