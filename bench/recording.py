@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bench import suffix
+from fnop.adapters.cli import _calm_collector
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Command, Perform
@@ -161,6 +162,7 @@ def main(arguments: Iterable[str] | None = None) -> None:
         return
     for name in WORKLOADS:
         found = workload(name, options.objects)
+        _calm_collector()
         cost = measure(found, options.repeats)
         print(
             f"{name:8} {cost.micros:6.1f} us {cost.raw:7.0f} B "

@@ -76,9 +76,7 @@ class DeltaWriter:
         self._new_alike: dict[tuple[Hashable, int], Hashable] = {}
         self._taken: list[int] = []
 
-    def write(
-        self, key: Hashable, family: Hashable, text: bytes, *, watched: bool = False
-    ) -> Written:
+    def write(self, key: Hashable, family: Hashable, text: bytes) -> Written:
         """The entry of a text, which becomes the one of this key.
 
         `text` is as `orjson` writes it.  It becomes the difference from the last text
@@ -86,8 +84,6 @@ class DeltaWriter:
         """
         before = self._of(key)
         if before is not None and before.text == text:
-            if watched and not before.watched:
-                self._new[key] = before._replace(watched=True)
             return Written(b"[%d]" % before.slot, text if before.watched else b"")
         if len(text) > _TEXT_MAX or text[:1] != b"{":
             return Written(b"[null,%b]" % text, text)
@@ -96,15 +92,22 @@ class DeltaWriter:
         base = self._base(before, family, count)
         found = None if base is None else _difference(base.text.split(_COMMA), members)
         slot = self._slot() if before is None else before.slot
+        is_watched = False
         if base is None or found is None:
             entry, news = b"[%d,%b]" % (slot, text), text
         else:
             entry = orjson.dumps([slot, base.slot, *found.changes])
-            news = text if base.watched else found.news
-            watched = watched or base.watched
-        self._new[key] = _Kept(slot, text, count, watched)
+            is_watched = base.watched
+            news = text if is_watched else found.news
+        self._new[key] = _Kept(slot, text, count, is_watched)
         self._new_alike[family, count] = key
         return Written(entry, news)
+
+    def watch(self, key: Hashable) -> None:
+        """Let all be news that is written as a difference from the text of a key."""
+        found = self._of(key)
+        if found is not None and not found.watched:
+            self._new[key] = found._replace(watched=True)
 
     def text_of(self, key: Hashable) -> bytes | None:
         """The last text of a key, as far as the memory goes."""

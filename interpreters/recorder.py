@@ -20,7 +20,7 @@ deltas`).  Secrets are replaced by keyed tokens before they are written
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict
 from enum import Enum
 from typing import Any, BinaryIO, NamedTuple
@@ -84,12 +84,33 @@ class _Step(NamedTuple):
     body: bytes | None
     uid: str
 
+    @property
+    def key(self) -> tuple[Hashable, int]:
+        """The key of its text, which it shares with steps of the same kind."""
+        record = self.record
+        family = record["input"]["in"], *(each["do"] for each in record["commands"])
+        return family, self.text.count(b",")
+
+
+class _Draft(NamedTuple):
+    """A step with its line."""
+
+    step: _Step
+    line: bytes
+    is_concerned: bool
+
+    @property
+    def texts(self) -> tuple[bytes, ...]:
+        """All of its text."""
+        return self.step.text, self.step.body or b""
+
     def whole(self) -> dict[str, Any]:
         """The record with the object, as it is read again."""
-        if self.body is None:
-            return self.record
-        found: dict[str, Any] = orjson.loads(self.text)
-        together(found["input"], orjson.loads(self.body))
+        step = self.step
+        if step.body is None:
+            return step.record
+        found: dict[str, Any] = orjson.loads(step.text)
+        together(found["input"], orjson.loads(step.body))
         return found
 
 
@@ -189,48 +210,44 @@ class Recorder:
         if self._steps:
             steps, self._steps, self._size = self._steps, [], 0
             then = self._then
-            lines = self._plain(steps)
-            if lines is None:
+            drafts = [*map(self._draft, steps)]
+            redacted = self._redaction.redacted(drafts)
+            if any(each is not None for each in redacted):
                 self._texts.forget()
                 self._then = then
-                lines = self._scrubbed(steps)
+                drafts = [*map(self._again, drafts, redacted)]
             self._texts.keep()
-            self._write(lines)
+            self._write([each.line for each in drafts])
 
-    def _plain(self, steps: Iterable[_Step]) -> list[bytes] | None:
-        """The lines of steps in which there is no secret; None if there may be one."""
-        found = []
-        for step in steps:
-            line, news = self._line(step)
-            if self._redaction.concerns(step.record, news):
-                return None
-            found.append(line)
-        return found
+    def _draft(self, step: _Step) -> _Draft:
+        """A step as it is written if there is no secret in it."""
+        line, news = self._line(step)
+        is_concerned = self._redaction.concerns(step.record, news)
+        if is_concerned:
+            self._watch(step)
+        return _Draft(step, line, is_concerned)
 
-    def _scrubbed(self, steps: Sequence[_Step]) -> list[bytes]:
-        """The lines of steps without their secrets."""
-        records = [step.whole() for step in steps]
-        texts = [*map(_dumped, records)]
-        scrubbed = self._redaction.scrubbed(records, texts)
-        lines = []
-        for step, record, found in zip(steps, records, scrubbed, strict=True):
-            is_same = found is record
-            step = step if is_same else _redacted(step, found)
-            line, _ = self._line(step, watched=True)
-            lines.append(line)
-        return lines
+    def _again(self, draft: _Draft, redacted: dict[str, Any] | None) -> _Draft:
+        """A step as it is written without its secrets."""
+        step = draft.step if redacted is None else _redacted(draft.step, redacted)
+        line, _ = self._line(step)
+        if draft.is_concerned or redacted is not None:
+            self._watch(step)
+        return _Draft(step, line, draft.is_concerned)
 
-    def _line(self, step: _Step, *, watched: bool = False) -> tuple[bytes, bytes]:
+    def _watch(self, step: _Step) -> None:
+        """Let whatever is like its texts be searched as a whole."""
+        self._texts.watch(step.key)
+        self._texts.watch(step.uid)
+
+    def _line(self, step: _Step) -> tuple[bytes, bytes]:
         """The line of a step, and what in it was not written before."""
-        record = step.record
-        family = (record["input"]["in"], *(each["do"] for each in record["commands"]))
-        found = self._texts.write(
-            (family, step.text.count(b",")), family, step.text, watched=watched
-        )
+        family, _ = step.key
+        found = self._texts.write(step.key, family, step.text)
         time = self._time(step.now)
         if step.body is None:
             return b'{"t":%b,"r":%b}' % (time, found.entry), found.news
-        body = self._texts.write(step.uid, "", step.body, watched=watched)
+        body = self._texts.write(step.uid, "", step.body)
         line = b'{"t":%b,"r":%b,"b":%b}' % (time, found.entry, body.entry)
         return line, found.news + b"\n" + body.news
 

@@ -20,13 +20,14 @@ import html
 import json
 import math
 import re
+import struct
 import zlib
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from operator import is_not
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import quote, quote_plus
 
 import orjson
@@ -45,6 +46,7 @@ __all__ = [
     "TOKEN",
     "TOKEN_LENGTH",
     "Digests",
+    "Draft",
     "Redaction",
     "Substitutions",
     "draws_secret",
@@ -265,6 +267,8 @@ class Substitutions:
         self._known: dict[str, tuple[tuple[int, bytes, str], ...]] = {}
         # Pieces of the texts as they stand in lines, and the texts' beginnings.
         self._pieces: dict[bytes, str | tuple[str, ...]] = {}
+        self._known_pieces: set[bytes] = set()
+        self._count = 0
 
     def add(self, text: str, instead: str) -> None:
         """Let `instead` stand for a text; too short a text is refused in silence."""
@@ -274,20 +278,28 @@ class Substitutions:
         others = self._known.get(head, ())
         if any(each[:2] == known for each in others):
             return
+        self._count += 1
         self._known[head] = tuple(sorted((*others, (*known, instead)), reverse=True))
-        for start in range(_GRAM) if not others else ():
-            piece = _in_json(head).encode()[start : start + _GRAM]
+        if others:
+            return
+        raw = _in_json(head).encode()
+        for start in range(_GRAM):
+            piece = raw[start : start + _GRAM]
             same = self._pieces.get(piece)
             heads = (same,) if isinstance(same, str) else same
             self._pieces[piece] = head if heads is None else (*heads, head)
+            self._known_pieces.add(piece)
+
+    def __len__(self) -> int:
+        return self._count
 
     def found_in(self, line: bytes) -> list[str]:
         """The beginnings of texts that may occur in a line, the longest first."""
         if not self._pieces:
             return []
-        pieces = {line[at : at + _GRAM] for at in range(0, len(line), _GRAM)}
+        cut = _CUTTER.iter_unpack(line.ljust(-(-len(line) // _CUT) * _CUT))
         hits: set[str] = set()
-        for piece in pieces & self._pieces.keys():
+        for piece in self._known_pieces.intersection(chain.from_iterable(cut)):
             heads = self._pieces[piece]
             hits.update((heads,) if isinstance(heads, str) else heads)
         return sorted(hits, key=len, reverse=True)
@@ -330,6 +342,9 @@ def _sum(text: str) -> bytes:
 
 _HEAD = 64
 _GRAM = 6
+# Cuts a text into pieces, many at a time.
+_CUTTER = struct.Struct(f"{_GRAM}s" * 64)
+_CUT = _CUTTER.size
 
 _BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
 
@@ -488,11 +503,33 @@ _SOMETIMES = re.compile(
     r"(secret|credential|access[-_.]?key|secret[-_.]?key)s?$", re.IGNORECASE
 )
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
-# Without any of these in its text, a record has no place of a secret.  All are looked
-# for in each record, so they are few.
-_HINTS = (
-    *(b"secret", b"pass", b"pwd", b"token", b"credential", b"authorization", b"bearer"),
-    *(b"key", b'was\\"'),
+# What stands between the tokens of JSON, and how these are quoted, also where it is a
+# text within a text.
+_SPACE = rb"(?:\s|\\+[nrt])*"
+_QUOTE = rb'\\*"'
+_COLON = _QUOTE + _SPACE + b":" + _SPACE
+_NAMES = (
+    *(rb"password", rb"passwd", rb"passphrase", rb"pwd", rb"token", rb"bearer"),
+    *(rb"api[-_.]?key", rb"private[-_.]?key", rb"access[-_.]?key", rb"secret[-_.]?key"),
+    *(rb"authorization", rb"secret", rb"credential"),
+)
+# What a text has that may have the place of a secret: a sensitive field with a text or
+# with a list; what belongs to a Secret; the packed values of a state; a variable of
+# such a name.  Each pattern begins with the text beside it, for which it is looked
+# first, in small letters.
+_CLUES = (
+    (b'"secret', re.compile(rb'"secret(?:list)?' + _QUOTE)),
+    (b'"was', re.compile(b'"was' + _COLON + _QUOTE)),
+    *(
+        (
+            re.match(b"[a-z]+", name)[0],  # type: ignore[index]
+            re.compile(name + b"s?" + _COLON + b"(?:" + _QUOTE + rb"|\[)"),
+        )
+        for name in _NAMES
+    ),
+)
+_VARIABLE = re.compile(
+    b'"name' + _COLON + _QUOTE + b'[^"]*(?:' + b"|".join(_NAMES) + b")s?" + _QUOTE
 )
 _UNPACKED_MAX = 16 * 1024 * 1024
 
@@ -529,11 +566,15 @@ class _Places:
         return value
 
     def _mapping(self, value: dict[str, Any], path: Path, *, secret: bool) -> Any:
-        found = {
-            name: self._field(value, name, item, path, secret=secret)
-            for name, item in value.items()
-        }
-        return found if _differs(found.values(), value.values()) else value
+        found = value
+        for name, item in value.items():
+            if not (secret or self._listed) and _is_plain(name, item):
+                continue
+            new = self._field(value, name, item, path, secret=secret)
+            if new is not item:
+                found = dict(value) if found is value else found
+                found[name] = new
+        return found
 
     def _field(
         self, parent: dict[str, Any], name: str, item: Any, path: Path, *, secret: bool
@@ -548,9 +589,10 @@ class _Places:
         if path[-1:] == ("metadata",) and name in _IDENTITY:
             return item
         here = (*path, *path_at(name)) if name[:1] == "/" else (*path, name)
-        if self._is_listed(here) or self._is_sensitive(parent, name, item):
+        is_listed = bool(self._listed) and self._is_listed(here)
+        if is_listed or self._is_sensitive(parent, name, item):
             is_uid = isinstance(item, str) and item in self._uids
-            if not is_uid or self._is_listed(here):
+            if not is_uid or is_listed:
                 return self._hidden(item, encoded=False)
         if name == "was" and isinstance(item, str) and "seen" in parent:
             return self._packed(item, path, secret=secret)
@@ -566,12 +608,12 @@ class _Places:
         return bool(_HELD_PATH.match(name))
 
     def _is_listed(self, path: Path) -> bool:
-        if not self._listed:
-            return False
         return any(path[-len(each) :] == each for each in self._listed)
 
     @staticmethod
     def _is_sensitive(parent: dict[str, Any], name: str, item: Any) -> bool:
+        if isinstance(item, dict):
+            return False
         if name == "value" and isinstance(parent.get("name"), str):
             name = parent["name"]  # a variable of a container's environment
         if isinstance(item, list):
@@ -616,6 +658,15 @@ class _Places:
             return text
         found = self.walk(value, path, secret=secret)
         return text if found is value else _base64(zlib.compress(canonical(found), 6))
+
+
+def _is_plain(name: str, item: Any) -> bool:
+    """Whether a field outside of Secrets is no secret, and holds none, at a glance."""
+    kind = type(item)
+    if kind is str:
+        is_text = item[:1] not in ("{", "[") and name not in ("value", "was")
+        return is_text and _is_sensitive_name(name) is None
+    return kind is not dict and kind is not list
 
 
 def _is_sensitive_text(name: str, text: str) -> bool:
@@ -717,6 +768,32 @@ def _listed(field: str) -> Path:
     return path
 
 
+class Draft(Protocol):
+    """A record that is to be written: its texts, and all of it where it is needed."""
+
+    @property
+    def is_concerned(self) -> bool:
+        """Whether it may have the place of a secret, or a known copy of one."""
+
+    @property
+    def texts(self) -> Iterable[bytes]:
+        """All of its text."""
+
+    def whole(self) -> dict[str, Any]:
+        """The record, made anew."""
+
+
+class _Whole(NamedTuple):
+    """A record of which nothing is known."""
+
+    record: dict[str, Any]
+    is_concerned: bool = True
+    texts: Iterable[bytes] = ()
+
+    def whole(self) -> dict[str, Any]:
+        return self.record
+
+
 class Redaction:
     """Replaces secrets in the records of one run, in their order.
 
@@ -732,8 +809,7 @@ class Redaction:
         listed = tuple(map(_listed, fields))
         self._uids: set[str] = set()
         self._places = _Places(self._hide, listed, self._uids)
-        listed_hints = (each[-1].lower().encode() for each in listed)
-        self._hints = (*_HINTS, *listed_hints)
+        self._listed_hints = tuple(each[-1].lower().encode() for each in listed)
         # The tokens of all values so far, and the telling ones in all their forms.
         self._known: set[str] = set()
         self._copies = Substitutions()
@@ -752,7 +828,7 @@ class Redaction:
     def concerns(self, record: dict[str, Any], news: bytes) -> bool:
         """Whether a record may hold a secret; `news` is what was not written before.
 
-        A record that it does not concern need not be scrubbed.
+        The object of its input may be left out of the record.
         """
         input = record["input"]
         if input["in"] == "Answered":
@@ -763,19 +839,50 @@ class Redaction:
             if each["do"] == "Perform" and (
                 _is_about_secrets(each) or draws_secret(each)
             ):
+                self._remember((each,))
                 return True
         return self.is_hinted(news) or bool(self._copies.found_in(news))
 
-    def scrubbed(
-        self, records: Sequence[dict[str, Any]], lines: Sequence[bytes]
-    ) -> list[dict[str, Any]]:
-        """The records without secrets; `lines` are their texts with them.
+    def scrubbed(self, records: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The records without secrets; a record without any is the same one.
 
         What a later one of them shows to be a secret is one in all.  Mappings keep
-        their order: a handler may show one.  A record without secrets is the same one.
+        their order: a handler may show one.
         """
-        placed = list(map(self._of_places, records, lines))
-        return list(map(self._of_copies, records, placed, lines))
+        found = self.redacted([_Whole(each) for each in records])
+        return [
+            record if redacted is None else redacted
+            for record, redacted in zip(records, found, strict=True)
+        ]
+
+    def redacted(self, drafts: Sequence[Draft]) -> list[dict[str, Any] | None]:
+        """As `scrubbed`, the records of drafts; None where all stays."""
+        known = len(self._copies)
+        concerned = [
+            self._placed(each) if each.is_concerned else None for each in drafts
+        ]
+        is_more_known = len(self._copies) > known
+        return [
+            self._without_copies(*found)
+            if found is not None
+            else self._later_found(draft)
+            if is_more_known
+            else None
+            for draft, found in zip(drafts, concerned, strict=True)
+        ]
+
+    def _placed(self, draft: Draft) -> tuple[dict[str, Any], dict[str, Any], bytes]:
+        """A record, the same without what is at the places of secrets, and its text."""
+        record = draft.whole()
+        line = orjson.dumps(record)
+        return record, self._of_places(record, line), line
+
+    def _later_found(self, draft: Draft) -> dict[str, Any] | None:
+        """A record with copies of secrets that were not known when it was looked at."""
+        if not any(map(self._copies.found_in, draft.texts)):
+            return None
+        record = draft.whole()
+        return self._without_copies(record, record, orjson.dumps(record))
 
     def veiled(self, value: Any) -> Any:
         """A JSON value that is no record, without the secrets that are known by now."""
@@ -786,15 +893,15 @@ class Redaction:
         copies = self._copies.found_in(line)
         return self._copies.applied({"": value}, copies)[""] if copies else value
 
-    def _of_copies(
+    def _without_copies(
         self, record: dict[str, Any], found: dict[str, Any], line: bytes
-    ) -> dict[str, Any]:
+    ) -> dict[str, Any] | None:
         placed = line if found is record else orjson.dumps(found)
         copies = self._copies.found_in(placed)
         if copies:
             found = self._copies.applied(found, copies)
         if found is record or orjson.dumps(found) == line:
-            return record
+            return None
         return {**self._with_digests(record, found), "redacted": True}
 
     def _of_places(self, record: dict[str, Any], line: bytes) -> dict[str, Any]:
@@ -805,7 +912,7 @@ class Redaction:
             self._about_secrets.discard(input["id"])
         commands = record["commands"]
         self._remember(commands)
-        if secret or self.is_hinted(line):
+        if secret or self.is_hinted(line) or any(map(_is_about_secrets, commands)):
             input = (
                 self._places.walk(input, (), secret=secret)
                 if secret
@@ -843,8 +950,16 @@ class Redaction:
 
     def is_hinted(self, text: bytes) -> bool:
         """Whether a text may have the place of a secret."""
-        text = text.lower()
-        return any(each in text for each in self._hints)
+        lower = text.lower()
+        if any(each in lower for each in self._listed_hints):
+            return True
+        is_named = False
+        for literal, pattern in _CLUES:
+            if literal in lower:
+                if pattern.search(lower):
+                    return True
+                is_named = True
+        return is_named and _VARIABLE.search(lower) is not None
 
     def _remember(self, commands: Iterable[dict[str, Any]]) -> None:
         for each in commands:
@@ -929,7 +1044,10 @@ class Redaction:
         self, record: dict[str, Any], found: dict[str, Any]
     ) -> dict[str, Any]:
         """Replace the digests of former contents by those of the recorded contents."""
+        known = len(self._copies)
         self._digests.learn(record["input"], found["input"], self._copies)
+        if len(self._copies) == known:
+            return found
         copies = self._copies.found_in(canonical(found))
         redacted: dict[str, Any] = (
             self._copies.applied(found, copies) if copies else found

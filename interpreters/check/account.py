@@ -188,7 +188,7 @@ def _redacted(
     for event in events:
         input = {"in": "WatchEvent", "type": event.type, "body": event.object}
         record = {"wall": 0.0, "mono": 0.0, "input": input, "commands": []}
-        (found,) = redaction.scrubbed([record], [orjson.dumps(record)])
+        (found,) = redaction.scrubbed([record])
         text = without_seals(orjson.dumps(found["input"]["body"]))
         body: dict[str, Any] = orjson.loads(text)
         yield body
@@ -204,7 +204,7 @@ def _learn(steps: Iterable[Step], redaction: Redaction) -> None:
     """Let all secrets be known: any of the steps may be the first to show one."""
     for step in steps:
         record = record_of(step)
-        redaction.scrubbed([record], [orjson.dumps(record)])
+        redaction.scrubbed([record])
 
 
 # ------------------------------------------------------------------------- two worlds

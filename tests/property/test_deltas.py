@@ -51,14 +51,17 @@ def test_all_that_a_reader_has_not_read_is_news(
     for number, ((key, family, value), watched) in enumerate(given):
         word = f"w{number:04}"
         text = text_of({**value, "word": word})
-        found = writer.write(key, family, text, watched=watched)
+        found = writer.write(key, family, text)
+        if watched:
+            writer.watch(key)
         assert word.encode() in found.news
 
 
 def test_what_is_like_a_watched_text_is_looked_at_as_a_whole() -> None:
     writer = DeltaWriter()
     before, after = text_of({"token": "a", "b": 1}), text_of({"token": "a", "b": 2})
-    writer.write("k", "f", before, watched=True)
+    writer.write("k", "f", before)
+    writer.watch("k")
     found = writer.write("k", "f", after)
     assert found.news == after
     assert writer.write("k", "f", after).news == after
