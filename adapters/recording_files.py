@@ -19,6 +19,7 @@ from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.values.errors import number_of
 from fnop.core.values.now import Now
+from fnop.interpreters.blocks import is_block
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.ring import SIZE_BYTES, Ring, Step, failure_in, size_of
@@ -75,9 +76,9 @@ def made_room(path: Path) -> Path | None:
 
 
 def is_compressed(path: Path) -> bool:
-    """Whether a file begins as a recording does (RFC 1952, gzip)."""
+    """Whether a file begins as a recording does."""
     with path.open("rb") as file:
-        return file.read(2) == b"\x1f\x8b"
+        return is_block(file.read(4))
 
 
 class Background:

@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import cProfile
 import gc
-import gzip
 import io
 import pstats
 import time
@@ -35,6 +34,7 @@ from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.simulation import SimulatedRun
+from tests.recordings import inflated
 from tests.simulations import example_handlers, is_definition, manifests_of
 
 Step = tuple[Now, Input, tuple[Command, ...]]
@@ -139,7 +139,7 @@ def measure(found: Workload, repeats: int) -> Cost:
         count = sum(1 for _ in records)
         readings.append(time.process_time() - began)
     assert count == len(found.steps), (count, len(found.steps))
-    raw = gzip.decompress(data)
+    raw = inflated(data)
     return Cost(
         min(times) / effects * 1e6,
         len(raw) / effects,

@@ -1,9 +1,9 @@
 """Writing down what happened: each input, and the commands that followed.
 
-The format: concatenated gzip members of about 1 MiB, one JSON record per line.  Each
-member ends with a checksum; what is written of an open one can be read, so that a crash
-leaves what was written before.  The first record is the header; each other one is a
-step:
+The format: compressed blocks (`fnop.interpreters.blocks`) of about 4 MiB, and in them
+one JSON record per line.  Each block ends with a checksum; what is written of an open
+one can be read, so that a crash leaves what was written before.  The first record is
+the header; each other one is a step:
 
     {"t": [1200, 1200], "r": ENTRY, "b": ENTRY}
 
@@ -19,7 +19,6 @@ deltas`).  Secrets are replaced by keyed tokens before they are written
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Hashable, Iterable
 from dataclasses import asdict
 from enum import Enum
@@ -35,6 +34,7 @@ from fnop.core.seam.wire import apart, command_to_wire, together
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
+from fnop.interpreters.blocks import Block
 from fnop.interpreters.deltas import DeltaWriter
 from fnop.interpreters.digests import PYTHON, digests_of
 from fnop.interpreters.redaction import Redaction
@@ -44,9 +44,9 @@ __all__ = ["FORMAT_VERSION", "Recorder", "header_of"]
 # 2: secrets are replaced by their place, and digests with them.
 # 3: texts are differences from earlier texts.
 FORMAT_VERSION = 3
-# Steps are written when their texts are so long, and a member ends after so much.
-_BLOCK = 256 * 1024
-_MEMBER = 1024 * 1024
+# Steps are written when their texts are so long, and a block ends after so much.
+_CHUNK = 256 * 1024
+_BLOCK = 4 * 1024 * 1024
 
 
 def header_of(program: Program, version: str) -> dict[str, Any]:
@@ -134,8 +134,8 @@ class Recorder:
         self._flushed_at = float("-inf")
         # The time of the last step that is written, in microseconds.
         self._then = 0, 0
-        # The open gzip member, and how much text is in it.
-        self._deflate, self._member = _compressor(), 0
+        # The open block, and how much text is in it.
+        self._block, self._filled = Block(), 0
         self.problem: Exception | None = None
         self._write([canonical(header)])
 
@@ -177,7 +177,7 @@ class Recorder:
 
     def _end(self) -> None:
         self.flush()
-        self._file.write(self._deflate.flush())
+        self._file.write(self._block.end())
         self._file.flush()
 
     def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
@@ -188,7 +188,7 @@ class Recorder:
             self._redaction.know_uid(step.uid)
         self._steps.append(step)
         self._size += len(step.text) + len(step.body or b"")
-        if self._size >= _BLOCK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
+        if self._size >= _CHUNK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
             self._flushed_at = now.mono
             self.flush()
 
@@ -261,18 +261,12 @@ class Recorder:
 
     def _write(self, lines: list[bytes]) -> None:
         text = b"".join(line + b"\n" for line in lines)
-        self._file.write(self._deflate.compress(text))
-        self._member += len(text)
-        if self._member >= _MEMBER:
-            self._file.write(self._deflate.flush())
-            self._deflate, self._member = _compressor(), 0
-        else:
-            self._file.write(self._deflate.flush(zlib.Z_SYNC_FLUSH))
+        self._file.write(self._block.write(text))
+        self._filled += len(text)
+        if self._filled >= _BLOCK:
+            self._file.write(self._block.end())
+            self._block, self._filled = Block(), 0
         self._file.flush()
-
-
-def _compressor() -> Any:
-    return zlib.compressobj(5, wbits=31)
 
 
 def _dumped(value: Any) -> bytes:

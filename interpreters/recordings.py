@@ -8,7 +8,6 @@ Nothing in it is imported, called or looked up.
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from fnop.core.seam.wire import together
+from fnop.interpreters.blocks import CORRUPT, Reader, is_block, reader_of
 from fnop.interpreters.deltas import MEMORY_BYTES, DeltaReader
 from fnop.interpreters.recorder import FORMAT_VERSION
 
@@ -177,7 +177,7 @@ def _record(line: bytes, number: int, limits: RecordingLimits) -> dict[str, Any]
             raise _no_recording() from problem
         raise RecordingProblem(
             f"the recording has a line that is not JSON, after {number} that are: "
-            f"{problem}; it is damaged; zcat shows the lines before it"
+            f"{problem}; it is damaged; zstdcat shows the lines before it"
         ) from problem
     if not isinstance(record, dict):
         if number == 0:
@@ -220,7 +220,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 
 
 class _Inflated:
-    """The text of a file of concatenated gzip members, in pieces of bounded size."""
+    """The text of a file of compressed blocks, in pieces of bounded size."""
 
     def __init__(self, file: BinaryIO, limits: RecordingLimits) -> None:
         self._file = file
@@ -230,9 +230,9 @@ class _Inflated:
         self.truncated = False
 
     def pieces(self) -> Iterator[bytes]:
-        """The text; an empty piece at the end of each member."""
+        """The text; an empty piece at the end of each block."""
         while self._fill():
-            yield from self._member(zlib.decompressobj(wbits=31))
+            yield from self._block()
 
     def _fill(self) -> bool:
         if not self._data:
@@ -240,29 +240,28 @@ class _Inflated:
             self._read += len(self._data)
         return bool(self._data)
 
-    def _member(self, inflater: Any) -> Iterator[bytes]:
-        full = False
-        while not inflater.eof:
-            if not full and not self._fill():
+    def _block(self) -> Iterator[bytes]:
+        block = reader_of(self._data)
+        while not block.eof:
+            if block.needs_input and not self._fill():
                 self.truncated = True
                 return
-            text = self._inflate(inflater)
-            full = len(text) == _PIECE  # there may be more, without more data
-            self._data = inflater.unconsumed_tail
+            text = self._inflate(block)
             if text:
                 yield text
-        self._data = inflater.unused_data
+        self._data = block.unused_data
         yield b""
 
-    def _inflate(self, inflater: Any) -> bytes:
+    def _inflate(self, block: Reader) -> bytes:
+        data, self._data = (self._data if block.needs_input else b""), b""
         try:
-            text: bytes = inflater.decompress(self._data, _PIECE)
-        except zlib.error as problem:
-            if not self._made and "header" in str(problem):
+            text = block.decompress(data, _PIECE)
+        except CORRUPT as problem:
+            if not self._made and not is_block(data):
                 raise _no_recording() from problem
             raise RecordingProblem(
                 f"the recording is corrupt: {problem}; what is before that can be had "
-                "with zcat"
+                "with zstdcat"
             ) from problem
         self._made += len(text)
         limits = self._limits

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import io
 from collections.abc import Iterator
 from typing import Any
@@ -12,12 +11,30 @@ import orjson
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
+from fnop.interpreters.blocks import Block, reader_of
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.shadow import Shadow, shadow
 
-__all__ = ["TRACED", "Recording", "records_in", "text_of"]
+__all__ = ["TRACED", "Recording", "compressed", "inflated", "records_in", "text_of"]
+
+
+def compressed(text: bytes) -> bytes:
+    """A text as one block of a recording."""
+    block = Block()
+    return block.write(text) + block.end()
+
+
+def inflated(data: bytes) -> bytes:
+    """The text of a recording as it is written, of all its blocks."""
+    text = b""
+    while data:
+        reader = reader_of(data)
+        text += reader.decompress(data, -1)
+        assert reader.eof, "it is cut off"
+        data = reader.unused_data
+    return text
 
 
 def records_in(data: bytes) -> list[dict[str, Any]]:
@@ -32,7 +49,7 @@ def records_in(data: bytes) -> list[dict[str, Any]]:
 def text_of(data: bytes) -> str:
     """All text in a recording: as it is written, and as it is read."""
     read = b"\n".join(orjson.dumps(each) for each in records_in(data))
-    return gzip.decompress(data).decode() + read.decode()
+    return inflated(data).decode() + read.decode()
 
 
 TRACED = Settings(traces=True)

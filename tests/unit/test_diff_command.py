@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 import tempfile
@@ -16,6 +15,7 @@ from hypothesis import given, settings, strategies as st
 from fnop.adapters.cli import main
 from tests.commands import Done, fnop
 from tests.property.strategies import json_values
+from tests.recordings import compressed, inflated
 from tests.simulations import ROOT
 from tests.unit.test_hostile_recordings import HEADER, STEP, lines_of
 
@@ -132,8 +132,8 @@ def test_a_recording_that_is_cut_off(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_run_that_goes_on_longer(folder: Path, tmp_path: Path) -> None:
-    lines = gzip.decompress((folder / "a.fnop").read_bytes()).splitlines(keepends=True)
-    (tmp_path / "short.fnop").write_bytes(gzip.compress(b"".join(lines[:20])))
+    lines = inflated((folder / "a.fnop").read_bytes()).splitlines(keepends=True)
+    (tmp_path / "short.fnop").write_bytes(compressed(b"".join(lines[:20])))
     done = diff(tmp_path, folder / "a.fnop", "short.fnop")
     assert done.status == DIFFERS
     assert "b does nothing that a does not do; it ends at #19\n" in done.out
@@ -162,7 +162,7 @@ def test_files_that_are_no_recordings(folder: Path, tmp_path: Path) -> None:
 
 
 def _write(file: Path, *records: Any) -> None:
-    file.write_bytes(gzip.compress(lines_of(*records)))
+    file.write_bytes(compressed(lines_of(*records)))
 
 
 # -------------------------------------------------------------------- hostile records

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tracemalloc
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.history.times import clock, moment
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now, wall_text
+from fnop.interpreters.blocks import Block
 from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
 from fnop.interpreters.recordings import (
     UNLIMITED,
@@ -40,7 +41,7 @@ from fnop.interpreters.replay import Replayed, recorded_settings, replay_file
 from tests.commands import fnop
 from tests.histories import History
 from tests.property.strategies import json_values
-from tests.recordings import records_in
+from tests.recordings import compressed, inflated, records_in
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
 
 HANDLERS = ROOT / "examples" / "05-handlers" / "example.py"
@@ -67,7 +68,7 @@ def lines_of(*records: Any) -> bytes:
 
 
 def file_of(*records: Any) -> io.BytesIO:
-    return io.BytesIO(gzip.compress(lines_of(HEADER, *records)))
+    return io.BytesIO(compressed(lines_of(HEADER, *records)))
 
 
 def read(file: io.BytesIO, limits: RecordingLimits | None = None) -> list[Any]:
@@ -80,6 +81,15 @@ def read(file: io.BytesIO, limits: RecordingLimits | None = None) -> list[Any]:
 
 def bomb(megabytes: int) -> bytes:
     """A recording with one record of that size, which compresses a thousandfold."""
+    block = Block()
+    found = block.write(lines_of(HEADER) + b'{"a":"')
+    for _ in range(megabytes):
+        found += block.write(b"a" * 1_000_000)
+    return found + block.write(b'"}\n') + block.end()
+
+
+def old_bomb(megabytes: int) -> bytes:
+    """The same as earlier releases could have written it."""
     packer = zlib.compressobj(9, wbits=31)
     found = packer.compress(lines_of(HEADER) + b'{"a":"')
     for _ in range(megabytes):
@@ -87,8 +97,9 @@ def bomb(megabytes: int) -> bytes:
     return found + packer.compress(b'"}\n') + packer.flush()
 
 
-def test_a_bomb_is_refused_before_it_goes_off() -> None:
-    file = io.BytesIO(bomb(300))
+@pytest.mark.parametrize("made", [bomb, old_bomb])
+def test_a_bomb_is_refused_before_it_goes_off(made: Callable[[int], bytes]) -> None:
+    file = io.BytesIO(made(300))
     tracemalloc.start()
     with pytest.raises(RecordingProblem, match=r"more than .*--trusted"):
         read(file)
@@ -98,8 +109,8 @@ def test_a_bomb_is_refused_before_it_goes_off() -> None:
 
 
 def test_many_small_blocks_are_counted_together() -> None:
-    block = gzip.compress(b'{"a":"' + b"a" * 400_000 + b'"}\n')
-    file = io.BytesIO(gzip.compress(lines_of(HEADER)) + block * 500)
+    block = compressed(b'{"a":"' + b"a" * 400_000 + b'"}\n')
+    file = io.BytesIO(compressed(lines_of(HEADER)) + block * 500)
     with pytest.raises(RecordingProblem, match="more than 200 times"):
         read(file)
 
@@ -135,7 +146,7 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize("depth", [250, 900, 5_000])
 def test_a_record_that_is_nested_too_deep(depth: int) -> None:
     text = b'{"a":' * depth + b"1" + b"}" * depth
-    file = io.BytesIO(gzip.compress(lines_of(HEADER) + text + b"\n"))
+    file = io.BytesIO(compressed(lines_of(HEADER) + text + b"\n"))
     with pytest.raises(RecordingProblem, match=r"nested deeper than 200.*--trusted"):
         read(file)
 
@@ -154,7 +165,7 @@ def test_a_record_that_is_too_long() -> None:
     assert len(read(file_of({"a": "x" * 900}), limits)) == 2
     with pytest.raises(RecordingProblem, match=r"more than 1000 bytes.*--trusted"):
         read(file_of({"a": "x" * 1_100}), limits)
-    cut_off = io.BytesIO(gzip.compress(lines_of(HEADER) + b"x" * 1_000_000))
+    cut_off = io.BytesIO(compressed(lines_of(HEADER) + b"x" * 1_000_000))
     with pytest.raises(RecordingProblem, match="more than 1000 bytes"):
         read(cut_off, limits)
 
@@ -173,43 +184,65 @@ def test_without_limits_all_of_them_are_read() -> None:
 
 # ---------------------------------------------------------------- other than records
 
+
+def flipped(data: bytes, at: int) -> bytes:
+    """Data with another byte, counted from the end."""
+    return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
+
+
 # What is in the file, and what is said about it.
 OTHERS = {
     "empty": (b"", "is empty; make one with `fnop run"),
-    "an empty block": (gzip.compress(b""), "is empty; make one with"),
+    "an empty block": (compressed(b""), "is empty; make one with"),
     "text": (b"apiVersion: v1\n", "not a recording of fnop; make one with"),
     "a zip file": (
         b"PK\x03\x04" + b"\0" * 100,
         "not a recording of fnop; make one with",
     ),
-    "an archive": (gzip.compress(b"./\0\0\0ustar  \0" * 99), "not a recording of fnop"),
-    "a log": (gzip.compress(b'{"level": "info"}\n'), "not a recording of fnop"),
+    "an archive": (compressed(b"./\0\0\0ustar  \0" * 99), "not a recording of fnop"),
+    "a log": (compressed(b'{"level": "info"}\n'), "not a recording of fnop"),
     "cut off": (
-        gzip.compress(lines_of(HEADER))[:20],
+        compressed(lines_of(HEADER))[:20],
         "cut off before its first record",
     ),
     "of an earlier release": (
-        gzip.compress(lines_of({**HEADER, "format": 1})),
+        compressed(lines_of({**HEADER, "format": 1})),
         r"format 1, and this fnop reads 2 and 3; replay it with the release that made",
     ),
     "of a newer release": (
-        gzip.compress(lines_of({**HEADER, "format": 4, "fnop": "9.0"})),
+        compressed(lines_of({**HEADER, "format": 4, "fnop": "9.0"})),
         r"format 4, and this fnop reads 2 and 3; .*\('9.0'\), or record the run again",
     ),
     "of no release": (
-        gzip.compress(lines_of({**HEADER, "format": {"a": ["x" * 1000]}})),
+        compressed(lines_of({**HEADER, "format": {"a": ["x" * 1000]}})),
         r"has format .{,40}, and",
     ),
     "a damaged block": (
+        compressed(lines_of(HEADER)) + b"\x28\xb5\x2f\xfd" + b"\xff" * 50,
+        "corrupt: .*; what is before that can be had with zstdcat",
+    ),
+    "a damaged block of earlier releases": (
         gzip.compress(lines_of(HEADER)) + b"\x1f\x8b\x08\0" + b"\xff" * 50,
-        "corrupt: .*; what is before that can be had with zcat",
+        "corrupt: .*; what is before that can be had with zstdcat",
+    ),
+    "a block of a too large window": (
+        compressed(lines_of(HEADER)) + b"\x28\xb5\x2f\xfd\x04\xa0" + b"\0" * 50,
+        "corrupt: .*; what is before that can be had with zstdcat",
+    ),
+    "a changed byte": (
+        flipped(compressed(lines_of(HEADER, *[STEP] * 50)), -3),
+        "corrupt: .*; what is before that can be had with zstdcat",
+    ),
+    "an old file that is cut off": (
+        gzip.compress(lines_of(HEADER))[:20],
+        "cut off before its first record",
     ),
     "something appended": (
-        gzip.compress(lines_of(HEADER)) + b"hello",
-        "corrupt: .*; what is before that can be had with zcat",
+        compressed(lines_of(HEADER)) + b"hello",
+        "corrupt: .*; what is before that can be had with zstdcat",
     ),
     "a damaged line": (
-        gzip.compress(lines_of(HEADER, STEP) + b'{"wall": \n'),
+        compressed(lines_of(HEADER, STEP) + b'{"wall": \n'),
         "not JSON, after 2 that are.*; it is damaged",
     ),
 }
@@ -331,7 +364,7 @@ def test_a_recording_commands_no_terminal(tmp_path: Path) -> None:
         "message": "\x1b[2J",
         "subject": "\x9b31m\x1b[",
     }
-    content = gzip.compress(lines_of(header, {**STEP, "commands": [say]}))
+    content = compressed(lines_of(header, {**STEP, "commands": [say]}))
     (tmp_path / "evil.fnop").write_bytes(content)
     done = fnop("replay", "evil.fnop", HANDLERS, folder=tmp_path)
     assert done.status == 1
@@ -364,7 +397,7 @@ HANDLERS_OF_IT = example_handlers("05-handlers")
 WRITTEN = recorded()
 RECORDED = records_in(WRITTEN)
 # The same steps as they are written in the present format.
-STEPS = [json.loads(line) for line in gzip.decompress(WRITTEN).splitlines()[1:]]
+STEPS = [json.loads(line) for line in inflated(WRITTEN).splitlines()[1:]]
 PRESENT = {**HEADER, "format": FORMAT_VERSION}
 
 
@@ -418,7 +451,7 @@ def test_whatever_is_changed_in_a_step_a_replay_ends_with_a_sentence(
         path = data.draw(st.sampled_from(places(steps[position])), "where")
         new = data.draw(hostile, "what is there")
         steps[position] = changed(steps[position], path, new)
-    content = gzip.compress(lines_of(PRESENT, *steps))
+    content = compressed(lines_of(PRESENT, *steps))
     program = Program(HANDLERS_OF_IT)
     with suppress(RecordingProblem):
         assert isinstance(replay_file(io.BytesIO(content), program), Replayed)
@@ -435,7 +468,7 @@ def test_a_step_that_swells_a_text_again_and_again() -> None:
     large = {"input": {"in": "Started", "seed": "x" * 500_000}, "commands": []}
     first = {"t": [0, 0], "r": [0, large]}
     steps = [first, *[{"t": [0, 0], "r": [0]}] * 2_000]
-    file = io.BytesIO(gzip.compress(lines_of(PRESENT, *steps)))
+    file = io.BytesIO(compressed(lines_of(PRESENT, *steps)))
     with pytest.raises(RecordingProblem, match=r"steps are more than .*--trusted"):
         read(file)
 
@@ -443,7 +476,7 @@ def test_a_step_that_swells_a_text_again_and_again() -> None:
 def test_steps_that_keep_too_many_texts() -> None:
     large = {"input": {"in": "Started", "seed": "x" * 500_000}, "commands": []}
     steps = [{"t": [0, 0], "r": [slot, large]} for slot in range(100)]
-    file = io.BytesIO(gzip.compress(lines_of(PRESENT, *steps)))
+    file = io.BytesIO(compressed(lines_of(PRESENT, *steps)))
     with pytest.raises(RecordingProblem, match="refers to more texts"):
         read(file, RecordingLimits(ratio=10_000))
 
@@ -501,7 +534,7 @@ def test_a_time_that_is_none_is_told_in_a_sentence(
 ) -> None:
     *good, last = whole
     lines = lines_of({**HEADER, "traces": True}, *good, {**last, "wall": wall})
-    (tmp_path / "run.fnop").write_bytes(gzip.compress(lines))
+    (tmp_path / "run.fnop").write_bytes(compressed(lines))
     done = fnop("replay", "run.fnop", *ASKED[mode], folder=tmp_path)
     assert done.status == 3
     assert "Traceback" not in done.err

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import hashlib
 import json
 import re
@@ -28,6 +27,7 @@ from fnop.interpreters.recordings import RecordingProblem, understood
 from tests.commands import fnop
 from tests.pages import Seen, page_text, read_recording, seen_in, timeline_of
 from tests.property.strategies import json_values
+from tests.recordings import compressed
 from tests.simulations import ROOT
 from tests.unit.test_check_account import failure
 from tests.unit.test_replay import EXAMPLES, record
@@ -214,7 +214,7 @@ def write(path: Path, header: Json, records: list[Json]) -> None:
     """Write a recording of format 2, whose steps are whole records."""
     whole = ({**header, "format": 2}, *records)
     lines = (json.dumps(each).encode() + b"\n" for each in whole)
-    path.write_bytes(gzip.compress(b"".join(lines)))
+    path.write_bytes(compressed(b"".join(lines)))
 
 
 # -------------------------------------------------------------------------- hostility

@@ -6,7 +6,6 @@ What is expected here was answered by Kubernetes 1.36.
 
 from __future__ import annotations
 
-import gzip
 import io
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +26,7 @@ from fnop.interpreters.recordings import (
     read_records,
 )
 from tests.commands import fnop
+from tests.recordings import compressed
 from tests.simulations import DEFINITION
 from tests.unit.test_api_server import MAPS, Client, serving
 
@@ -302,6 +302,6 @@ def test_a_manifest_in_json_with_one_is_refused(number: str, tmp_path: Path) -> 
 
 
 def test_a_recording_with_one_is_refused() -> None:
-    file = io.BytesIO(gzip.compress(f'{{"format": {DIGITS}}}\n'.encode()))
+    file = io.BytesIO(compressed(f'{{"format": {DIGITS}}}\n'.encode()))
     with pytest.raises(RecordingProblem):
         next(read_records(file, RecordingLimits()))

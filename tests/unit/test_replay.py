@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import json
 import re
 from pathlib import Path
@@ -19,7 +18,7 @@ from fnop.core.memory.observation import Seen
 from fnop.interpreters.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
 from tests.example_scenarios import STORIES
-from tests.recordings import text_of
+from tests.recordings import compressed, inflated, text_of
 from tests.simulations import DEFINITION, ROOT, example
 
 EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/example.py"))
@@ -76,7 +75,7 @@ def test_a_recording_changes_nothing(tmp_path: Path) -> None:
 
 def test_two_recordings_of_one_run_differ_in_nothing(tmp_path: Path) -> None:
     first, second = (
-        gzip.decompress(record("05-handlers", tmp_path).read_bytes()) for _ in range(2)
+        inflated(record("05-handlers", tmp_path).read_bytes()) for _ in range(2)
     )
     assert first == second
 
@@ -275,9 +274,9 @@ def test_a_truncated_recording(share: float, recording: Path, tmp_path: Path) ->
 def test_a_recording_cut_between_blocks_lacks_its_end(
     recording: Path, tmp_path: Path
 ) -> None:
-    lines = gzip.decompress(recording.read_bytes()).splitlines(keepends=True)
+    lines = inflated(recording.read_bytes()).splitlines(keepends=True)
     done = replay(
-        damaged_file(tmp_path, gzip.compress(b"".join(lines[:-2]))),
+        damaged_file(tmp_path, compressed(b"".join(lines[:-2]))),
         HANDLERS / "example.py",
         tmp_path,
     )
@@ -302,11 +301,11 @@ def test_a_corrupt_recording(recording: Path, tmp_path: Path) -> None:
 STRANGERS = {
     "empty": b"",
     "text": b"apiVersion: v1\n",
-    "some gzip": gzip.compress(b"hello\n"),
-    "some JSON": gzip.compress(b'{"a": 1}\n'),
-    "a list": gzip.compress(b"[]\n"),
-    "another format": gzip.compress(b'{"format": 99, "fnop": "9.0"}\n'),
-    "a bad record": gzip.compress(
+    "some gzip": compressed(b"hello\n"),
+    "some JSON": compressed(b'{"a": 1}\n'),
+    "a list": compressed(b"[]\n"),
+    "another format": compressed(b'{"format": 99, "fnop": "9.0"}\n'),
+    "a bad record": compressed(
         b'{"format": 2, "fnop": "0.1", "operator": "default", "namespaces": null,'
         b'"selector": ""}\n'
         b'{"wall": "soon"}\n'

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +16,7 @@ from fnop.core.history.cursor import Cursor
 from fnop.core.history.steps import Steps
 from fnop.interpreters.recordings import read_header, read_records
 from tests.commands import Done, fnop
+from tests.recordings import compressed
 from tests.simulations import ROOT
 from tests.unit.test_check_account import failure
 from tests.unit.test_hostile_recordings import HEADER, STEP, bomb, lines_of
@@ -148,7 +148,7 @@ def test_one_that_is_cut_off(recording: Path, tmp_path: Path) -> None:
 
 def test_the_last_of_a_run(tmp_path: Path) -> None:
     (tmp_path / "r.fnop").write_bytes(
-        gzip.compress(lines_of({**HEADER, "dropped": 7, "traces": True}, STEP))
+        compressed(lines_of({**HEADER, "dropped": 7, "traces": True}, STEP))
     )
     done = stepped(tmp_path / "r.fnop", tmp_path)
     assert done.status == 0
@@ -166,7 +166,7 @@ def test_one_with_a_gap(recording: Path, tmp_path: Path) -> None:
     header, *records = records_of(recording)
     with_gap = [*records[:9], {"gap": 6}, *records[15:]]
     file = tmp_path / "gap.fnop"
-    file.write_bytes(gzip.compress(lines_of({**header, "format": 2}, *with_gap)))
+    file.write_bytes(compressed(lines_of({**header, "format": 2}, *with_gap)))
     done = stepped(file, tmp_path, "goto 12", "next", "back 2", "goto 9", "next")
     assert (done.status, done.err) == (0, "")
     heads = [each for each in done.out.splitlines() if each.startswith("#")]
@@ -181,7 +181,7 @@ def test_one_with_a_gap(recording: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("gap", [0, -3, True, "many", None, 1.5])
 def test_a_gap_that_is_none(tmp_path: Path, gap: Any) -> None:
     file = tmp_path / "gap.fnop"
-    file.write_bytes(gzip.compress(lines_of(HEADER, STEP, {"gap": gap})))
+    file.write_bytes(compressed(lines_of(HEADER, STEP, {"gap": gap})))
     done = stepped(file, tmp_path, "next")
     assert (done.status, done.out) == (3, "")
     assert "record 2 of the recording cannot be understood" in done.complaint
@@ -214,7 +214,7 @@ def test_whatever_is_in_it_there_is_a_sentence(
     tmp_path: Path, records: tuple[Any, ...], status: int
 ) -> None:
     file = tmp_path / "odd.fnop"
-    file.write_bytes(gzip.compress(lines_of({**HEADER, "traces": True}, *records)))
+    file.write_bytes(compressed(lines_of({**HEADER, "traces": True}, *records)))
     done = stepped(file, tmp_path, "next", "next", "goto first")
     assert done.status in ((0, 1) if status == 0 else (status,)), done
     assert "Traceback" not in done.err
@@ -226,8 +226,8 @@ def test_whatever_is_in_it_there_is_a_sentence(
     ("content", "status", "sentence"),
     [
         (b"apiVersion: v1\n", 3, "not a recording of fnop"),
-        (gzip.compress(lines_of({**HEADER, "format": 4})), 5, "format 4"),
-        (gzip.compress(lines_of(HEADER)) + b"hello", 3, "corrupt"),
+        (compressed(lines_of({**HEADER, "format": 4})), 5, "format 4"),
+        (compressed(lines_of(HEADER)) + b"hello", 3, "corrupt"),
         (bomb(60), 3, "more than 200 times"),
     ],
 )
@@ -243,7 +243,7 @@ def test_what_is_no_recording_or_a_damaged_one(
 
 def test_an_account_that_is_damaged(tmp_path: Path) -> None:
     header = {**HEADER, "check": {"account": {"marks": [1]}}}
-    (tmp_path / "file.fnop").write_bytes(gzip.compress(lines_of(header, STEP)))
+    (tmp_path / "file.fnop").write_bytes(compressed(lines_of(header, STEP)))
     done = stepped(tmp_path / "file.fnop", tmp_path, "next")
     assert done.status == 3
     assert "account of its check is damaged" in done.complaint
@@ -256,7 +256,7 @@ def test_marks_in_odd_places_are_shown_somewhere(tmp_path: Path) -> None:
     ]
     header = {**HEADER, "traces": True, "check": {"account": {"marks": marks}}}
     content = lines_of(header, STEP, {"gap": 5}, STEP)
-    (tmp_path / "file.fnop").write_bytes(gzip.compress(content))
+    (tmp_path / "file.fnop").write_bytes(compressed(content))
     done = stepped(tmp_path / "file.fnop", tmp_path, "list 9")
     assert done.status == 0, done.err
     told = [json.dumps(each["text"])[1:-1] for each in marks]
