@@ -404,7 +404,8 @@ def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
     if isinstance(value, str):
         if len(value) < shortest:
             return value
-        return rewrite(words_rewritten(value, rewrite))
+        again = _json_rewritten(value, rewrite, shortest)
+        return rewrite(words_rewritten(value, rewrite)) if again is None else again
     if isinstance(value, dict):
         return {
             name: item
@@ -415,6 +416,33 @@ def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
     if isinstance(value, list):
         return [rewritten(item, rewrite, shortest) for item in value]
     return value
+
+
+# The ways in which JSON is written within texts.
+_WRITERS: tuple[Callable[[Any], str], ...] = (
+    lambda value: canonical(value).decode(),
+    lambda value: orjson.dumps(value).decode(),
+    json.dumps,
+    lambda value: json.dumps(value, indent=2),
+)
+
+
+def _json_rewritten(
+    text: str, rewrite: Callable[[str], str], shortest: int
+) -> str | None:
+    """A text that is JSON with its texts rewritten, and escaped as they have to be.
+
+    None for another text, and for JSON that is written in a way of its own.
+    """
+    if text[:1] not in ("{", "["):
+        return None
+    try:
+        value = orjson.loads(text)
+    except ValueError:
+        return None
+    written = (each for each in _WRITERS if each(value) == text)
+    write = next(written, None)
+    return None if write is None else write(rewritten(value, rewrite, shortest))
 
 
 _STANDARD = str.maketrans("-_", "+/")

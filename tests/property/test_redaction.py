@@ -358,6 +358,8 @@ scripts = st.builds(
 @settings(max_examples=30, deadline=None)
 @given(operators, values, scripts)
 @case([copies], "default", [("set", "s", LONG[-1]), ("create", "one", "")])
+# What has to be escaped in the JSON text of the state.
+@case([reads_spec, makes], LONG[2], [("set", "s", LONG[2]), ("create", "one", LONG[2])])
 def test_whatever_secrets_hold_an_unchanged_operator_replays_identically(
     behaviours: Sequence[Behaviour], value: str, script: Script
 ) -> None:
