@@ -230,23 +230,20 @@ class DeltaReader:
 
 def _changed(text: bytes, changes: list[Any]) -> bytes:
     members, place = text.split(_COMMA), 0
-    numbers, tokens, texts = changes[::3], changes[1::3], changes[2::3]
-    for skipped, token, new in zip(numbers, tokens, texts, strict=True):
-        are_numbers = isinstance(skipped, int) and isinstance(token, int)
-        if not are_numbers or not isinstance(new, str) or skipped < 0:
-            raise ValueError("a difference is not made of two numbers and a text")
-        place += skipped
-        if place >= len(members):
-            raise ValueError("a difference goes on after the end of its text")
-        members[place] = _with(members[place], token, new.encode())
+    each = iter(changes)
+    try:
+        for skipped, token, new in zip(each, each, each, strict=True):
+            place += skipped
+            if token == -1:
+                members[place] = new.encode()
+            else:
+                tokens = members[place].split(_QUOTE)
+                tokens[token] = new.encode()
+                members[place] = _QUOTE.join(tokens)
+            if skipped < 0 or token < -1:
+                raise ValueError("a difference goes back")
+    except IndexError:
+        raise ValueError("a difference goes on after the end of its text") from None
+    except (TypeError, AttributeError):
+        raise ValueError("a difference is not made of numbers and texts") from None
     return _COMMA.join(members)
-
-
-def _with(member: bytes, token: int, new: bytes) -> bytes:
-    if token == -1:
-        return new
-    tokens = member.split(_QUOTE)
-    if not 0 <= token < len(tokens):
-        raise ValueError("a difference goes on after the end of its text")
-    tokens[token] = new
-    return _QUOTE.join(tokens)

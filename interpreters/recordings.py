@@ -50,11 +50,15 @@ def understood(number: int) -> Iterator[None]:
     except RecordingProblem:
         raise
     except Exception as problem:
-        raise RecordingProblem(
-            f"record {number} of the recording cannot be understood: "
-            f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was "
-            "not written by fnop"
-        ) from problem
+        raise _not_understood(number, problem) from problem
+
+
+def _not_understood(number: int, problem: Exception) -> RecordingProblem:
+    return RecordingProblem(
+        f"record {number} of the recording cannot be understood: "
+        f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was not "
+        "written by fnop"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +138,7 @@ class _Steps:
 
     def read(self, step: dict[str, Any], number: int, size: int) -> dict[str, Any]:
         """The record of a step that was written in so many bytes."""
-        with understood(number):
+        try:
             text = self._texts.read(step["r"])
             body = self._texts.read(step["b"]) if "b" in step else b""
             self._count(size, len(text) + len(body))
@@ -142,6 +146,10 @@ class _Steps:
             if body:
                 together(record["input"], _record(body, number, self._limits))
             record["wall"], record["mono"] = self._time(*step["t"])
+        except RecordingProblem:
+            raise
+        except Exception as problem:
+            raise _not_understood(number, problem) from problem
         return record
 
     def _count(self, read: int, made: int) -> None:
