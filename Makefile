@@ -34,6 +34,9 @@ types: .venv/ready ## mypy --strict
 	@# The file with its kinds stands beside the operator.
 	@MYPYPATH=examples/18-definitions $(BIN)/mypy examples/18-definitions/databases.py
 
+thorough: .venv/ready ## the properties with more examples (FACTOR=20)
+	FNOP_THOROUGH=$${FACTOR:-20} $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal tests/property
+
 transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.conformance.record
 
@@ -95,4 +98,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test thorough lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice

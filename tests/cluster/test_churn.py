@@ -1,4 +1,4 @@
-"""A minute of churn under faults; `make churn` is an hour of it with more objects.
+"""Half a minute of churn under faults; `make churn` is an hour of it with more objects.
 
 It is recorded, and the recordings are asked (`CHURN_RECORDED=1`).
 """
@@ -11,7 +11,7 @@ from tests.cluster.churn.plans import Plan
 from tests.cluster.churn.proving import proved
 from tests.cluster.churn.running import churn
 
-PLAN = Plan(seconds=40, seed=20260101, objects=30, bound=120, recorded=True)
+PLAN = Plan(seconds=25, seed=20260101, objects=30, bound=120, recorded=True)
 
 
 async def test_after_the_last_fault_all_is_as_it_has_to_be(tmp_path: Path) -> None:

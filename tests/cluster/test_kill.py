@@ -16,7 +16,7 @@ from tests.simulations import ROOT, manifests_of
 
 EXAMPLE = ROOT / "examples" / "03-exceptions" / "example.py"
 # `make faults` kills it twice as often.
-KILLS = 50 if os.environ.get("FNOP_FAULTS") == "all" else 12
+KILLS = 50 if os.environ.get("FNOP_FAULTS") == "all" else 7
 WINDOW_SECONDS = 2.5
 SEED = 20260101
 

@@ -31,7 +31,7 @@ from tests.conformance.servers import (
 )
 from tests.conformance.suite import Simulated
 
-COUNT = int(os.environ.get("FNOP_SEQUENCES") or 60)
+COUNT = int(os.environ.get("FNOP_SEQUENCES") or 30)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
 PLURALS = {
     "1.20": ("configmaps", "secrets", "things", "plains", "globes"),

@@ -19,6 +19,7 @@ from fnop.interpreters.cluster import (
     tick,
 )
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from tests.thorough import examples
 
 START = 1_700_000_000.0
 NAMES = ("deployment", "replicaset", "statefulset", "job", "kubelet", "garbage")
@@ -101,7 +102,7 @@ def ready(pods: list[dict[str, Any]]) -> int:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 4), st.integers(0, 2), st.integers(0, 2), PACES)
 def test_deployments_keep_their_bounds(
     replicas: int, surge: int, lost: int, paces: dict[str, Pace]
@@ -127,7 +128,7 @@ def test_deployments_keep_their_bounds(
     assert notes == ["2"] * replicas
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 4), PACES)
 def test_stateful_sets_keep_their_order(replicas: int, paces: dict[str, Pace]) -> None:
     body = workload(replicas, serviceName="s")
@@ -142,7 +143,7 @@ def test_stateful_sets_keep_their_order(replicas: int, paces: dict[str, Pace]) -
     assert ready(listed(way[-1], PODS)) == replicas
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.integers(1, 5), st.integers(1, 3), PACES)
 def test_jobs_complete(
     completions: int, parallelism: int, paces: dict[str, Pace]

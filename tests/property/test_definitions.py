@@ -10,10 +10,11 @@ from fnop.adapters.definitions import definitions_of, definitions_yaml
 from fnop.adapters.manifests import parse_yaml
 from tests.conformance.servers import DEFINITIONS
 from tests.conformance.suite import Simulated
+from tests.thorough import examples
 from tests.type_trees import Kind, kinds
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(kinds())
 def test_the_server_fills_in_what_python_would(kind: Kind) -> None:
     (definition,) = definitions_of([kind.cls])
@@ -30,7 +31,7 @@ def test_the_server_fills_in_what_python_would(kind: Kind) -> None:
     assert (status, found.get("spec")) == (201, kind.spec)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(kinds())
 def test_what_is_printed_is_read_back(kind: Kind) -> None:
     definitions = definitions_of([kind.cls])

@@ -18,6 +18,7 @@ from fnop.effects import Outcome, Unknown
 from fnop.interpreters.protocol import ApiRequest
 from tests.simulations import example as an_example
 from tests.stories import Story
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 NAMES = ("a", "b", "c", "d")
@@ -116,7 +117,7 @@ def move_on(run: Story, fate: Losing, move: str, about: Any) -> None:
             run.settle(seconds=300)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @example({"a": "1"}, [("settle", None), ("label", "a")], {})
 @given(wanted, scripts, wanted)
 def test_the_end_is_what_was_desired_last(

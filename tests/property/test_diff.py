@@ -22,6 +22,7 @@ from fnop.core.history.divergence import Sort
 from fnop.core.history.runs import Run
 from fnop.core.history.volatile import Names, Renaming, is_time
 from tests.property.strategies import scalars
+from tests.thorough import examples
 
 Path = tuple[Any, ...]
 
@@ -170,7 +171,7 @@ def drawn(data: st.DataObject, part: str) -> tuple[str, Place]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60))
 def test_another_decision_is_named_with_its_field(data: st.DataObject) -> None:
     name, place = drawn(data, "decision")
     first, was, now = compare(name, place)
@@ -185,7 +186,7 @@ def test_another_decision_is_named_with_its_field(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60))
 def test_another_object_is_named_with_its_field(data: st.DataObject) -> None:
     name, place = drawn(data, "view")
     body = records_of(name)[place.record]["input"]["body"]
@@ -210,7 +211,7 @@ def test_another_object_is_named_with_its_field(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(60))
 def test_another_answer_is_named_with_its_field(data: st.DataObject) -> None:
     name, place = drawn(data, "answer")
     first, was, now = compare(name, place)
@@ -227,7 +228,7 @@ def _plain(path: Path) -> list[str]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(30))
 def test_a_run_that_is_cut_off_differs_in_nothing_that_it_has(
     data: st.DataObject,
 ) -> None:
@@ -243,7 +244,7 @@ def test_a_run_that_is_cut_off_differs_in_nothing_that_it_has(
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50))
 def test_steps_that_are_missing_are_no_difference(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES))
     whole, part = run_of(name), folded(lacking(records_of(name), data))
@@ -254,7 +255,7 @@ def test_steps_that_are_missing_are_no_difference(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(50))
 def test_what_differs_before_missing_steps_is_named_as_without_them(
     data: st.DataObject,
 ) -> None:

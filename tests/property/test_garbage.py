@@ -19,6 +19,7 @@ from fnop.interpreters.cluster import (
     tick,
 )
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
+from tests.thorough import examples
 
 START = 1_700_000_000.0
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -133,7 +134,7 @@ def expected(
     return {f"m{n}": {f"m{each}" for each in owners[n]} for n in owners}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(GRAPHS, DELETIONS)
 @example({(0, 1): True, (1, 0): True}, [(0, "Foreground")])
 @example({(0, 1): True, (1, 2): True, (2, 0): True}, [(1, "Foreground")])
@@ -146,7 +147,7 @@ def test_who_has_lost_all_owners_goes(
     assert left(cluster) == expected(edges, deletions)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(GRAPHS, st.integers(0, SIZE - 1), st.sampled_from(POLICIES), PACES)
 def test_a_slow_collector_only_takes_longer(
     edges: dict[tuple[int, int], bool], number: int, policy: str, pace: Pace

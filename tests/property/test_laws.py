@@ -58,6 +58,7 @@ from tests.property.strategies import all_outcomes, json_values
 from tests.property.test_wire import shuffled
 from tests.simulations import ROOT, example
 from tests.stories import MARKER, Story
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 Wire = list[dict[str, Any]]
@@ -322,7 +323,7 @@ def processes(life: Life) -> list[list[tuple[Now, Input, tuple[Command, ...]]]]:
 # ------------------------------------------------------- 1: equal in, equal out
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(operators, scripts, st.none() | st.randoms(use_true_random=False))
 def test_law_1_the_same_inputs_lead_to_the_same_commands(
     behaviours: Sequence[Behaviour], script: Script, chance: random.Random | None
@@ -486,7 +487,7 @@ class Watched(Life):
         return found
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(operators, scripts)
 def test_law_2_inputs_and_states_stay_what_they_are(
     behaviours: Sequence[Behaviour], script: Script
@@ -523,7 +524,7 @@ def test_a_mutable_state_would_be_seen() -> None:
 # -------------------------------------------------------------- 3: quiescence
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(operators, scripts, st.sampled_from(["restart", "relist", "both"]))
 def test_law_3_when_the_world_matches_nothing_is_written(
     behaviours: Sequence[Behaviour], script: Script, again: str
@@ -541,7 +542,7 @@ def test_law_3_when_the_world_matches_nothing_is_written(
     assert canonical(final_objects(life)) == canonical(before)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(operators, scripts)
 def test_law_3_settled_means_that_nothing_is_left_open(
     behaviours: Sequence[Behaviour], script: Script
@@ -559,7 +560,7 @@ def test_law_3_settled_means_that_nothing_is_left_open(
 # ------------------------------------------------- 5: one effect, one answer; records
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(operators, scripts)
 def test_law_5_every_effect_is_answered_by_exactly_one_outcome(
     behaviours: Sequence[Behaviour], script: Script
@@ -583,7 +584,7 @@ def test_law_5_every_effect_is_answered_by_exactly_one_outcome(
             assert answered == asked
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(operators, calm_scripts)
 def test_law_5_recording_changes_nothing_and_replaying_shows_no_difference(
     behaviours: Sequence[Behaviour], script: Script
@@ -646,7 +647,7 @@ class Counting(Life):
         return commands
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(operators, scripts)
 def test_r11_user_code_is_driven_at_most_once_in_a_step(
     behaviours: Sequence[Behaviour], script: Script
@@ -800,7 +801,7 @@ def troubled(
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(100))
 @given(
     st.integers(0, 2),
     mishaps,
@@ -842,7 +843,7 @@ def _program_of(number: int) -> tuple[Handler, ...]:
     return handlers_of(groups[number])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(operators, st.lists(wild_inputs, max_size=30))
 def test_step_never_raises_on_nonsense_alone(
     behaviours: Sequence[Behaviour], inputs: Sequence[Input]

@@ -23,6 +23,7 @@ from fnop.interpreters.cluster.apply.fieldsets import (
 from fnop.interpreters.cluster.apply.shapes import DEDUCED, shape_of_source
 from fnop.interpreters.cluster.apply.typed import compared, equal, fields_of, merged
 from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
+from tests.thorough import examples
 
 Path = tuple[str, ...]
 Json = dict[str, Any]
@@ -291,7 +292,7 @@ def scalars(obj: Json) -> Json:
 
 
 @given(SPECS, SPECS, SPECS)
-@settings(max_examples=200)
+@settings(max_examples=examples(120))
 def test_what_is_no_longer_applied_goes_unless_others_manage_it(
     first: Json, others: Json, second: Json
 ) -> None:
@@ -414,7 +415,7 @@ def deployed(
 
 
 @given(STEPS)
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 def test_nothing_is_pruned_of_what_is_applied_again(
     steps: list[tuple[str, str, Json, Json, bool]],
 ) -> None:

@@ -22,6 +22,7 @@ from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.simulation import SimulatedRun
 from tests.plans import Served, planned, planner_of, sent_as_planned
 from tests.simulations import Scenario, example
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 
@@ -104,7 +105,7 @@ def drifted(run: Scenario, drift: tuple[str, str, Any]) -> None:
             pass
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(40))
 @given(
     st.sampled_from(("levels", "causes")),
     st.dictionaries(_NAMES, _SPECS, max_size=4),
@@ -189,7 +190,7 @@ _OBJECTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(_OBJECTS, _OBJECTS)
 def test_masked_states_differ_where_the_real_ones_do_and_tell_nothing(
     before: dict[str, Any], after: dict[str, Any]

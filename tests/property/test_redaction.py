@@ -33,6 +33,7 @@ from fnop.interpreters.redaction import TOKEN, Redaction, is_telling
 from fnop.interpreters.replay import Replayed, replay_file
 from tests.recordings import records_in, text_of
 from tests.simulations import Scenario, example
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 SECRETS = ("s", "t")
@@ -355,7 +356,7 @@ scripts = st.builds(
 )
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(operators, values, scripts)
 @case([copies], "default", [("set", "s", LONG[-1]), ("create", "one", "")])
 # What has to be escaped in the JSON text of the state.
@@ -408,7 +409,7 @@ def naming(value: Any, path: tuple[str, ...] = ()) -> Any:
     return None if isinstance(value, str) else value
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(operators, values, scripts)
 def test_keys_names_kinds_uids_and_finalizers_are_never_redacted(
     behaviours: Sequence[Behaviour], value: str, script: Script
@@ -447,7 +448,7 @@ def forms(value: str) -> list[str]:
     ]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(operators, st.sampled_from(LONG), scripts)
 def test_no_long_secret_is_in_the_bytes_of_a_recording(
     behaviours: Sequence[Behaviour], value: str, script: Script
@@ -477,7 +478,7 @@ def scrubbed(redaction: Redaction, record: dict[str, Any]) -> Any:
     return found
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(values, values)
 def test_equal_values_have_equal_tokens_and_others_have_others(
     one: str, other: str
@@ -554,7 +555,7 @@ def wrapped(value: Any, layers: Sequence[Callable[[Any], Any]]) -> Any:
     return value
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(places, st.lists(st.sampled_from(wrappers), max_size=3))
 def test_no_place_of_a_secret_is_without_a_clue(
     place: Any, layers: Sequence[Callable[[Any], Any]]

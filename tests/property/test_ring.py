@@ -10,6 +10,7 @@ from tests.property.test_convergence import KIND, moved, scripts
 from tests.property.test_shadow import Script, keeping
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
+from tests.thorough import examples
 
 
 def watched(script: Script, ring: Ring) -> tuple[Scenario, Recording]:
@@ -52,7 +53,7 @@ IN_THE_MIDDLE: Script = [
 ]
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @example_of(IN_THE_MIDDLE, 59_999, 1)
 @given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
 def test_each_attempt_that_began_in_it_can_be_asked_again(

@@ -1,0 +1,14 @@
+"""How many examples of a property are tried: few, and many by `make thorough`."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["examples"]
+
+_FACTOR = float(os.environ.get("FNOP_THOROUGH") or 1)
+
+
+def examples(count: int) -> int:
+    """That many, times the environment's FNOP_THOROUGH."""
+    return max(1, round(count * _FACTOR))
