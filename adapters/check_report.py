@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from xml.etree import ElementTree
 
@@ -70,16 +70,14 @@ def _failure_lines(
     violation = failure.violation
     special = " (it takes more than one API server)" if failure.special else ""
     yield f"{number}. {violation.property}: {violation.message}{special}"
-    yield f"   schedule  {in_words(failure.schedule)}"
-    for place, action in enumerate(case.script):
-        yield f"   {'script' if not place else '':8}  {action}"
-    for line in violation.details[1:6]:
-        yield f"   {'':8}  {line}"
-    if len(violation.details) > 6:
-        rest = number_of(len(violation.details) - 6, "further difference")
-        yield f"   {'':8}  {rest}"
-    if others > 1:
-        yield f"   {'':8}  {number_of(others - 1, 'other schedule')} of this sort"
+    details = [*violation.details[1:_DETAILS_SHOWN]]
+    more = len(violation.details) - _DETAILS_SHOWN
+    if more > 0:
+        details.append(f"and {number_of(more, 'further difference')}")
+    yield from _stanza("also", details)
+    like = [f"and {number_of(others - 1, 'other')} of this sort"] if others > 1 else []
+    yield from _stanza("schedule", [in_words(failure.schedule), *like])
+    yield from _stanza("script", case.script)
     yield from _lanes(failure)
     if file:
         yield f"   recording {file}"
@@ -88,6 +86,14 @@ def _failure_lines(
     yield ""
 
 
+def _stanza(head: str, lines: Iterable[object]) -> Iterator[str]:
+    """Lines beneath each other, with a word before the first."""
+    for place, line in enumerate(lines):
+        yield f"   {'' if place else head:8}  {line}"
+
+
+# The most differences of two worlds that are told, the first with its number.
+_DETAILS_SHOWN = 6
 # The most lines of a story, before and after its fault.
 _BEFORE, _AFTER = 6, 10
 _LANES = {"user": 0, "operator": 1, "fault": 2, "rest": 3}
