@@ -19,6 +19,7 @@ import orjson
 import fnop
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
+from fnop.adapters.recorded import Recording
 from fnop.interpreters.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -528,15 +529,12 @@ _NO_SECRET = b"fnop check"
 
 def _failure_in(file: Path) -> dict[str, Any] | None:
     """The failure that a recording shows, as its header tells it; else None."""
-    from fnop.interpreters.recordings import (
-        RecordingProblem,
-        read_header,
-        read_records,
-    )
+    from fnop.interpreters.recordings import RecordingLimits, RecordingProblem
 
     try:
         with open(file, "rb") as opened:
-            found = read_header(read_records(opened)).get("check")
+            header = Recording(str(file), opened, RecordingLimits()).header
+            found = header.get("check")
     except (OSError, RecordingProblem):
         return None
     return found if isinstance(found, dict) else None

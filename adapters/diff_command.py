@@ -20,6 +20,7 @@ from fnop.adapters.programs import (
     fail,
     interrupted,
 )
+from fnop.adapters.recorded import Recording, places_in
 from fnop.core.values.errors import number_of
 
 if TYPE_CHECKING:
@@ -102,29 +103,22 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
         RecordingLimits,
         RecordingProblem,
         Unsupported,
-        read_header,
-        read_records,
-        understood,
     )
 
-    run, truncated = Run(), False
+    run = Run()
     with Path(file).open("rb") as opened:
+        limits = UNLIMITED if trusted else RecordingLimits()
+        recording = Recording(file, opened, limits)
         try:
-            limits = UNLIMITED if trusted else RecordingLimits()
-            records = read_records(opened, limits)
-            header = read_header(records)
+            header = recording.header
             _check(file, header)
-            for number, record in enumerate(records, 1):
-                if record is None:
-                    truncated = run.is_open = True
-                    break
-                with understood(number):
-                    run.add(record)
+            read = recording.into(run.add)
         except Unsupported as problem:
             fail(f"{file}: {problem}", EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
             fail(f"{file}: {problem}", EXIT_DAMAGED)
-    return run, _side(file, header, run, truncated=truncated)
+    run.is_open = run.is_open or read.truncated
+    return run, _side(file, header, run, truncated=read.truncated)
 
 
 def _check(file: str, header: dict[str, Any]) -> None:
@@ -146,14 +140,13 @@ def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Si
     from fnop.adapters.codes import Code
     from fnop.adapters.diff_report import Side
 
-    places, handlers = header.get("places"), header.get("handlers")
-    known = places if isinstance(places, dict) else {}
+    handlers = header.get("handlers")
     return Side(
         file,
         header["fnop"],
         header["operator"],
         frozenset(map(str, handlers if isinstance(handlers, list) else ())),
-        {str(name): str(place) for name, place in known.items()},
+        places_in(header),
         run.steps,
         truncated,
         Code.recorded(header),
