@@ -19,6 +19,7 @@ from fnop.adapters.programs import (
     EXIT_ERROR,
     EXIT_INCOMPLETE,
     EXIT_UNSUPPORTED,
+    EXIT_USAGE,
     fail,
     guarded,
     interrupted,
@@ -414,13 +415,16 @@ def _explain(source: Recording, about: str, field: FieldPath, at: int | None) ->
 
 
 def _named(source: Recording, about: str, at: int | None) -> Named:
-    """The object of a recording that somebody means."""
+    """The object of a recording that somebody means, as of a step."""
     contents = Contents()
-    source.into(contents.add, at)
+    read = source.into(contents.add, at)
+    if at is not None and read.steps < at:
+        steps = number_of(read.steps, "step")
+        fail(f"--at {at}: the recording has {steps}, and no step {at}", EXIT_USAGE)
     try:
         return contents.named(about)
     except NoSuchObject as problem:
-        fail(str(problem))
+        fail(str(problem) if at is None else f"{problem}, up to #{at}")
 
 
 def _until(at: int | None) -> str:

@@ -82,8 +82,8 @@ def plot_of(
 
     By default it is from the step on by which the operator has seen all objects, to the
     end; `manager` is the operator's name in managed fields. Raises `ValueError` where
-    the recording has not so many steps, and `Incomplete` where it lacks some of the
-    part.
+    the recording has not so many steps, or the part would end before it begins, and
+    `Incomplete` where it lacks some of the part.
     """
     own, calls, watched = Own(), _Calls(), set[str]()
     for record in read():
@@ -106,7 +106,7 @@ def plot_of(
         elif _is_ready(record) if step is None else world.steps >= step:
             begun = world.steps, world.restorable(), world.wall
     if begun is None:
-        raise ValueError(_absence(step, world.steps))
+        raise ValueError(_absence(step, until, world.steps))
     changes = [each for each in changes if not world.is_collected(each)]
     end, catalogue = world.restorable(), world.served.catalogue
     return Plot(
@@ -127,13 +127,30 @@ def _is_ready(record: Mapping[str, Any]) -> bool:
     return any(each["do"] == "Ready" for each in record.get("commands", ()))
 
 
-def _absence(step: int | None, steps: int) -> str:
-    if step is None:
-        return (
-            f"the recording has {steps} steps, and the operator becomes ready in none; "
-            "name the step with --from"
-        )
-    return f"the recording has {steps} steps, and no step {step}"
+def _absence(step: int | None, until: int | None, steps: int) -> str:
+    """The sentence about a part that has no beginning, of so many steps read."""
+    read = number_of(steps, "step")
+    match step, until:
+        case int(), int() if until < step:
+            return (
+                f"#{until} comes before #{step}, at which the part begins: give a "
+                "later --until"
+            )
+        case int(), _:
+            return f"the recording has {read}, and no step {step}"
+        case None, int() if until <= steps:
+            return (
+                f"the operator is not ready by #{until}: give a later --until, or "
+                f"{_NAME}"
+            )
+        case _:
+            return (
+                f"the recording has {read}, and the operator becomes ready in none: "
+                f"{_NAME}"
+            )
+
+
+_NAME = "name the step at which the part begins (--from, and --at with --as-test)"
 
 
 def _watched_by(record: Mapping[str, Any]) -> set[str]:

@@ -114,6 +114,22 @@ def test_a_part_of_the_world(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
+        (("--at", "9", "--until", "3"), "#3 comes before #9, at which the part begins"),
+        (("--at", "99", "--until", "3"), "#3 comes before #99, at which the part"),
+        (("--until", "1"), "the operator is not ready by #1: give a later --until, or"),
+    ],
+)
+def test_a_part_that_ends_before_it_begins(
+    folder: Path, options: tuple[str, ...], complaint: str
+) -> None:
+    found = fnop("replay", "run.fnop", "--as-test", *options, folder=folder)
+    assert (found.status, found.out) == (2, "")
+    assert complaint in found.complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
         (("operator.py", "--as-test", "--crd", "models.py"), "models.py"),
         (("operator.py", "--as-test", "--crd", str(OBJECT)), "definitions of kinds"),
     ],
