@@ -31,6 +31,8 @@ class Reasons:
     _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
     _again: dict[tuple[str, str], int] = field(default_factory=dict)
     _failed: dict[tuple[str, str], int] = field(default_factory=dict)
+    # The version that each handler was called for last, of each object.
+    _given: dict[tuple[str, str], str] = field(default_factory=dict)
     # Reconcile handlers: they alone are called for others' sake.
     _levels: set[str] = field(default_factory=set)
     # Handlers that have been called for no other reason than the time.
@@ -59,6 +61,7 @@ class Reasons:
         self._requeued.clear()
         self._again.clear()
         self._failed.clear()
+        self._given.clear()
 
     def _is_level(self, attempt: Attempt) -> None:
         """Learn that this is a reconcile handler: its first call was asked for, too."""
@@ -98,9 +101,21 @@ class Reasons:
             yield f"again, as it asked at #{again}"
         if attempt.handler in self._levels:
             yield from self._requeues(attempt, resource)
-        is_event = attempt.reason in ("ADDED", "MODIFIED", "DELETED")
-        if is_event and attempt.body and is_behind(attempt.body.version, newest):
+        if self._is_former(attempt, newest):
             yield "the former one"
+        if attempt.body is not None:
+            self._given[key] = attempt.body.version
+
+    def _is_former(self, attempt: Attempt, newest: str) -> bool:
+        """Whether a mapping is called for the object as it was before.
+
+        It has been called for that version already, when this was the present one.  An
+        `on.event` handler may be called late, and is called once for each version.
+        """
+        if attempt.body is None or attempt.reason not in _EVENTS or attempt.retry:
+            return False
+        version = attempt.body.version
+        return self._given.get(_key(attempt)) == version and is_behind(version, newest)
 
     def is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
         """Whether a call without another reason is one whose time has come.
@@ -128,6 +143,9 @@ class Reasons:
         for by in dict.fromkeys(each.by for each in ours):
             steps = dict.fromkeys(f"#{e.step}" for e in ours if e.by == by)
             yield f"requeued by {by} at {listed(steps)}"
+
+
+_EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 
 def _key(attempt: Attempt) -> tuple[str, str]:
