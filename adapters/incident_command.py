@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fnop.adapters.closed_loop_command import tell_what_is_missing
+from fnop.adapters.closed_loop_command import outline, plotted
 from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_INCOMPLETE, fail
+from fnop.adapters.programs import fail
+from fnop.adapters.recorded import Recording
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
-from fnop.core.history.plot import Incomplete, Plot, about, plot_of, without_strangers
+from fnop.core.history.plot import Plot, about, without_strangers
 from fnop.core.history.world import Place
-from fnop.core.values.errors import PermanentError, TemporaryError, number_of
+from fnop.core.values.errors import PermanentError, TemporaryError
 from fnop.effects import Answer, Raised
 from fnop.effects.values import thaw_json
 from fnop.interpreters.incidents import Incident, incident_of
@@ -23,8 +24,6 @@ from fnop.interpreters.incidents import Incident, incident_of
 __all__ = ["Part", "explored", "printed_test"]
 
 _DEFINITION = "CustomResourceDefinition"
-
-Read = Callable[[], Iterator[dict[str, Any]]]
 
 
 class Part(NamedTuple):
@@ -40,26 +39,22 @@ class Part(NamedTuple):
 
 
 def printed_test(
-    recording: str,
-    read: Read,
-    part: Part,
-    program: Program | None,
-    paths: Sequence[str],
-    manager: str,
+    recording: Recording, part: Part, program: Program | None, paths: Sequence[str]
 ) -> int:
     """Print a test of a part of a run; the exit status."""
     from fnop.adapters.incident_tests import incident_test
 
-    plot = _plot(read, part, program, manager)
+    manager = recording.manager
+    plot = _plot(recording, part, program, manager)
     incident = _incident(plot, part)
-    name = Path(recording).name
+    name = Path(recording.path).name
     for line in incident_test(incident, plot.step, name, paths, manager).splitlines():
         echo(line)
     return 0
 
 
 def explored(
-    read: Read,
+    recording: Recording,
     part: Part,
     program: Program,
     paths: Sequence[str],
@@ -73,7 +68,7 @@ def explored(
     from fnop.interpreters.externals import Recorded
     from fnop.interpreters.scenario import ApplyProblem
 
-    plot = _plot(read, part, program, program.settings.marker)
+    plot = _plot(recording, part, program, program.settings.marker)
     incident = _incident(plot, part)
     models = {
         function: Recorded(
@@ -91,10 +86,7 @@ def explored(
         restored=incident.restored,
         start=incident.start,
     )
-    changes = number_of(len(plot.changes), "change")
-    objects = number_of(len(incident.restored), "object")
-    known = f"{objects} as shown by then, {changes} by others"
-    echo(f"from #{plot.step}, simulated: {known}", err=True)
+    echo(outline(plot, len(incident.restored)), err=True)
     given = options_of_check(
         **options,
         calls=(),
@@ -107,14 +99,10 @@ def explored(
         fail(str(problem), 2)
 
 
-def _plot(read: Read, part: Part, program: Program | None, manager: str) -> Plot:
-    try:
-        plot = plot_of(read, part.step, part.until, manager)
-    except Incomplete as problem:
-        fail(str(problem), EXIT_INCOMPLETE)
-    except ValueError as problem:
-        fail(str(problem), 2)
-    tell_what_is_missing(plot)
+def _plot(
+    recording: Recording, part: Part, program: Program | None, manager: str
+) -> Plot:
+    plot = plotted(recording, part.step, part.until, manager)
     if part.about is not None:
         plot = about(plot, part.about)
     if program is not None:

@@ -292,7 +292,7 @@ def _go_on(source: Recording, program: Program, step: int, calls: Sequence[str])
         models = models_of(load(calls))
     except LoadProblem as problem:
         fail(str(problem))
-    return gone_on(source.whole, program, step, models)
+    return gone_on(source, program, step, models)
 
 
 def _as_test(
@@ -303,7 +303,7 @@ def _as_test(
 
     part = _part(source, wish, wish.at)
     files = [*paths] or _files_in(source)
-    return printed_test(source.path, source.whole, part, program, files, source.manager)
+    return printed_test(source, part, program, files)
 
 
 def _explore(
@@ -322,7 +322,7 @@ def _explore(
     given = {"budget": wish.budget, "jobs": wish.jobs, "save": wish.save}
     options = {name: value for name, value in given.items() if value is not None}
     part = _part(source, wish, wish.begin)
-    status = explored(source.whole, part, program, paths, models, options)
+    status = explored(source, part, program, paths, models, options)
     return EXIT_INCOMPLETE if status == EXIT_UNKNOWN else status
 
 
