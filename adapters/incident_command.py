@@ -14,12 +14,13 @@ from fnop.adapters.recorded import Recording
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
+from fnop.core.history.fields import listed
 from fnop.core.history.plot import Plot, about, without_strangers
 from fnop.core.history.world import Place
 from fnop.core.values.errors import PermanentError, TemporaryError
 from fnop.effects import Answer, Raised
 from fnop.effects.values import thaw_json
-from fnop.interpreters.incidents import Incident, incident_of
+from fnop.interpreters.incidents import Incident, fit_of, incident_of
 
 __all__ = ["Part", "explored", "printed_test"]
 
@@ -129,10 +130,39 @@ def _incident(plot: Plot, part: Part) -> Incident:
     for each in manifests:
         if each.get("kind") != _DEFINITION:
             fail(f"--crd takes definitions of kinds, and no {each.get('kind')}", 2)
+    if manifests:
+        _compare(plot, manifests)
     found = incident_of(plot, manifests)
     for sentence in found.left_out:
         echo(f"fnop: left out {sentence}", err=True)
     return found
+
+
+def _compare(plot: Plot, definitions: Sequence[dict[str, Any]]) -> None:
+    """Tell how given definitions go together with the kinds of the part.
+
+    The command ends where the recorded objects could not be put into a cluster.
+    """
+    try:
+        fit = fit_of(plot, definitions)
+    except ValueError as problem:
+        fail(f"--crd: {problem}", 2)
+    if fit.others:
+        fail(
+            f"--crd: no definition serves {', '.join(fit.others)}, as which the "
+            "recording has objects; give one that does, or none of that kind",
+            2,
+        )
+    if fit.lacking:
+        kinds = ", ".join(fit.lacking)
+        echo(
+            f"fnop: --crd has no definition of {kinds}: any field is allowed there; "
+            "give its CustomResourceDefinition, too",
+            err=True,
+        )
+    if fit.unused:
+        kinds = listed(fit.unused)
+        echo(f"fnop: --crd defines {kinds}: the recording has none of it", err=True)
 
 
 def _given(outcome: Answer | Raised) -> Any:

@@ -147,7 +147,7 @@ def _sent(why: Why, places: Mapping[str, str]) -> str:
     return f"{request}{lost}, for handler {handler}{place}"
 
 
-# What is to be said of the answer to a request that has made a version.
+# The words about the answer to a request that has made a version.
 _REPLIES = {"Applied": "", "": ", whose reply had not come yet"}
 
 

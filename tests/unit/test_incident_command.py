@@ -5,10 +5,12 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.commands import fnop
+from tests.commands import Done, fnop
 from tests.simulations import ROOT
 
 OBJECT = ROOT / "examples" / "01-minimal" / "object.yaml"
@@ -140,3 +142,64 @@ def test_definitions_that_are_none(
     found = fnop("replay", "run.fnop", *options, folder=folder)
     assert (found.status, found.out) == (2, "")
     assert complaint in found.complaint
+
+
+DEFINITION, _ = yaml.safe_load_all(OBJECT.read_text())
+NAMES = {"plural": "others", "kind": "Other"}
+
+
+def defined(**spec: Any) -> dict[str, Any]:
+    """The example's definition with another specification."""
+    return {**DEFINITION, "spec": {**DEFINITION["spec"], **spec}}
+
+
+def as_test(folder: Path, *definitions: dict[str, Any]) -> Done:
+    (folder / "crd.yaml").write_text(yaml.safe_dump_all(definitions))
+    asked = ("replay", "run.fnop", "operator.py", "--as-test", "--crd", "crd.yaml")
+    return fnop(*asked, folder=folder)
+
+
+LACKING = (
+    "fnop: --crd has no definition of fnopexamples.fnop.dev: any field is allowed "
+    "there; give its CustomResourceDefinition, too"
+)
+UNUSED = "fnop: --crd defines others.fnop.dev: the recording has none of it"
+OLD = [{**DEFINITION["spec"]["versions"][0], "name": "v0"}]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "told"),
+    [
+        ([DEFINITION], []),
+        ([defined(names=NAMES)], [LACKING, UNUSED]),
+        ([DEFINITION, defined(names=NAMES)], [UNUSED]),
+    ],
+)
+def test_definitions_are_compared_with_what_the_recording_has(
+    folder: Path, definitions: list[dict[str, Any]], told: list[str]
+) -> None:
+    found = as_test(folder, *definitions)
+    assert (found.status, found.err.splitlines()) == (0, told)
+    assert "DEFINITIONS = " in found.out
+
+
+@pytest.mark.parametrize(
+    ("definition", "complaint"),
+    [
+        (
+            defined(versions=OLD),
+            "fnop: --crd: no definition serves fnopexamples.fnop.dev/v1, as which the "
+            "recording has objects; give one that does, or none of that kind",
+        ),
+        (
+            {**DEFINITION, "spec": {"group": "fnop.dev"}},
+            "fnop: --crd: the definition fnopexamples.fnop.dev is no whole one: it "
+            "needs spec.group, spec.names with plural and kind, and spec.versions",
+        ),
+    ],
+)
+def test_definitions_that_cannot_serve_the_objects(
+    folder: Path, definition: dict[str, Any], complaint: str
+) -> None:
+    found = as_test(folder, definition)
+    assert (found.status, found.out, found.err) == (2, "", f"{complaint}\n")
