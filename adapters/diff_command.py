@@ -40,7 +40,8 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
 
     \b
       fnop diff yesterday.fnop today.fnop
-      fnop diff benign.fnop fnop-failures/same_end-1a9d7b55.fnop
+      fnop diff fnop-failures/benign-create-6d0b2a17.fnop \\
+        fnop-failures/same_end-1a9d7b55.fnop
 
     The calls of each handler for each object are compared in their order, with what
     they were shown, asked for and answered.  What differs in any two runs (times,

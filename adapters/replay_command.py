@@ -124,6 +124,7 @@ __all__ = ["replay"]
 )
 @shared("save", ", with --explore (fnop-failures)")
 @shared("budget", ", with --explore")
+@shared("seconds", ", with --explore")
 @shared("jobs", ", with --explore")
 @click.option(
     "--changes-only",
@@ -319,7 +320,8 @@ def _explore(
         models = models_of(load(wish.calls))
     except LoadProblem as problem:
         fail(str(problem))
-    given = {"budget": wish.budget, "jobs": wish.jobs, "save": wish.save}
+    names = ("budget", "jobs", "save", "seconds")
+    given = {each: getattr(wish, each) for each in names}
     options = {name: value for name, value in given.items() if value is not None}
     part = _part(source, wish, wish.begin)
     status = explored(source, part, program, paths, models, options)

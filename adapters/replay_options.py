@@ -53,7 +53,8 @@ _RULES: Mapping[Mode, _Rule] = {
     Mode.SHADOW: _Rule(Files.ALWAYS, ("fail_on",)),
     Mode.GO_ON: _Rule(Files.ALWAYS, ("calls",)),
     Mode.EXPLORE: _Rule(
-        Files.ALWAYS, (*_PART, "begin", "calls", "budget", "jobs", "save")
+        Files.ALWAYS,
+        (*_PART, "begin", "calls", "budget", "seconds", "jobs", "save"),
     ),
     Mode.TEST: _Rule(Files.PERHAPS, (*_PART, "at")),
 }
@@ -68,7 +69,12 @@ _CHOICES = {
     "explore": Mode.EXPLORE,
     "as_test": Mode.TEST,
 }
-_SPELLED = {"about": "--object", "begin": "--from", "crds": "--crd"}
+_SPELLED = {
+    "about": "--object",
+    "begin": "--from",
+    "crds": "--crd",
+    "seconds": "--time",
+}
 
 
 class Wish(NamedTuple):
@@ -86,6 +92,7 @@ class Wish(NamedTuple):
     save: str | None
     budget: int | None
     jobs: int | None
+    seconds: float | None
     changes_only: bool
     html: str | None
     perfetto: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.adapters.check_report import as_lines
+from fnop.adapters.check_report import Shown, as_lines
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import Apply
@@ -20,7 +20,7 @@ def told(symptoms: tuple[str, ...], others: int) -> dict[str, list[str]]:
     failure = Failure("script", (), Violation("same_end", symptoms[0], symptoms))
     report = Report(("script",), 1, ((failure, others),), (), 0, 0, {}, ("same_end",))
     found: dict[str, list[str]] = {}
-    for line in [*as_lines(report, [(CASE, failure, others, "")])][2:]:
+    for line in [*as_lines(report, [Shown(CASE, failure, others)])][2:]:
         if not line:
             break
         head = line[3:12].strip() if line.startswith("   ") else ""

@@ -22,6 +22,7 @@ VALUES: dict[str, Any] = {
     "jobs": 2,
     "perfetto": "a.pb",
     "save": "failures",
+    "seconds": 1.5,
     "until": 9,
     "why": "status.phase",
 }
@@ -92,6 +93,7 @@ def test_what_goes_together(given: tuple[str, ...], files: bool, mode: Mode) -> 
         (("shadow", "begin"), True, "use one of --shadow and --from at a time"),
         (("step", "why", "about"), False, "use one of --why and --step at a time"),
         (("until",), False, "--until goes with --explore or --as-test"),
+        (("seconds", "begin"), True, "--time goes with --explore"),
         (("budget", "begin"), True, "--budget goes with --explore"),
         (("fail_on",), True, "--fail-on goes with --shadow"),
         (("calls",), True, "--calls goes with --from or --explore"),
