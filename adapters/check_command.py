@@ -490,7 +490,7 @@ class Checking:
         return str(file)
 
     def _record_of(self, case: Case, failure: Failure) -> dict[str, Any]:
-        """What the recording of a failure tells about it."""
+        """The header of the recording of a failure: how it can be run again."""
         from fnop.adapters.check_report import failure_record
         from fnop.core.handlers.settings import Settings
 

@@ -67,8 +67,9 @@ __all__ = ["replay"]
     "--object",
     "about",
     metavar="[KIND/][NAMESPACE/]NAME",
-    help="The object that --why asks about; or the one whose story is told; or, of its "
-    "kind, the only one for --explore and --as-test.",
+    help="With --why: the object that is asked about; with --step: the one to begin "
+    "with; with --explore and --as-test: of its kind the only one; else the one whose "
+    "story is told.",
 )
 @click.option(
     "--why",
@@ -91,21 +92,23 @@ __all__ = ["replay"]
     "begin",
     type=click.IntRange(min=1),
     metavar="STEP",
-    help="Go on from this step in a simulated cluster, with what others have done "
-    "since then; the end is compared with the recorded one.",
+    help="Go on from this step in a simulated cluster, with the handlers of these "
+    "files and what others have done since then; the end is compared with the recorded "
+    "one. With --explore: where that begins.",
 )
-@shared("calls", ", with --from and --explore")
+@shared("calls", " (with --from and --explore)")
 @click.option(
     "--explore",
     is_flag=True,
-    help="Try faults around the run, as fnop check does: from --from on, or from where "
-    "the operator had seen all objects.",
+    help="Try faults around the run, as fnop check does, with the handlers of these "
+    "files: from --from on, or from where the operator had seen all objects.",
 )
 @click.option(
     "--as-test",
     is_flag=True,
-    help="Print a test for pytest: the objects as shown by then, what others did, and "
-    "what the operator made of it.",
+    help="Print a test for pytest: the objects at the step of --at, what others did "
+    "then, and what the operator made of it. It is a test of these files, or else of "
+    "the recorded ones.",
 )
 @click.option(
     "--until",
@@ -122,10 +125,10 @@ __all__ = ["replay"]
     help="With --explore and --as-test: definitions of kinds. A recording has no "
     "schemas; without them any field is allowed.",
 )
-@shared("save", ", with --explore (fnop-failures)")
-@shared("budget", ", with --explore")
-@shared("seconds", ", with --explore")
-@shared("jobs", ", with --explore")
+@shared("save", " (with --explore; by default fnop-failures)")
+@shared("budget", " (with --explore)")
+@shared("seconds", " (with --explore)")
+@shared("jobs", " (with --explore)")
 @click.option(
     "--changes-only",
     is_flag=True,
@@ -149,30 +152,38 @@ def replay(
 ) -> None:
     """Tell a recorded run, decide it again with the handlers of some files, or ask why.
 
+    The recording alone is told and asked:
+
     \b
       fnop replay run.fnop --changes-only
+      fnop replay run.fnop --object default/orders --why status.phase
+      fnop replay run.fnop --step
+      fnop replay run.fnop --html report.html
+      fnop replay run.fnop --at 412 --as-test > test_incident.py
+
+    With the files of an operator it is decided again, or goes on:
+
+    \b
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop operator.py --explore --from 412
-      fnop replay run.fnop operator.py --at 412 --as-test > test_incident.py
-      fnop replay run.fnop --object default/orders --why status.phase
-      fnop replay run.fnop --html report.html
-      fnop replay run.fnop --step
 
-    Without files the story is told: each call of a handler, its cause, what it asked
-    for and was answered, and its end; and what others did to its objects.
+    The story has each call of a handler, its cause, what it asked for and was answered,
+    and its end; and what others did to its objects.
 
-    With files it says "identical", or shows the first decision that is another one now,
-    or that cannot be compared since a secret in it is a token in the recording.  With
-    --shadow each recorded attempt is asked again by itself, with what its handler was
-    shown: so all decisions are told that a new version would change.  What a handler
-    that is not impure does to the world is refused and told.
+    With files, and no other mode, it says "identical", or shows the first decision that
+    is another one now, or that cannot be compared since a secret in it is a token in
+    the recording.  With --shadow each recorded attempt is asked again by itself, with
+    what its handler was shown: so all decisions are told that a new version would
+    change.  What a handler that is not impure does to the world is refused and told.
 
-    Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
-    not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
-    4 when that cannot be decided: a secret conceals it, or the recording is cut off or
-    has only the last of a run, 5 when another release has to read it.
+    Exit status: 0 when identical, or told (with --shadow: also with changes that
+    --fail-on does not name), 1 when not (with --from: when the end is another one; with
+    --explore: when a property is violated), 2 for a wrong call, 3 when the recording is
+    damaged or none, 4 when that cannot be decided: a secret conceals it, or the
+    recording is cut off or has only the last of a run, 5 when another release has to
+    read it.
     """
     from fnop.interpreters.replay import (
         UNLIMITED,
