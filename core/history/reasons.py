@@ -24,12 +24,19 @@ class _Requeue(NamedTuple):
     step: int
 
 
+class _Again(NamedTuple):
+    """A wish to be called again: the step with it, and the time (Unix seconds)."""
+
+    step: int
+    due: float
+
+
 @dataclass
 class Reasons:
     """The calls that have been asked for and have not come yet."""
 
     _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
-    _again: dict[tuple[str, str], int] = field(default_factory=dict)
+    _again: dict[tuple[str, str], _Again] = field(default_factory=dict)
     _failed: dict[tuple[str, str], int] = field(default_factory=dict)
     # The version that each handler was called for last, of each object.
     _given: dict[tuple[str, str], str] = field(default_factory=dict)
@@ -47,7 +54,7 @@ class Reasons:
             case {"do": "Desires", "desired": desired}:
                 self._is_level(attempt)
                 if desired.get("again") is not None:
-                    self._again[key] = step
+                    self._again[key] = _again(desired["again"], attempt, step)
             case {"do": "Ended"}:
                 for effect in trace.get("plan", ()):
                     self._asked(effect, attempt, step)
@@ -74,8 +81,8 @@ class Reasons:
 
     def _asked(self, effect: Json, attempt: Attempt, step: int) -> None:
         match effect:
-            case {"is": "Again"}:
-                self._again[_key(attempt)] = step
+            case {"is": "Again", "after": seconds}:
+                self._again[_key(attempt)] = _again(seconds, attempt, step)
             case {"is": "Requeue", "target": {"name": str(name)} as target}:
                 own = "" if attempt.object is None else attempt.object.namespace
                 place = str(target.get("namespace") or own), name
@@ -94,11 +101,11 @@ class Reasons:
         `newest` is the version that the recording has shown last.
         """
         key = _key(attempt)
-        failed, again = self._failed.pop(key, 0), self._again.pop(key, 0)
+        failed, again = self._failed.pop(key, 0), self._again.pop(key, None)
         if attempt.retry and failed:
             yield f"again after its failure at #{failed}"
-        elif again:
-            yield f"again, as it asked at #{again}"
+        elif again is not None and again.due <= attempt.now.wall:
+            yield f"again, as it asked at #{again.step}"
         if attempt.handler in self._levels:
             yield from self._requeues(attempt, resource)
         if self._is_former(attempt, newest):
@@ -143,6 +150,11 @@ class Reasons:
         for by in dict.fromkeys(each.by for each in ours):
             steps = dict.fromkeys(f"#{e.step}" for e in ours if e.by == by)
             yield f"requeued by {by} at {listed(steps)}"
+
+
+def _again(seconds: float, attempt: Attempt, step: int) -> _Again:
+    """The wish of an attempt: its time is not before that, for the call takes time."""
+    return _Again(step, attempt.now.wall + seconds)
 
 
 _EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED"))

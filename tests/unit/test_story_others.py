@@ -244,6 +244,17 @@ def test_a_wish_to_be_called_again_is_the_reason_of_a_call() -> None:
     assert re.fullmatch(r", again, as it asked at #\d+", second)
 
 
+def test_a_call_before_that_time_has_another_reason() -> None:
+    registry = Registry()
+
+    @fnop.reconcile(KIND, registry=registry, id="keep")
+    def keep(**_: Any) -> Any:
+        return fnop.desired(), fnop.again(3600)
+
+    history = History(registry).writes("alice", KIND, "example-1", spec={"n": 2})
+    assert ", changed: spec.n" in called(history, "keep")
+
+
 def test_a_failure_is_the_reason_of_another_attempt() -> None:
     registry = Registry()
 
