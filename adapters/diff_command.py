@@ -20,7 +20,7 @@ from fnop.adapters.programs import (
     fail,
     interrupted,
 )
-from fnop.adapters.recorded import Recording, places_in
+from fnop.adapters.recorded import CUT_OFF, Recording, places_in
 from fnop.core.values.errors import number_of
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
             gap = f"{number_of(each.missing, 'step')} after #{each.steps}"
             echo(f"fnop: {each.file} lacks {gap}: it is compared up to there", err=True)
         elif each.truncated:
-            echo(f"fnop: {each.file} is cut off: its end was never written", err=True)
+            echo(f"fnop: {each.file} {CUT_OFF}", err=True)
     if differs:
         return EXIT_ERROR
     return EXIT_INCOMPLETE if any(each.is_open for each in sides) else 0

@@ -10,6 +10,7 @@ from fnop.adapters.plain import echo
 from fnop.core.history.account import Account
 
 __all__ = [
+    "CUT_OFF",
     "Read",
     "Recording",
     "account_in",
@@ -141,6 +142,9 @@ def account_in(header: Header) -> Account:
         raise RecordingProblem(str(problem)) from problem
 
 
+CUT_OFF = "is cut off: its end was never written"
+
+
 def lacks(header: Header, *, truncated: bool) -> Iterator[str]:
     """Sentences about what a recording does not hold.
 
@@ -148,7 +152,7 @@ def lacks(header: Header, *, truncated: bool) -> Iterator[str]:
     ['the recording is cut off: its end was never written']
     """
     if truncated:
-        yield "the recording is cut off: its end was never written"
+        yield f"the recording {CUT_OFF}"
     dropped = header.get("dropped")
     if isinstance(dropped, int) and dropped:
         yield (

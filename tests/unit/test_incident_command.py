@@ -11,9 +11,8 @@ import pytest
 import yaml
 
 from tests.commands import Done, fnop
-from tests.simulations import ROOT
+from tests.recorded_operators import OBJECT, recorded_run
 
-OBJECT = ROOT / "examples" / "01-minimal" / "object.yaml"
 BUGGY = """
 import fnop
 
@@ -36,21 +35,12 @@ MENDED = f"""{BUGGY.partition("    if")[0]}
         if await fnop.get("configmaps", name=each) is None:
             await fnop.adopt(child(each, price))
 """
-MODELS = """
-def price_of(name):
-    return 7
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An operator with a bug, and a recording of a run of it."""
-    (tmp_path / "operator.py").write_text(BUGGY)
-    (tmp_path / "models.py").write_text(MODELS)
-    run = ("run", "operator.py", "--simulate", OBJECT, "--calls", "models.py")
-    done = fnop(*run, "--record", "run.fnop", folder=tmp_path)
-    assert done.status == 0, done.err
-    return tmp_path
+    return recorded_run(tmp_path, BUGGY, "operator.py")
 
 
 def passes(folder: Path, test: str, source: str) -> bool:
