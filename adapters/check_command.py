@@ -217,7 +217,7 @@ class Checking:
             with self._interruptible():
                 self._try(tasks)
                 self._results += self._differing(other)
-            _end(other)
+            _stop(other)
             report = self.campaign.report(self._results, tasks)
             self._write(report, [*self._shown(report)])
         finally:
@@ -422,19 +422,20 @@ class Checking:
             yield Shown(explorer.case, smaller, number, *files)
 
     def _shrunk(self, explorer: Explorer, failure: Failure) -> tuple[Explorer, Failure]:
-        """The smallest failure that is found, as long as there is time and budget."""
+        """The smallest failure that is found within the limits, with its story."""
         from fnop.interpreters.check.shrink import TRIES_MAX, shrinking, with_story
 
-        name = failure.violation.property
-        if self._has_time() and not sys.stderr.isatty():
-            self._say(f"looking for the smallest schedule that violates {name}")
-        with (
-            self._interruptible(),
-            self._progress(TRIES_MAX, f"shrinking {name}") as bar,
-        ):
-            for found in shrinking(explorer, failure, self._may_shrink):
-                bar.update(1)
-                explorer, failure = found or (explorer, failure)
+        if self._has_time() and self._tries > 0:
+            name = failure.violation.property
+            if not sys.stderr.isatty():
+                self._say(f"looking for the smallest schedule that violates {name}")
+            with (
+                self._interruptible(),
+                self._progress(TRIES_MAX, f"shrinking {name}") as bar,
+            ):
+                for found in shrinking(explorer, failure, self._may_shrink):
+                    bar.update(1)
+                    explorer, failure = found or (explorer, failure)
         with self._interruptible():
             failure = with_story(explorer, failure)
         return explorer, failure
@@ -546,7 +547,7 @@ def _tried_in_process(places: Iterable[int]) -> list[Result]:
     return [campaign.tried(tasks[place]) for place in places]
 
 
-def _end(process: subprocess.Popen[bytes] | None) -> None:
+def _stop(process: subprocess.Popen[bytes] | None) -> None:
     """End a process that may have been left alone."""
     if process is not None:
         with process:
