@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import multiprocessing
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -16,14 +19,14 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 import orjson
 
-import fnop
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.interpreters.clock import SystemClock
 
 if TYPE_CHECKING:
+    from fnop.adapters.check_report import Shown
     from fnop.interpreters.check.campaign import Campaign, Report, Result, Task
-    from fnop.interpreters.check.explore import Case, Failure
+    from fnop.interpreters.check.explore import Case, Explorer, Failure
 
 __all__ = ["Checking", "check", "options_of_check"]
 
@@ -81,13 +84,7 @@ def _fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
     help="Also try N random schedules of two to six faults for each script.",
 )
 @shared("budget")
-@click.option(
-    "--time",
-    "seconds",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    help="Stop after so long; what was left out is said.",
-)
+@shared("seconds")
 @shared("jobs", default=1, show_default=True)
 @click.option(
     "--shard",
@@ -190,6 +187,11 @@ class Checking:
         self.paths, self.options = paths, options
         self._clock = SystemClock()
         self._results: list[Result] = []
+        self._may_record = True
+        self._benigns: dict[Path, str] = {}
+        self._tries: float = (
+            math.inf if options["budget"] is None else options["budget"]
+        )
         self._end = None
         if options["seconds"] is not None:
             self._end = self._clock.now().mono + options["seconds"]
@@ -210,17 +212,26 @@ class Checking:
         """Try all, and report; the exit status."""
         tasks = self.campaign.tasks(self._known())
         other = self._begin_elsewhere()
-        signal.signal(signal.SIGTERM, signal.default_int_handler)
+        former = signal.signal(signal.SIGTERM, signal.default_int_handler)
         try:
-            self._try(tasks)
-            self._results += self._differing(other)
+            with self._interruptible():
+                self._try(tasks)
+                self._results += self._differing(other)
+            _stop(other)
+            report = self.campaign.report(self._results, tasks)
+            self._write(report, [*self._shown(report)])
+        finally:
+            signal.signal(signal.SIGTERM, former)
+        return _status(report)
+
+    @contextmanager
+    def _interruptible(self) -> Iterator[None]:
+        """A signal ends what is done within, and there is no more time."""
+        try:
+            yield
         except KeyboardInterrupt:
             self._end = self._clock.now().mono
-            self._say("interrupted; what is known by now:")
-        report = self.campaign.report(self._results, tasks)
-        shown = [*self._shown(report)]
-        self._write(report, shown)
-        return _status(report)
+            self._say("interrupted; what is known by now (again: without recordings):")
 
     # ------------------------------------------------------------------- preparing
 
@@ -289,6 +300,7 @@ class Checking:
 
     def _known(self) -> Iterator[Task]:
         """The failures of former calls, for cases that are still there."""
+        from fnop.adapters.check_recordings import failure_in
         from fnop.interpreters.check.campaign import Task
         from fnop.interpreters.check.faults import schedule_from_json
         from fnop.interpreters.check.scripts import script_to_json
@@ -298,7 +310,7 @@ class Checking:
             for number, each in enumerate(self.cases)
         }
         for file in sorted(Path(self.options["save"]).glob("*.fnop")):
-            found = _failure_in(file)
+            found = failure_in(file)
             number = scripts.get(orjson.dumps(found.get("script"))) if found else None
             if found and number is not None:
                 yield Task(number, schedule_from_json(found["schedule"]))
@@ -307,7 +319,7 @@ class Checking:
 
     def _try(self, tasks: Sequence[Task]) -> None:
         if self.options["jobs"] == 1:
-            with self._progress(len(tasks)) as bar:
+            with self._progress(len(tasks), "schedules") as bar:
                 self.campaign.run(tasks, lambda one, *_: self._goes_on(bar, one))
         else:
             self._in_processes(tasks)
@@ -320,10 +332,10 @@ class Checking:
     def _has_time(self) -> bool:
         return self._end is None or self._clock.now().mono < self._end
 
-    def _progress(self, length: int) -> Any:
+    def _progress(self, length: int, label: str) -> Any:
         hidden = self.options["quiet"] or not sys.stderr.isatty()
         return click.progressbar(
-            length=length, label="schedules", file=sys.stderr, hidden=hidden
+            length=length, label=label, file=sys.stderr, hidden=hidden
         )
 
     def _in_processes(self, tasks: Sequence[Task]) -> None:
@@ -339,7 +351,7 @@ class Checking:
         context = multiprocessing.get_context("fork")
         with (
             context.Pool(self.options["jobs"], _as_a_worker) as pool,
-            self._progress(len(tasks)) as bar,
+            self._progress(len(tasks), "schedules") as bar,
         ):
             found = chain.from_iterable(pool.imap(_tried_in_process, places))
             for result in within(found, self.options["budget"]):
@@ -384,11 +396,11 @@ class Checking:
 
     # ------------------------------------------------------------------- reporting
 
-    def _shown(self, report: Report) -> Iterator[tuple[Case, Failure, int, str]]:
+    def _shown(self, report: Report) -> Iterator[Shown]:
+        from fnop.adapters.check_report import Shown
         from fnop.interpreters.check.campaign import SHOWN_MAX
-        from fnop.interpreters.check.shrink import shrunk
 
-        by_name = {each.name: each for each in self.cases}
+        explorers = {each.case.name: each for each in self.campaign.explorers}
         told: set[tuple[str, ...]] = set()
         # One of each property first, so that each verdict is explained.
         kinds = {
@@ -397,48 +409,104 @@ class Checking:
         first = [*kinds.values()][::-1]
         ordered = [*first, *(each for each in report.failures if each not in first)]
         for failure, number in ordered[:SHOWN_MAX]:
+            explorer = explorers[failure.case]
             if failure.violation.property == "pure":  # it takes two processes
-                yield by_name[failure.case], failure, number, ""
+                yield Shown(explorer.case, failure, number)
                 continue
-            case, smaller = by_name[failure.case], failure
-            if self._has_time():
-                case, smaller = shrunk(case, failure)
+            explorer, smaller = self._shrunk(explorer, failure)
             same = smaller.violation.property, *smaller.violation.details
             if len(same) > 1 and same in told:
                 continue  # another site shows the same
             told.add(same)
-            yield case, smaller, number, self._saved(case, smaller)
+            files = self._saved(explorer, smaller)
+            yield Shown(explorer.case, smaller, number, *files)
 
-    def _saved(self, case: Case, failure: Failure) -> str:
-        """Write the recording of a failure; its file."""
-        from fnop.adapters.check_report import failure_record
-        from fnop.core.handlers.settings import Settings
+    def _shrunk(self, explorer: Explorer, failure: Failure) -> tuple[Explorer, Failure]:
+        """The smallest failure that is found within the limits, with its story."""
+        from fnop.interpreters.check.shrink import TRIES_MAX, shrinking, with_story
 
-        record = failure_record(case, failure)
-        record["operator"] = [*self.paths]
-        record["models"] = [*self.options["calls"]]
-        record["models of"] = self.options["script"]
-        record["former"] = self.options["former"]
-        name = self.options["name"]
-        record["name"] = None if name == Settings().operator else name
-        record["answers"] = self.options.get("answers")
-        text = orjson.dumps(record, option=orjson.OPT_SORT_KEYS)
-        digest = hashlib.blake2b(text, digest_size=4).hexdigest()
+        if self._has_time() and self._tries > 0:
+            name = failure.violation.property
+            if not sys.stderr.isatty():
+                self._say(f"looking for the smallest schedule that violates {name}")
+            with (
+                self._interruptible(),
+                self._progress(TRIES_MAX, f"shrinking {name}") as bar,
+            ):
+                for found in shrinking(explorer, failure, self._may_shrink):
+                    bar.update(1)
+                    explorer, failure = found or (explorer, failure)
+        with self._interruptible():
+            failure = with_story(explorer, failure)
+        return explorer, failure
+
+    def _may_shrink(self) -> bool:
+        """Whether one more try is within the limits: all have a budget of their own."""
+        self._tries -= 1
+        return self._tries >= 0 and self._has_time()
+
+    def _saved(self, explorer: Explorer, failure: Failure) -> tuple[str, str]:
+        """Write the recordings of a failure, and of the run without faults.
+
+        The files; "" for one that is not there.
+        """
+        from fnop.adapters.check_recordings import digest_of, write_failure
+
+        if not self._may_record:
+            return "", ""
+        record = self._record_of(explorer.case, failure)
         folder = Path(self.options["save"])
-        file = folder / f"{failure.violation.property}-{digest}.fnop"
+        file = folder / f"{failure.violation.property}-{digest_of(record)}.fnop"
+
+        def write(file: Path) -> None:
+            write_failure(file, explorer, failure, record, self._has_time)
+
+        found = self._written(file, write)
+        if not found or not failure.schedule:
+            return found, ""
+        return found, self._benign(explorer.case)
+
+    def _benign(self, case: Case) -> str:
+        """Write the recording of a case's run without faults, once; its file, or ""."""
+        from fnop.adapters.check_recordings import place_of_benign, write_benign
+
+        file = place_of_benign(Path(self.options["save"]), case)
+        if file not in self._benigns:
+            self._benigns[file] = self._written(file, partial(write_benign, case=case))
+        return self._benigns[file]
+
+    def _written(self, file: Path, write: Callable[[Path], None]) -> str:
+        """Write a file as a whole, or not; its name, or ""."""
         try:
-            folder.mkdir(parents=True, exist_ok=True)
-            _record(file, case, failure, record, self._has_time)
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write(file)
         except OSError as problem:
             echo(f"fnop: {file} cannot be written: {problem}", err=True)
             return ""
+        except KeyboardInterrupt:
+            file.unlink(missing_ok=True)
+            self._may_record = False
+            self._say("interrupted; no further recordings are written")
+            return ""
         return str(file)
 
-    def _write(
-        self,
-        report: Report,
-        shown: Sequence[tuple[Case, Failure, int, str]],
-    ) -> None:
+    def _record_of(self, case: Case, failure: Failure) -> dict[str, Any]:
+        """The header of the recording of a failure: how it can be run again."""
+        from fnop.adapters.check_report import failure_record
+        from fnop.core.handlers.settings import Settings
+
+        name = self.options["name"]
+        return {
+            **failure_record(case, failure),
+            "operator": [*self.paths],
+            "models": [*self.options["calls"]],
+            "models of": self.options["script"],
+            "former": self.options["former"],
+            "name": None if name == Settings().operator else name,
+            "answers": self.options.get("answers"),
+        }
+
+    def _write(self, report: Report, shown: Sequence[Shown]) -> None:
         from fnop.adapters import check_report
 
         options = self.options
@@ -479,6 +547,13 @@ def _tried_in_process(places: Iterable[int]) -> list[Result]:
     return [campaign.tried(tasks[place]) for place in places]
 
 
+def _stop(process: subprocess.Popen[bytes] | None) -> None:
+    """End a process that may have been left alone."""
+    if process is not None:
+        with process:
+            process.kill()
+
+
 def _status(report: Report) -> int:
     if not report.is_clean:
         return EXIT_VIOLATION
@@ -489,63 +564,11 @@ def _status(report: Report) -> int:
 # ---------------------------------------------------------------------- failures
 
 
-def _record(
-    file: Path,
-    case: Case,
-    failure: Failure,
-    record: Mapping[str, Any],
-    has_time: Callable[[], bool],
-) -> None:
-    """Write the run of a failure as a recording, which `fnop replay` reads."""
-    from fnop.adapters.recording_files import opened
-    from fnop.core.handlers.program import Program
-    from fnop.core.history.account import account_to_json
-    from fnop.interpreters.check.account import account_of, veiled
-    from fnop.interpreters.recorder import Recorder, header_of
-    from fnop.interpreters.redaction import Redaction
-
-    handlers, settings = case.program.handlers, case.program.settings
-    program = Program(handlers, settings.replace(traces=True))
-
-    def redaction() -> Redaction:
-        return Redaction(_NO_SECRET, program)
-
-    traced = case._replace(program=program)
-    steps, account = account_of(traced, failure, redaction, has_time)
-    message = veiled(str(record["message"]), steps, redaction())
-    told = {**record, "message": message, "account": account_to_json(account)}
-    with opened(file) as target:
-        header = {**header_of(program, fnop.__version__), "check": told}
-        recorder = Recorder(target, header, redaction())
-        for each in steps:
-            recorder.observe(*each)
-        recorder.finish()
-
-
-# The objects of a check are made up: whoever may read them may read the tokens.
-_NO_SECRET = b"fnop check"
-
-
-def _failure_in(file: Path) -> dict[str, Any] | None:
-    """The failure that a recording shows, as its header tells it; else None."""
-    from fnop.interpreters.recordings import (
-        RecordingProblem,
-        read_header,
-        read_records,
-    )
-
-    try:
-        with open(file, "rb") as opened:
-            found = read_header(read_records(opened)).get("check")
-    except (OSError, RecordingProblem):
-        return None
-    return found if isinstance(found, dict) else None
-
-
 def _print_test(file: str, paths: Sequence[str]) -> None:
+    from fnop.adapters.check_recordings import failure_in
     from fnop.adapters.check_tests import test_of
 
-    found = _failure_in(Path(file))
+    found = failure_in(Path(file))
     if found is None:
         _fail(f"{file} is no recording of a failure: fnop check writes those")
     # Line by line: further lines of one text are indented, and this is Python.

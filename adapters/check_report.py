@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 from fnop.core.values.errors import number_of
@@ -12,7 +12,16 @@ from fnop.interpreters.check.explore import Case, Failure
 from fnop.interpreters.check.faults import in_words, schedule_to_json
 from fnop.interpreters.check.scripts import script_to_json
 
-__all__ = ["EXPLAINED", "as_json", "as_junit", "as_lines", "for_github"]
+__all__ = [
+    "EXPLAINED",
+    "Shown",
+    "as_json",
+    "as_junit",
+    "as_lines",
+    "case_record",
+    "failure_record",
+    "for_github",
+]
 
 # The meaning of each property, in a line.
 EXPLAINED = {
@@ -40,21 +49,28 @@ EXPLAINED = {
 }
 
 
-def as_lines(
-    report: Report, shown: Sequence[tuple[Case, Failure, int, str]]
-) -> Iterator[str]:
-    """The report for people: a verdict per property, then each failure.
+class Shown(NamedTuple):
+    """A failure that is shown, shrunk: with its case, and the number of those like it.
 
-    `shown` are the failures, shrunk: with their case, the number of others like them,
-    and the file of their recording.
+    `file` is its recording, `benign` that of the run without faults; "" for none.
     """
+
+    case: Case
+    failure: Failure
+    number: int
+    file: str = ""
+    benign: str = ""
+
+
+def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
+    """The report for people: a verdict per property, then each failure."""
     failed = {each.violation.property for each, _ in report.failures}
     for name in report.properties:
         verdict = "FAIL" if name in failed else "pass"
         yield f"  {verdict}  {name:18} {EXPLAINED[name]}"
     yield ""
-    for number, (case, failure, others, file) in enumerate(shown, 1):
-        yield from _failure_lines(number, case, failure, others, file)
+    for number, each in enumerate(shown, 1):
+        yield from _failure_lines(number, each)
     more = len(report.failures) - len(shown)
     if more > 0:
         further = number_of(more, "further sort")
@@ -64,30 +80,37 @@ def as_lines(
     yield from _unexplored(report)
 
 
-def _failure_lines(
-    number: int, case: Case, failure: Failure, others: int, file: str
-) -> Iterator[str]:
+def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
+    case, failure, like, file, benign = shown
     violation = failure.violation
     special = " (it takes more than one API server)" if failure.special else ""
     yield f"{number}. {violation.property}: {violation.message}{special}"
-    yield f"   schedule  {in_words(failure.schedule)}"
-    for place, action in enumerate(case.script):
-        yield f"   {'script' if not place else '':8}  {action}"
-    for line in violation.details[1:6]:
-        yield f"   {'':8}  {line}"
-    if len(violation.details) > 6:
-        rest = number_of(len(violation.details) - 6, "further difference")
-        yield f"   {'':8}  {rest}"
-    if others > 1:
-        yield f"   {'':8}  {number_of(others - 1, 'other schedule')} of this sort"
+    details = [*violation.details[1:_DETAILS_SHOWN]]
+    more = len(violation.details) - _DETAILS_SHOWN
+    if more > 0:
+        details.append(f"and {number_of(more, 'further difference')}")
+    yield from _stanza("also", details)
+    others = [f"and {number_of(like - 1, 'other')} of this sort"] if like > 1 else []
+    yield from _stanza("schedule", [in_words(failure.schedule), *others])
+    yield from _stanza("script", case.script)
     yield from _lanes(failure)
     if file:
         yield f"   recording {file}"
         yield f"   as a page fnop replay {file} --html failure.html"
         yield f"   as a test fnop check --as-test {file} > test_regression.py"
+    if benign:
+        yield f"   compared  fnop diff {benign} {file}"
     yield ""
 
 
+def _stanza(head: str, lines: Iterable[object]) -> Iterator[str]:
+    """Lines beneath each other, with a word before the first."""
+    for place, line in enumerate(lines):
+        yield f"   {'' if place else head:8}  {line}"
+
+
+# The most differences of two worlds that are told, the first with its number.
+_DETAILS_SHOWN = 6
 # The most lines of a story, before and after its fault.
 _BEFORE, _AFTER = 6, 10
 _LANES = {"user": 0, "operator": 1, "fault": 2, "rest": 3}
@@ -204,12 +227,19 @@ def for_github(report: Report, file: str) -> Iterator[str]:
 
 def failure_record(case: Case, failure: Failure) -> dict[str, Any]:
     """The failure as its recording tells it: enough to run it again."""
-    restored = {"restored": [*case.restored], "start": case.start}
     return {
         "property": failure.violation.property,
         "message": failure.violation.message,
         "words": in_words(failure.schedule),
         "schedule": schedule_to_json(failure.schedule),
+        **case_record(case),
+    }
+
+
+def case_record(case: Case) -> dict[str, Any]:
+    """The world of a case as recordings tell it, and what a user does there."""
+    restored = {"restored": [*case.restored], "start": case.start}
+    return {
         "script": script_to_json(case.script),
         "definitions": [*case.definitions],
         "given": [*case.given],

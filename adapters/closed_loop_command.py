@@ -2,24 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_INCOMPLETE, fail
+from fnop.adapters.programs import EXIT_INCOMPLETE, EXIT_USAGE, fail
+from fnop.adapters.recorded import Recording, account_in
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.program import Program
 from fnop.core.history.plot import Incomplete, Plot, plot_of, runs_pods
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
 
-__all__ = ["gone_on", "tell_what_is_missing"]
+__all__ = ["gone_on", "outline", "plotted"]
 
 _DIFFERENCES_SHOWN = 40
 
 
-def tell_what_is_missing(plot: Plot) -> None:
-    """Say on stderr how many steps were not recorded before the plot."""
+def plotted(
+    recording: Recording, step: int | None, until: int | None, manager: str
+) -> Plot:
+    """A part of a recording; what is missing before it is said on stderr.
+
+    The command ends where there is no such part, or where it is not complete.
+    """
+    account = account_in(recording.header)
+    try:
+        plot = plot_of(recording.whole, step, until, manager, account)
+    except Incomplete as problem:
+        fail(str(problem), EXIT_INCOMPLETE)
+    except ValueError as problem:
+        fail(str(problem), EXIT_USAGE)
     if plot.missing:
         steps = number_of(plot.missing, "step")
         echo(
@@ -27,28 +40,25 @@ def tell_what_is_missing(plot: Plot) -> None:
             "is not among the objects",
             err=True,
         )
+    return plot
+
+
+def outline(plot: Plot, objects: int) -> str:
+    """The beginning of a part in a line, with so many objects."""
+    found = number_of(objects, "object")
+    known = "of the cluster as it was then" if plot.is_true else "as shown by then"
+    changes = number_of(len(plot.changes), "change")
+    return f"from #{plot.step}, simulated: {found} {known}, {changes} by others"
 
 
 def gone_on(
-    read: Callable[[], Iterator[dict[str, Any]]],
-    program: Program,
-    step: int,
-    calls: Mapping[str, Any],
+    recording: Recording, program: Program, step: int, calls: Mapping[str, Any]
 ) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
     from fnop.interpreters.closed_loop import go_on, without_kubelet
 
-    try:
-        plot = plot_of(read, step, None, program.settings.marker)
-    except Incomplete as problem:
-        fail(str(problem), EXIT_INCOMPLETE)
-    except ValueError as problem:
-        fail(str(problem), 2)
-    changes = number_of(len(plot.changes), "change")
-    objects = number_of(len(plot.objects), "object")
-    echo(f"from #{step}, simulated: {objects} as shown by then, {changes} by others")
-
-    tell_what_is_missing(plot)
+    plot = plotted(recording, step, None, program.settings.marker)
+    echo(outline(plot, len(plot.objects)))
 
     def tell(lines: list[Line]) -> None:
         for line in story_lines(lines, None):

@@ -20,6 +20,7 @@ from fnop.adapters.programs import (
     fail,
     interrupted,
 )
+from fnop.adapters.recorded import CUT_OFF, Recording, places_in
 from fnop.core.values.errors import number_of
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
 
     \b
       fnop diff yesterday.fnop today.fnop
-      fnop diff benign.fnop fnop-failures/same_end-1a9d7b55.fnop
+      fnop diff fnop-failures/benign-create-6d0b2a17.fnop \\
+        fnop-failures/same_end-1a9d7b55.fnop
 
     The calls of each handler for each object are compared in their order, with what
     they were shown, asked for and answered.  What differs in any two runs (times,
@@ -88,7 +90,7 @@ def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
             gap = f"{number_of(each.missing, 'step')} after #{each.steps}"
             echo(f"fnop: {each.file} lacks {gap}: it is compared up to there", err=True)
         elif each.truncated:
-            echo(f"fnop: {each.file} is cut off: its end was never written", err=True)
+            echo(f"fnop: {each.file} {CUT_OFF}", err=True)
     if differs:
         return EXIT_ERROR
     return EXIT_INCOMPLETE if any(each.is_open for each in sides) else 0
@@ -102,29 +104,22 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
         RecordingLimits,
         RecordingProblem,
         Unsupported,
-        read_header,
-        read_records,
-        understood,
     )
 
-    run, truncated = Run(), False
+    run = Run()
     with Path(file).open("rb") as opened:
+        limits = UNLIMITED if trusted else RecordingLimits()
+        recording = Recording(file, opened, limits)
         try:
-            limits = UNLIMITED if trusted else RecordingLimits()
-            records = read_records(opened, limits)
-            header = read_header(records)
+            header = recording.header
             _check(file, header)
-            for number, record in enumerate(records, 1):
-                if record is None:
-                    truncated = run.is_open = True
-                    break
-                with understood(number):
-                    run.add(record)
+            read = recording.into(run.add)
         except Unsupported as problem:
             fail(f"{file}: {problem}", EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
             fail(f"{file}: {problem}", EXIT_DAMAGED)
-    return run, _side(file, header, run, truncated=truncated)
+    run.is_open = run.is_open or read.truncated
+    return run, _side(file, header, run, truncated=read.truncated)
 
 
 def _check(file: str, header: dict[str, Any]) -> None:
@@ -146,14 +141,13 @@ def _side(file: str, header: dict[str, Any], run: Run, *, truncated: bool) -> Si
     from fnop.adapters.codes import Code
     from fnop.adapters.diff_report import Side
 
-    places, handlers = header.get("places"), header.get("handlers")
-    known = places if isinstance(places, dict) else {}
+    handlers = header.get("handlers")
     return Side(
         file,
         header["fnop"],
         header["operator"],
         frozenset(map(str, handlers if isinstance(handlers, list) else ())),
-        {str(name): str(place) for name, place in known.items()},
+        places_in(header),
         run.steps,
         truncated,
         Code.recorded(header),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fnop.adapters.check_report import as_lines
+from fnop.adapters.check_report import Shown, as_lines
 from fnop.adapters.laws import Law, names_of
 from fnop.adapters.models import models_for
 from fnop.core.handlers.program import Program
@@ -134,7 +134,7 @@ class Exploration:
         """
         names = names_of(properties)
         found = [
-            (self.case, each, number, "")
+            Shown(self.case, each, number)
             for each, number in self.report.failures
             if each.violation.property in names and not each.special
         ]

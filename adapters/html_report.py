@@ -28,6 +28,7 @@ from fnop.adapters.page_rows import (
     grouped,
     lane_width,
 )
+from fnop.adapters.recorded import places_in
 from fnop.core.history.account import Account, Crash, Differing
 from fnop.core.history.alignment import aligned
 from fnop.core.history.links import Behind
@@ -197,10 +198,8 @@ class _Page:
                 number += 1
 
     def _data(self, lanes: Lanes) -> dict[str, Any]:
-        places = self.header.get("places")
-        known = places if isinstance(places, dict) else {}
-        texts = {str(key): str(value) for key, value in known.items()}
-        behind = Behind(self.events, self.timeline.revisions, texts)
+        places = places_in(self.header)
+        behind = Behind(self.events, self.timeline.revisions, places)
         began = self.events[0].wall if self.events else 0.0
         data = PageData(self.events, self.objects, behind, began, lanes.brief)
         told = [data.of_event(each) for each in self.events]

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fnop.adapters.closed_loop_command import tell_what_is_missing
+from fnop.adapters.closed_loop_command import outline, plotted
 from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_INCOMPLETE, fail
+from fnop.adapters.programs import fail
+from fnop.adapters.recorded import Recording
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
-from fnop.core.history.plot import Incomplete, Plot, about, plot_of, without_strangers
+from fnop.core.history.fields import listed
+from fnop.core.history.plot import Plot, about, without_strangers
 from fnop.core.history.world import Place
-from fnop.core.values.errors import PermanentError, TemporaryError, number_of
+from fnop.core.values.errors import PermanentError, TemporaryError
 from fnop.effects import Answer, Raised
 from fnop.effects.values import thaw_json
-from fnop.interpreters.incidents import Incident, incident_of
+from fnop.interpreters.incidents import Incident, fit_of, incident_of
 
 __all__ = ["Part", "explored", "printed_test"]
 
 _DEFINITION = "CustomResourceDefinition"
-
-Read = Callable[[], Iterator[dict[str, Any]]]
 
 
 class Part(NamedTuple):
@@ -40,26 +40,22 @@ class Part(NamedTuple):
 
 
 def printed_test(
-    recording: str,
-    read: Read,
-    part: Part,
-    program: Program | None,
-    paths: Sequence[str],
-    manager: str,
+    recording: Recording, part: Part, program: Program | None, paths: Sequence[str]
 ) -> int:
     """Print a test of a part of a run; the exit status."""
     from fnop.adapters.incident_tests import incident_test
 
-    plot = _plot(read, part, program, manager)
+    manager = recording.manager
+    plot = _plot(recording, part, program, manager)
     incident = _incident(plot, part)
-    name = Path(recording).name
+    name = Path(recording.path).name
     for line in incident_test(incident, plot.step, name, paths, manager).splitlines():
         echo(line)
     return 0
 
 
 def explored(
-    read: Read,
+    recording: Recording,
     part: Part,
     program: Program,
     paths: Sequence[str],
@@ -73,7 +69,7 @@ def explored(
     from fnop.interpreters.externals import Recorded
     from fnop.interpreters.scenario import ApplyProblem
 
-    plot = _plot(read, part, program, program.settings.marker)
+    plot = _plot(recording, part, program, program.settings.marker)
     incident = _incident(plot, part)
     models = {
         function: Recorded(
@@ -91,10 +87,7 @@ def explored(
         restored=incident.restored,
         start=incident.start,
     )
-    changes = number_of(len(plot.changes), "change")
-    objects = number_of(len(incident.restored), "object")
-    known = f"{objects} as shown by then, {changes} by others"
-    echo(f"from #{plot.step}, simulated: {known}", err=True)
+    echo(outline(plot, len(incident.restored)), err=True)
     given = options_of_check(
         **options,
         calls=(),
@@ -107,14 +100,10 @@ def explored(
         fail(str(problem), 2)
 
 
-def _plot(read: Read, part: Part, program: Program | None, manager: str) -> Plot:
-    try:
-        plot = plot_of(read, part.step, part.until, manager)
-    except Incomplete as problem:
-        fail(str(problem), EXIT_INCOMPLETE)
-    except ValueError as problem:
-        fail(str(problem), 2)
-    tell_what_is_missing(plot)
+def _plot(
+    recording: Recording, part: Part, program: Program | None, manager: str
+) -> Plot:
+    plot = plotted(recording, part.step, part.until, manager)
     if part.about is not None:
         plot = about(plot, part.about)
     if program is not None:
@@ -141,10 +130,39 @@ def _incident(plot: Plot, part: Part) -> Incident:
     for each in manifests:
         if each.get("kind") != _DEFINITION:
             fail(f"--crd takes definitions of kinds, and no {each.get('kind')}", 2)
+    if manifests:
+        _compare(plot, manifests)
     found = incident_of(plot, manifests)
     for sentence in found.left_out:
         echo(f"fnop: left out {sentence}", err=True)
     return found
+
+
+def _compare(plot: Plot, definitions: Sequence[dict[str, Any]]) -> None:
+    """Tell how given definitions go together with the kinds of the part.
+
+    The command ends where the recorded objects could not be put into a cluster.
+    """
+    try:
+        fit = fit_of(plot, definitions)
+    except ValueError as problem:
+        fail(f"--crd: {problem}", 2)
+    if fit.others:
+        fail(
+            f"--crd: no definition serves {', '.join(fit.others)}, as which the "
+            "recording has objects; give one that does, or none of that kind",
+            2,
+        )
+    if fit.lacking:
+        kinds = ", ".join(fit.lacking)
+        echo(
+            f"fnop: --crd has no definition of {kinds}: any field is allowed there; "
+            "give its CustomResourceDefinition, too",
+            err=True,
+        )
+    if fit.unused:
+        kinds = listed(fit.unused)
+        echo(f"fnop: --crd defines {kinds}: the recording has none of it", err=True)
 
 
 def _given(outcome: Answer | Raised) -> Any:

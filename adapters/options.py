@@ -107,6 +107,11 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         "Try at most N schedules of faults",
         {"type": click.IntRange(min=1), "metavar": "N"},
     ),
+    "seconds": (
+        ("--time", "seconds"),
+        "Stop after so many seconds, and say what was left out",
+        {"type": click.FloatRange(min=0, min_open=True), "metavar": "SECONDS"},
+    ),
     "jobs": (
         ("--jobs",),
         "Processes that try schedules",

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import click
 
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import fail
-from fnop.core.history.account import Account
+from fnop.adapters.recorded import (
+    Recording,
+    account_in,
+    tell_what_lacks,
+    understood,
+)
 from fnop.core.history.timeline import EVENTS_MAX, Timeline
 
-__all__ = ["account_in", "picture", "pictured"]
+__all__ = ["picture", "pictured"]
 
 # A page of a failure has so many bytes at most, and so many events at least.
 PAGE_BYTES, EVENTS_MIN = 500_000, 200
@@ -38,9 +43,7 @@ def pictured(command: Callable[..., Any]) -> Callable[..., Any]:
     return html(perfetto(command))
 
 
-def picture(
-    name: str, file: BinaryIO, limits: Any, html: str | None, perfetto: str | None
-) -> int:
+def picture(recording: Recording, html: str | None, perfetto: str | None) -> int:
     """Write the timeline of a recording; the exit status.
 
     Raises `fnop.interpreters.recordings.RecordingProblem`.
@@ -48,18 +51,21 @@ def picture(
     from fnop.adapters.perfetto import TRACE_EVENTS_MAX, trace_of
     from fnop.adapters.recording_files import is_compressed
 
+    cut_off = False
     for path in filter(None, (html, perfetto)):
         if Path(path).is_file() and is_compressed(Path(path)):
             fail(f"{path} is a recording: give another name", 2)
 
     if html is not None:
-        header, timeline, cut_off = _read(file, limits, EVENTS_MAX)
-        _write(html, _page(header, timeline, Path(name).name, cut_off=cut_off))
+        timeline, cut_off = _read(recording, EVENTS_MAX)
+        name = Path(recording.path).name
+        _write(html, _page(recording.header, timeline, name, cut_off=cut_off))
         _tell_left_out(html, timeline)
     if perfetto is not None:
-        header, timeline, cut_off = _read(file, limits, TRACE_EVENTS_MAX)
+        timeline, cut_off = _read(recording, TRACE_EVENTS_MAX)
         _write(perfetto, trace_of(timeline))
         _tell_left_out(perfetto, timeline)
+    tell_what_lacks(recording.header, truncated=cut_off)
     return 0
 
 
@@ -85,42 +91,13 @@ def _tell_left_out(path: str, timeline: Timeline) -> None:
         echo(f"fnop: {path} has no place for {timeline.left_out}", err=True)
 
 
-def _read(
-    file: BinaryIO, limits: Any, most: int
-) -> tuple[dict[str, Any], Timeline, bool]:
-    """The header, the timeline of so many events at most, and whether it is cut off."""
-    from fnop.interpreters.recordings import read_header, read_records, understood
-
-    file.seek(0)
-    records = read_records(file, limits)
-    header = read_header(records)
-    account = account_in(header)
-    timeline, cut_off = Timeline(account, deque(maxlen=most)), False
-    for number, record in enumerate(records, 1):
-        if record is None:
-            cut_off = True
-            echo("fnop: the recording is cut off: its end was never written", err=True)
-            break
-        with understood(number):
-            timeline.add(record)
-    timeline.end()
-    return header, timeline, cut_off
-
-
-def account_in(header: Mapping[str, Any]) -> Account:
-    """The account of a check, which tells more than the steps.
-
-    Raises `fnop.interpreters.recordings.RecordingProblem`.
-    """
-    from fnop.core.history.account import account_from_json
-    from fnop.interpreters.recordings import RecordingProblem
-
-    check = header.get("check")
-    told = check.get("account") if isinstance(check, dict) else None
-    try:
-        return account_from_json(told)
-    except ValueError as problem:
-        raise RecordingProblem(str(problem)) from problem
+def _read(recording: Recording, most: int) -> tuple[Timeline, bool]:
+    """The timeline of so many events at most, and whether the recording is cut off."""
+    timeline = Timeline(account_in(recording.header), deque(maxlen=most))
+    read = recording.into(timeline.add)
+    with understood():
+        timeline.end()
+    return timeline, read.truncated
 
 
 def _write(path: str, content: bytes) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,10 +19,17 @@ from fnop.adapters.programs import (
     EXIT_ERROR,
     EXIT_INCOMPLETE,
     EXIT_UNSUPPORTED,
+    EXIT_USAGE,
     fail,
     guarded,
     interrupted,
     program_of,
+)
+from fnop.adapters.recorded import (
+    Recording,
+    places_in,
+    tell_what_lacks,
+    understood,
 )
 from fnop.adapters.replay_options import Mode, Wish, wish_of
 from fnop.adapters.replay_report import difference_lines, shadow_lines, sorts_of
@@ -61,8 +67,9 @@ __all__ = ["replay"]
     "--object",
     "about",
     metavar="[KIND/][NAMESPACE/]NAME",
-    help="The object that --why asks about; or the one whose story is told; or, of its "
-    "kind, the only one for --explore and --as-test.",
+    help="With --why: the object that is asked about; with --step: the one to begin "
+    "with; with --explore and --as-test: of its kind the only one; else the one whose "
+    "story is told.",
 )
 @click.option(
     "--why",
@@ -85,21 +92,23 @@ __all__ = ["replay"]
     "begin",
     type=click.IntRange(min=1),
     metavar="STEP",
-    help="Go on from this step in a simulated cluster, with what others have done "
-    "since then; the end is compared with the recorded one.",
+    help="Go on from this step in a simulated cluster, with the handlers of these "
+    "files and what others have done since then; the end is compared with the recorded "
+    "one. With --explore: where that begins.",
 )
-@shared("calls", ", with --from and --explore")
+@shared("calls", " (with --from and --explore)")
 @click.option(
     "--explore",
     is_flag=True,
-    help="Try faults around the run, as fnop check does: from --from on, or from where "
-    "the operator had seen all objects.",
+    help="Try faults around the run, as fnop check does, with the handlers of these "
+    "files: from --from on, or from where the operator had seen all objects.",
 )
 @click.option(
     "--as-test",
     is_flag=True,
-    help="Print a test for pytest: the objects as shown by then, what others did, and "
-    "what the operator made of it.",
+    help="Print a test for pytest: the objects at the step of --at, what others did "
+    "then, and what the operator made of it. It is a test of these files, or else of "
+    "the recorded ones.",
 )
 @click.option(
     "--until",
@@ -116,9 +125,10 @@ __all__ = ["replay"]
     help="With --explore and --as-test: definitions of kinds. A recording has no "
     "schemas; without them any field is allowed.",
 )
-@shared("save", ", with --explore (fnop-failures)")
-@shared("budget", ", with --explore")
-@shared("jobs", ", with --explore")
+@shared("save", " (with --explore; by default fnop-failures)")
+@shared("budget", " (with --explore)")
+@shared("seconds", " (with --explore)")
+@shared("jobs", " (with --explore)")
 @click.option(
     "--changes-only",
     is_flag=True,
@@ -142,30 +152,38 @@ def replay(
 ) -> None:
     """Tell a recorded run, decide it again with the handlers of some files, or ask why.
 
+    The recording alone is told and asked:
+
     \b
       fnop replay run.fnop --changes-only
+      fnop replay run.fnop --object default/orders --why status.phase
+      fnop replay run.fnop --step
+      fnop replay run.fnop --html report.html
+      fnop replay run.fnop --at 412 --as-test > test_incident.py
+
+    With the files of an operator it is decided again, or goes on:
+
+    \b
       fnop replay run.fnop operator.py
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop operator.py --explore --from 412
-      fnop replay run.fnop operator.py --at 412 --as-test > test_incident.py
-      fnop replay run.fnop --object default/orders --why status.phase
-      fnop replay run.fnop --html report.html
-      fnop replay run.fnop --step
 
-    Without files the story is told: each call of a handler, its cause, what it asked
-    for and was answered, and its end; and what others did to its objects.
+    The story has each call of a handler, its cause, what it asked for and was answered,
+    and its end; and what others did to its objects.
 
-    With files it says "identical", or shows the first decision that is another one now,
-    or that cannot be compared since a secret in it is a token in the recording.  With
-    --shadow each recorded attempt is asked again by itself, with what its handler was
-    shown: so all decisions are told that a new version would change.  What a handler
-    that is not impure does to the world is refused and told.
+    With files, and no other mode, it says "identical", or shows the first decision that
+    is another one now, or that cannot be compared since a secret in it is a token in
+    the recording.  With --shadow each recorded attempt is asked again by itself, with
+    what its handler was shown: so all decisions are told that a new version would
+    change.  What a handler that is not impure does to the world is refused and told.
 
-    Exit status: 0 when identical (with --shadow: also with changes that --fail-on does
-    not name), 1 when not, 2 for a wrong call, 3 when the recording is damaged or none,
-    4 when that cannot be decided: a secret conceals it, or the recording is cut off or
-    has only the last of a run, 5 when another release has to read it.
+    Exit status: 0 when identical, or told (with --shadow: also with changes that
+    --fail-on does not name), 1 when not (with --from: when the end is another one; with
+    --explore: when a property is violated), 2 for a wrong call, 3 when the recording is
+    damaged or none, 4 when that cannot be decided: a secret conceals it, or the
+    recording is cut off or has only the last of a run, 5 when another release has to
+    read it.
     """
     from fnop.interpreters.replay import (
         UNLIMITED,
@@ -177,7 +195,7 @@ def replay(
     wish = wish_of(options, has_files=bool(paths or module))
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
-        source = _Source(recording, file, limits)
+        source = Recording(recording, file, limits)
         try:
             status = _done(source, wish, paths, module, guard=guard)
         except Unsupported as problem:
@@ -189,29 +207,8 @@ def replay(
     sys.exit(status)
 
 
-class _Source(NamedTuple):
-    """A recording that is read, as often as it is needed."""
-
-    path: str
-    file: BinaryIO
-    limits: Any
-
-    def read(self) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
-        """The header, and the records from the first one on."""
-        from fnop.interpreters.recordings import read_header, read_records
-
-        self.file.seek(0)
-        records = read_records(self.file, self.limits)
-        return read_header(records), records
-
-    def whole(self) -> Iterator[dict[str, Any]]:
-        """The records, as far as they were written."""
-        _, records = self.read()
-        return (each for each in records if each is not None)
-
-
 def _done(
-    source: _Source,
+    source: Recording,
     wish: Wish,
     paths: Sequence[str],
     module: Sequence[str],
@@ -221,9 +218,9 @@ def _done(
     """Do what is asked for; the exit status."""
     from fnop.interpreters.replay import recorded_settings
 
-    header, records = source.read()
     if not (paths or module):
         return _asked(source, wish)
+    header, records = source.opened()
     settings = recorded_settings(header).replace(guard=guard)
     program = program_of(paths, module, settings, f"fnop replay {source.path}")
     match wish.mode:
@@ -239,25 +236,25 @@ def _done(
             return _verify(source, header, program)
 
 
-def _asked(source: _Source, wish: Wish) -> int:
+def _asked(source: Recording, wish: Wish) -> int:
     """Answer what the recording alone can be asked."""
-    file, limits, about = source.file, source.limits, wish.about
+    about = wish.about
     match wish.mode:
         case Mode.TEST:
             return _as_test(source, wish, None, ())
         case Mode.STEP:
             from fnop.adapters.step_command import stepped
 
-            return stepped(source.path, file, limits, about, wish.at)
+            return stepped(source, about, wish.at)
         case Mode.PICTURES:
-            return picture(source.path, file, limits, wish.html, wish.perfetto)
+            return picture(source, wish.html, wish.perfetto)
         case Mode.WHY if wish.field is not None and about is not None:
-            return _explain(file, limits, about, wish.field, wish.at)
+            return _explain(source, about, wish.field, wish.at)
         case _:
-            return _tell(file, limits, about, changes_only=wish.changes_only)
+            return _tell(source, about, changes_only=wish.changes_only)
 
 
-def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
+def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
     """Compare all decisions, up to the first that differs."""
     from fnop.interpreters.replay import other_handlers, replay_file
 
@@ -297,7 +294,7 @@ def _verify(source: _Source, header: dict[str, Any], program: Program) -> int:
     return 0
 
 
-def _go_on(source: _Source, program: Program, step: int, calls: Sequence[str]) -> int:
+def _go_on(source: Recording, program: Program, step: int, calls: Sequence[str]) -> int:
     """Let the run go on from a step, in a simulated cluster."""
     from fnop.adapters.closed_loop_command import gone_on
     from fnop.adapters.loading import LoadProblem, load
@@ -307,23 +304,22 @@ def _go_on(source: _Source, program: Program, step: int, calls: Sequence[str]) -
         models = models_of(load(calls))
     except LoadProblem as problem:
         fail(str(problem))
-    return gone_on(source.whole, program, step, models)
+    return gone_on(source, program, step, models)
 
 
 def _as_test(
-    source: _Source, wish: Wish, program: Program | None, paths: Sequence[str]
+    source: Recording, wish: Wish, program: Program | None, paths: Sequence[str]
 ) -> int:
     """Print a test of a part of the run."""
     from fnop.adapters.incident_command import printed_test
 
-    manager = _manager(source.file, source.limits)
     part = _part(source, wish, wish.at)
     files = [*paths] or _files_in(source)
-    return printed_test(source.path, source.whole, part, program, files, manager)
+    return printed_test(source, part, program, files)
 
 
 def _explore(
-    source: _Source, wish: Wish, program: Program, paths: Sequence[str]
+    source: Recording, wish: Wish, program: Program, paths: Sequence[str]
 ) -> int:
     """Try faults around a part of the run."""
     from fnop.adapters.check_command import EXIT_UNKNOWN
@@ -335,32 +331,31 @@ def _explore(
         models = models_of(load(wish.calls))
     except LoadProblem as problem:
         fail(str(problem))
-    given = {"budget": wish.budget, "jobs": wish.jobs, "save": wish.save}
+    names = ("budget", "jobs", "save", "seconds")
+    given = {each: getattr(wish, each) for each in names}
     options = {name: value for name, value in given.items() if value is not None}
     part = _part(source, wish, wish.begin)
-    status = explored(source.whole, part, program, paths, models, options)
+    status = explored(source, part, program, paths, models, options)
     return EXIT_INCOMPLETE if status == EXIT_UNKNOWN else status
 
 
-def _part(source: _Source, wish: Wish, step: int | None) -> Part:
+def _part(source: Recording, wish: Wish, step: int | None) -> Part:
     from fnop.adapters.incident_command import Part
     from fnop.core.history.world import Place
 
     place = None
     if wish.about is not None:
-        named = _named(source.file, source.limits, wish.about, None)
+        named = _named(source, wish.about, None)
         resource = named.resource
         names = named.namespace, named.name
         place = Place(resource.api_version, resource.kind, *names)
     return Part(step, wish.until, place, wish.crds)
 
 
-def _files_in(source: _Source) -> list[str]:
+def _files_in(source: Recording) -> list[str]:
     """The files of the recorded handlers."""
-    header, _ = source.read()
-    places = header.get("places")
-    texts = places.values() if isinstance(places, dict) else ()
-    files = dict.fromkeys(str(each).rpartition(":")[0] for each in texts)
+    places = places_in(source.header).values()
+    files = dict.fromkeys(each.rpartition(":")[0] for each in places)
     return [*files] or ["operator.py"]
 
 
@@ -376,7 +371,7 @@ def _shadow(
     found = shadow(records, header, program)
     for act in found.acts:
         echo(f"fnop: refused: {act.refusal}", err=True)
-    with _understood():
+    with understood():
         codes = Code.recorded(header), Code.present(program, fnop.__version__)
         first, *rest = shadow_lines(found)
         lines, sorts = [first, *code_lines(*codes), *rest], sorts_of(found)
@@ -388,129 +383,62 @@ def _shadow(
     return 0
 
 
-def _tell(file: BinaryIO, limits: Any, about: str | None, *, changes_only: bool) -> int:
+def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
     """Tell the story of a run, or of one object in it."""
     from fnop.adapters.story_report import story_lines
     from fnop.core.history.busy import Busy
     from fnop.core.history.story import Story
 
-    where = None if about is None else _named(file, limits, about, None).where
+    where = None if about is None else _named(source, about, None).where
     busy = None
     if changes_only:
         found = Busy()
-        _folded(file, limits, found.add, None)
+        source.into(found.add)
         busy = found.calls
-    story = Story(manager=_manager(file, limits))
+    story = Story(manager=source.manager)
 
     def tell(lines: list[Line]) -> None:
         for line in story_lines(lines, where, busy):
             echo(line)
 
-    header, truncated = _folded(file, limits, story.add, None, tell)
-    _tell_what_lacks(header, truncated=truncated)
+    read = source.into(story.add, then=tell)
+    tell_what_lacks(source.header, truncated=read.truncated)
     return 0
 
 
-def _manager(file: BinaryIO, limits: Any) -> str:
-    """The recorded operator's name in managed fields."""
-    from fnop.interpreters.recordings import read_header, read_records
-    from fnop.interpreters.replay import recorded_settings
-
-    file.seek(0)
-    return recorded_settings(read_header(read_records(file, limits))).marker
-
-
-def _tell_what_lacks(header: dict[str, Any], *, truncated: bool) -> None:
-    if truncated:
-        echo("fnop: the recording is cut off: its end was never written", err=True)
-    if header.get("traces") is not True:
-        echo(
-            "fnop: an earlier release made this recording: it does not hold what "
-            "handlers were shown and decided",
-            err=True,
-        )
-
-
-def _explain(
-    file: BinaryIO, limits: Any, about: str, field: FieldPath, at: int | None
-) -> int:
+def _explain(source: Recording, about: str, field: FieldPath, at: int | None) -> int:
     """Tell why a field has its value; the recording is read twice."""
     from fnop.adapters.story_report import why_lines
     from fnop.core.history.provenance import Provenance
 
-    named = _named(file, limits, about, at)
-    provenance = Provenance(*named, _manager(file, limits))
-    header, truncated = _folded(file, limits, provenance.add, at)
-    with _understood():
+    named = _named(source, about, at)
+    provenance = Provenance(*named, source.manager)
+    read = source.into(provenance.add, at)
+    with understood():
         found = provenance.why(field)
     if found is None:
         fail(f"{named} has no field {path_text(field)} {_until(at)}, nor had it before")
-    places = header.get("places")
-    known = places if isinstance(places, dict) else {}
-    with _understood():
-        lines = [*why_lines(named, path_text(field), found, known)]
+    header = source.header
+    with understood():
+        lines = [*why_lines(named, path_text(field), found, places_in(header))]
     for line in lines:
         echo(line)
-    _tell_what_lacks(header, truncated=truncated)
+    tell_what_lacks(header, truncated=read.truncated)
     return 0
 
 
-@contextmanager
-def _understood() -> Iterator[None]:
-    """Raise `RecordingProblem` where what a recording holds makes no sense.
-
-    It may be hostile: any error is the recording's.
-    """
-    from fnop.interpreters.recordings import RecordingProblem
-
-    try:
-        yield
-    except Exception as problem:
-        raise RecordingProblem(
-            "the recording cannot be understood: "
-            f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was not "
-            "written by fnop"
-        ) from problem
-
-
-def _named(file: BinaryIO, limits: Any, about: str, at: int | None) -> Named:
-    """The object of a recording that somebody means."""
+def _named(source: Recording, about: str, at: int | None) -> Named:
+    """The object of a recording that somebody means, as of a step."""
     contents = Contents()
-    _folded(file, limits, contents.add, at)
+    read = source.into(contents.add, at)
+    if at is not None and read.steps < at:
+        steps = number_of(read.steps, "step")
+        fail(f"--at {at}: the recording has {steps}, and no step {at}", EXIT_USAGE)
     try:
         return contents.named(about)
     except NoSuchObject as problem:
-        fail(str(problem))
+        fail(str(problem) if at is None else f"{problem}, up to #{at}")
 
 
 def _until(at: int | None) -> str:
     return "at the end of the recording" if at is None else f"at step {at}"
-
-
-def _folded(
-    file: BinaryIO,
-    limits: Any,
-    add: Callable[[dict[str, Any]], Any],
-    at: int | None,
-    then: Callable[[Any], None] = lambda found: None,
-) -> tuple[dict[str, Any], bool]:
-    """Read a recording into a fold, up to a step; its header, and if it is cut off.
-
-    `then` is given what each record has added.
-    """
-    from fnop.interpreters.recordings import read_header, read_records, understood
-
-    file.seek(0)
-    records = read_records(file, limits)
-    header = read_header(records)
-    step = 0
-    for number, record in enumerate(records, 1):
-        if record is None:
-            return header, True
-        with understood(number):
-            step += record.get("gap", 1)
-            if at is not None and step > at:
-                break
-            found = add(record)
-        then(found)
-    return header, False

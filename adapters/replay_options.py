@@ -53,7 +53,8 @@ _RULES: Mapping[Mode, _Rule] = {
     Mode.SHADOW: _Rule(Files.ALWAYS, ("fail_on",)),
     Mode.GO_ON: _Rule(Files.ALWAYS, ("calls",)),
     Mode.EXPLORE: _Rule(
-        Files.ALWAYS, (*_PART, "begin", "calls", "budget", "jobs", "save")
+        Files.ALWAYS,
+        (*_PART, "begin", "calls", "budget", "seconds", "jobs", "save"),
     ),
     Mode.TEST: _Rule(Files.PERHAPS, (*_PART, "at")),
 }
@@ -68,7 +69,12 @@ _CHOICES = {
     "explore": Mode.EXPLORE,
     "as_test": Mode.TEST,
 }
-_SPELLED = {"about": "--object", "begin": "--from", "crds": "--crd"}
+_SPELLED = {
+    "about": "--object",
+    "begin": "--from",
+    "crds": "--crd",
+    "seconds": "--time",
+}
 
 
 class Wish(NamedTuple):
@@ -86,6 +92,7 @@ class Wish(NamedTuple):
     save: str | None
     budget: int | None
     jobs: int | None
+    seconds: float | None
     changes_only: bool
     html: str | None
     perfetto: str | None
@@ -115,6 +122,8 @@ def _mode(given: Sequence[str], *, has_files: bool) -> Mode:
     chosen = [*dict.fromkeys(_CHOICES[each] for each in given if each in _CHOICES)]
     if Mode.EXPLORE in chosen and Mode.GO_ON in chosen:
         chosen.remove(Mode.GO_ON)
+    if {*chosen} == {Mode.TEST, Mode.GO_ON}:
+        raise click.UsageError("--as-test begins at the step of --at, not of --from")
     if len(chosen) > 1:
         words = [
             _spelled(name)
@@ -131,12 +140,7 @@ def _check(mode: Mode, given: Sequence[str], *, has_files: bool) -> None:
     """Refuse the options that do not go with a mode."""
     for name in given:
         if _CHOICES.get(name) is not mode and name not in _RULES[mode].options:
-            takers = [
-                each.value for each, rule in _RULES.items() if name in rule.options
-            ]
-            raise click.UsageError(
-                f"{_spelled(name)} goes with {_listed(takers, 'or')}"
-            )
+            raise click.UsageError(_misplaced(name, mode, has_files=has_files))
     if mode is Mode.WHY and "about" not in given:
         raise click.UsageError("--why needs --object, as in --object default/orders")
     match _RULES[mode].files:
@@ -148,6 +152,23 @@ def _check(mode: Mode, given: Sequence[str], *, has_files: bool) -> None:
             raise click.UsageError(f"{mode.value} needs the files of an operator")
         case _:
             pass
+
+
+def _misplaced(name: str, mode: Mode, *, has_files: bool) -> str:
+    """The sentence about an option that does not go with a mode."""
+    if name == "at" and mode is Mode.EXPLORE:
+        return "--explore begins at the step of --from, not of --at"
+    takers = [each for each, rule in _RULES.items() if name in rule.options]
+    wrong = Files.NEVER if has_files else Files.ALWAYS
+    here = [each.value for each in takers if _RULES[each].files is not wrong]
+    there = [each.value for each in takers if _RULES[each].files is wrong]
+    goes = f"{_spelled(name)} goes with {_listed(here or there, 'or')}"
+    if not there:
+        return goes
+    remedy = "leave the files out" if has_files else "name the files of an operator"
+    if not here:
+        return f"{goes}: {remedy}"
+    return f"{goes}; or {remedy}, for {_listed(there, 'or')}"
 
 
 def _spelled(name: str) -> str:

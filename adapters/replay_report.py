@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.codes import Code, versions
+from fnop.adapters.recorded import CUT_OFF
 from fnop.core.history.sorts import words_of
 from fnop.core.values.diff import Diff, DiffItem, diff
 from fnop.core.values.errors import number_of
@@ -132,7 +133,7 @@ def _summary(found: Shadow) -> Iterator[str]:
     if found.lost:
         yield f"{number_of(found.lost, 'step')} of the run are not in the recording"
     if found.truncated:
-        yield "the recording is cut off: its end was never written"
+        yield f"the recording {CUT_OFF}"
 
 
 def _groups(changes: Sequence[Judged]) -> list[list[Judged]]:

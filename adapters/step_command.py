@@ -5,15 +5,22 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
-from fnop.adapters.pictures import account_in
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail
+from fnop.adapters.recorded import (
+    Read,
+    Recording,
+    account_in,
+    places_in,
+    tell_what_lacks,
+    understood,
+)
 from fnop.adapters.step_report import (
     around_lines,
     object_lines,
@@ -351,118 +358,49 @@ def _three(given: str) -> tuple[str, str, str]:
 # ------------------------------------------------------------------------ the recording
 
 
-class _Reading(NamedTuple):
-    """A recording that is read, as often as it is needed."""
+def _into(recording: Recording, add: Callable[[dict[str, Any]], Any]) -> Read:
+    """Read all records into a fold, with a bar where that takes long."""
+    size = Path(recording.path).stat().st_size
+    hidden = size < _QUICK_BYTES or not sys.stderr.isatty()
+    numbers = count(1)
+    with click.progressbar(
+        length=size, label="reading", file=sys.stderr, hidden=hidden
+    ) as bar:
 
-    path: str
-    file: BinaryIO
-    limits: Any
+        def then(_found: Any) -> None:
+            if next(numbers) % _PIECE == 0:
+                bar.update(recording.file.tell() - bar.pos)
 
-    def header(self) -> dict[str, Any]:
-        """The header."""
-        from fnop.interpreters.recordings import read_header, read_records
-
-        self.file.seek(0)
-        return read_header(read_records(self.file, self.limits))
-
-    def into(self, add: Callable[[dict[str, Any]], Any]) -> bool:
-        """Read all records into a fold; whether the recording is cut off."""
-        from fnop.interpreters.recordings import read_header, read_records, understood
-
-        self.file.seek(0)
-        records = read_records(self.file, self.limits)
-        read_header(records)
-        with self._progress() as tell:
-            for number, record in enumerate(records, 1):
-                if record is None:
-                    return True
-                with understood(number):
-                    add(record)
-                if number % _PIECE == 0:
-                    tell()
-        return False
-
-    @contextmanager
-    def _progress(self) -> Iterator[Callable[[], None]]:
-        size = Path(self.path).stat().st_size
-        hidden = size < _QUICK_BYTES or not sys.stderr.isatty()
-        with click.progressbar(
-            length=size, label="reading", file=sys.stderr, hidden=hidden
-        ) as bar:
-            yield lambda: bar.update(self.file.tell() - bar.pos)
+        return recording.into(add, then=then)
 
 
-def _steps_of(reading: _Reading) -> Steps:
+def _steps_of(recording: Recording) -> Steps:
     """The steps of a recording; what it lacks is told. Raises `RecordingProblem`."""
-    from fnop.interpreters.replay import recorded_settings
-
-    header = reading.header()
-    places = header.get("places")
-    known = places if isinstance(places, dict) else {}
-    texts = {str(key): str(value) for key, value in known.items()}
-    manager = recorded_settings(header).marker
-    steps = Steps(account_in(header), manager, texts)
-    is_cut_off = reading.into(steps.add)
-    with _understood():
+    header = recording.header
+    steps = Steps(account_in(header), recording.manager, places_in(header))
+    read = _into(recording, steps.add)
+    with understood():
         steps.end()
         steps.prepare()
-    for each in _lacks(header, steps, is_cut_off=is_cut_off):
-        echo(f"fnop: {each}", err=True)
-    return steps
-
-
-def _lacks(
-    header: Mapping[str, Any], steps: Steps, *, is_cut_off: bool
-) -> Iterator[str]:
-    if is_cut_off:
-        yield "the recording is cut off: its end was never written"
-    dropped = header.get("dropped")
-    if isinstance(dropped, int) and dropped:
-        yield (
-            f"the recording has only the last of a run, without its first {dropped} "
-            "steps: its first ones stand for what was known by then"
-        )
-    if header.get("traces") is not True:
-        yield (
-            "an earlier release made this recording: it does not hold what handlers "
-            "were shown and decided"
-        )
+    tell_what_lacks(header, truncated=read.truncated)
     left = steps.timeline.count - len(steps.events)
     if left > 0:
-        yield f"the first {number_of(left, 'event')} are left out: too many to keep"
-
-
-@contextmanager
-def _understood() -> Iterator[None]:
-    """Raise `RecordingProblem` where what a recording holds makes no sense."""
-    from fnop.interpreters.recordings import RecordingProblem
-
-    try:
-        yield
-    except (NoAnswer, NoSuchObject, Quit, RecordingProblem, Unclear):
-        raise
-    except Exception as problem:
-        raise RecordingProblem(
-            "the recording cannot be understood here: "
-            f"{type(problem).__name__}: {problem!s:.200}; it is damaged, or was not "
-            "written by fnop"
-        ) from problem
+        events = number_of(left, "event")
+        echo(f"fnop: the first {events} are left out: too many to keep", err=True)
+    return steps
 
 
 # ----------------------------------------------------------------------------- the loop
 
 
-def stepped(
-    path: str, file: BinaryIO, limits: Any, about: str | None, at: int | None
-) -> int:
+def stepped(recording: Recording, about: str | None, at: int | None) -> int:
     """Go through a recording by the commands of a terminal, or of standard input.
 
     The exit status is 1 where a command of a script has no answer.  Raises
     `fnop.interpreters.recordings.RecordingProblem`.
     """
     gc.set_threshold(50_000, 50, 100)  # there are hardly any cycles
-    reading = _Reading(path, file, limits)
-    steps = _steps_of(reading)
+    steps = _steps_of(recording)
     gc.freeze()
     if not steps.numbers:
         fail("the recording has no steps: its run ended before it began")
@@ -474,11 +412,11 @@ def stepped(
     def provenance(named: Named) -> Provenance:
         attempts = Attempts(Versions(Packed))
         found = Provenance(*named, steps.manager, attempts)
-        reading.into(found.add)
+        _into(recording, found.add)
         return found
 
     session = Session(cursor, provenance)
-    echo(title_of(Path(path).name, steps))
+    echo(title_of(Path(recording.path).name, steps))
     _tell(step_lines(cursor))
     if sys.stdin.isatty():
         _converse(session)
@@ -555,7 +493,7 @@ def _answer(session: Session, line: str) -> bool:
     from fnop.interpreters.recordings import RecordingProblem
 
     try:
-        with _understood():
+        with understood(NoAnswer, NoSuchObject, Quit, Unclear):
             _tell(session.do(line))
     except (NoAnswer, NoSuchObject, RecordingProblem, Unclear) as problem:
         echo(f"fnop: {problem}", err=True)

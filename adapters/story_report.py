@@ -139,12 +139,16 @@ def _sent(why: Why, places: Mapping[str, str]) -> str:
     write = why.write
     assert write is not None
     request = f"{write.effect['is']} sent at #{write.step}, {clock(write.wall)}"
-    lost = "" if write.answered == "Applied" else ", whose reply was lost"
+    lost = _REPLIES.get(write.answered, ", whose reply was lost")
     handler = why.author or (write.handler if why.is_servers else "")
     if not handler:
         return f"{request}{lost}"
     place = f" ({places[handler]})" if places.get(handler) else ""
     return f"{request}{lost}, for handler {handler}{place}"
+
+
+# The words about the answer to a request that has made a version.
+_REPLIES = {"Applied": "", "": ", whose reply had not come yet"}
 
 
 def _decided(attempt: Attempt) -> str:

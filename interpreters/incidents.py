@@ -21,7 +21,7 @@ from fnop.interpreters.assumed import assumed_definitions
 from fnop.interpreters.cluster import Off, empty_cluster
 from fnop.interpreters.scenario import is_own
 
-__all__ = ["Incident", "incident_of"]
+__all__ = ["Fit", "Incident", "fit_of", "incident_of"]
 
 Json = dict[str, Any]
 
@@ -88,6 +88,63 @@ def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
 
 
 # -------------------------------------------------------------------- definitions
+
+
+class Fit(NamedTuple):
+    """The agreement of definitions with the kinds of a recorded part, by their names.
+
+    `lacking` are custom kinds without a definition, `unused` the definitions of kinds
+    of which the part has nothing. `others` are the custom kinds with their version
+    (`databases.fnop.dev/v1`) whose definition does not serve them so.
+    """
+
+    lacking: Sequence[str]
+    unused: Sequence[str]
+    others: Sequence[str]
+
+
+def fit_of(plot: Plot, definitions: Sequence[Json]) -> Fit:
+    """Compare definitions with the kinds of a part of a run.
+
+    Raises `ValueError` in a sentence for a definition that does not say what it is of.
+    """
+    known = dict(map(_served_by, definitions))
+    builtin = {(kind.group, kind.plural) for kind in _registry()}
+    present = _resources(plot.catalogue, plot.places)
+    watched = [e for e in plot.catalogue.resources if e.key in plot.watched]
+    custom = {
+        f"{each.plural}.{each.group}": each
+        for each in (*watched, *present)
+        if each.group and (each.group, each.plural) not in builtin
+    }
+    return Fit(
+        [*(each for each in custom if each not in known)],
+        [*(each for each in known if each not in custom)],
+        [
+            f"{name}/{each.version}"
+            for name, each in custom.items()
+            if name in known and each in present
+            if (each.version, each.kind) not in known[name]
+        ],
+    )
+
+
+def _served_by(definition: Json) -> tuple[str, set[tuple[str, str]]]:
+    """The kind that a definition is of, and its served versions with their kinds."""
+    try:
+        spec = definition["spec"]
+        names = spec["names"]
+        versions = {
+            (str(each["name"]), str(names["kind"]))
+            for each in spec["versions"]
+            if each.get("served")
+        }
+        return f"{names['plural']}.{spec['group']}", versions
+    except (AttributeError, KeyError, TypeError) as problem:
+        raise ValueError(
+            f"the definition {definition['metadata'].get('name')} is no whole one: it "
+            "needs spec.group, spec.names with plural and kind, and spec.versions"
+        ) from problem
 
 
 def _registry() -> Iterable[Any]:

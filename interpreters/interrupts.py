@@ -2,7 +2,8 @@
 
 Python tells of it by a KeyboardInterrupt, wherever the main thread is; and an author's
 code, or its library, may raise one, too.  The first ends the process, the second is a
-failure like others.
+failure like others.  SIGTERM is the same where a command has given it Python's handler
+of Ctrl-C (`signal.default_int_handler`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C was pressed: no author's code has raised it."""
 
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
 class _Ear:
-    """The handler of SIGINT within the outermost block."""
+    """The handler of these signals within the outermost block."""
 
     def __init__(self) -> None:
         self.thread = get_ident()
@@ -57,7 +61,9 @@ class interruptible:
         )
         if self._is_outermost:
             ear = _Ear()
-            signal.signal(signal.SIGINT, ear)
+            for number in _SIGNALS:
+                if signal.getsignal(number) is signal.default_int_handler:
+                    signal.signal(number, ear)
             _ear = ear
 
     def __exit__(
@@ -72,7 +78,8 @@ class interruptible:
             return
         if self._is_outermost:
             _ear = None
-            if signal.getsignal(signal.SIGINT) is ear:
-                signal.signal(signal.SIGINT, signal.default_int_handler)
+            for number in _SIGNALS:
+                if signal.getsignal(number) is ear:
+                    signal.signal(number, signal.default_int_handler)
         if ear.pressed is not None:
             raise ear.pressed  # with its traceback: that is where it was pressed

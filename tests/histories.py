@@ -84,6 +84,10 @@ class History:
         """The texts of the story, of some sorts of lines."""
         return [each.text for each in self.lines() if not sorts or each.sort in sorts]
 
+    def is_told(self, *records: dict[str, Any]) -> None:
+        """From now on these are the records."""
+        self._records = [*records]
+
     def records(self) -> list[dict[str, Any]]:
         """The records; the recording ends with the first look at them."""
         if self._records is None:

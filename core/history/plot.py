@@ -1,7 +1,8 @@
 """The part of a recording that begins at a step, for those who go on from there.
 
-The objects are those that the operator had been shown by then; what others have done
-afterwards is done again by whoever goes on.
+The objects are those that the operator had been shown by then, or those of the cluster
+where an account tells of it; what others have done afterwards is done again by whoever
+goes on.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import Any, NamedTuple
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.children.owned import owners_of
+from fnop.core.history.account import Account
+from fnop.core.history.truth import Truth
 from fnop.core.history.volatile import UID
 from fnop.core.history.world import Foreign, Own, Place, World
 from fnop.core.values.body import Body
@@ -53,6 +56,8 @@ class Plot(NamedTuple):
     done after it, `end` the objects at the end of the recording, `answers` those of
     calls, by the digest of the call and without its uids, and `watched` the keys of the
     kinds that the operator has watched. `missing` steps are not recorded before.
+    `is_true` tells that the objects are those of the cluster, and else what the
+    operator had been shown.
     """
 
     catalogue: Catalogue
@@ -64,6 +69,7 @@ class Plot(NamedTuple):
     answers: Mapping[str, Recorded]
     watched: frozenset[str]
     missing: int = 0
+    is_true: bool = False
 
     @property
     def places(self) -> Sequence[Place]:
@@ -72,22 +78,28 @@ class Plot(NamedTuple):
         return [*dict.fromkeys((*self.objects, *self.end, *changed))]
 
 
+_NO_ACCOUNT = Account()
+
+
 def plot_of(
     read: Callable[[], Records],
     step: int | None = None,
     until: int | None = None,
     manager: str = "",
+    account: Account = _NO_ACCOUNT,
 ) -> Plot:
     """Read a recording, twice, from a step on, up to another.
 
     By default it is from the step on by which the operator has seen all objects, to the
-    end; `manager` is the operator's name in managed fields. Raises `ValueError` where
-    the recording has not so many steps, and `Incomplete` where it lacks some of the
-    part.
+    end; `manager` is the operator's name in managed fields. Where there is an `account`
+    of the cluster, it tells what was there, and what others have done. Raises
+    `ValueError` where the recording has not so many steps, or the part would end before
+    it begins, and `Incomplete` where it lacks some of the part.
     """
-    own, calls, watched = Own(), _Calls(), set[str]()
+    own, calls, watched, truth = Own(), _Calls(), set[str](), Truth(account)
     for record in read():
         own.add(record)
+        truth.add(record)
         calls.add(record)
         watched |= _watched_by(record)
     world, changes = World(own, manager), list[Foreign]()
@@ -106,11 +118,19 @@ def plot_of(
         elif _is_ready(record) if step is None else world.steps >= step:
             begun = world.steps, world.restorable(), world.wall
     if begun is None:
-        raise ValueError(_absence(step, world.steps))
+        raise ValueError(_absence(step, until, world.steps))
     changes = [each for each in changes if not world.is_collected(each)]
     end, catalogue = world.restorable(), world.served.catalogue
-    return Plot(
+    plot = Plot(
         catalogue, *begun, changes, end, calls.answers, frozenset(watched), missing
+    )
+    if not account.changes:
+        return plot
+    return plot._replace(
+        objects=truth.objects(plot.step),
+        changes=truth.deeds(plot.step, until),
+        end=truth.objects(until),
+        is_true=True,
     )
 
 
@@ -127,13 +147,30 @@ def _is_ready(record: Mapping[str, Any]) -> bool:
     return any(each["do"] == "Ready" for each in record.get("commands", ()))
 
 
-def _absence(step: int | None, steps: int) -> str:
-    if step is None:
-        return (
-            f"the recording has {steps} steps, and the operator becomes ready in none; "
-            "name the step with --from"
-        )
-    return f"the recording has {steps} steps, and no step {step}"
+def _absence(step: int | None, until: int | None, steps: int) -> str:
+    """The sentence about a part that has no beginning, of so many steps read."""
+    read = number_of(steps, "step")
+    match step, until:
+        case int(), int() if until < step:
+            return (
+                f"#{until} comes before #{step}, at which the part begins: give a "
+                "later --until"
+            )
+        case int(), _:
+            return f"the recording has {read}, and no step {step}"
+        case None, int() if until <= steps:
+            return (
+                f"the operator is not ready by #{until}: give a later --until, or "
+                f"{_NAME}"
+            )
+        case _:
+            return (
+                f"the recording has {read}, and the operator becomes ready in none: "
+                f"{_NAME}"
+            )
+
+
+_NAME = "name the step at which the part begins (--from, and --at with --as-test)"
 
 
 def _watched_by(record: Mapping[str, Any]) -> set[str]:

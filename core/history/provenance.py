@@ -62,7 +62,8 @@ class Write:
     """A request of the operator that changes the object.
 
     `authors` are the handlers whose changes it carries, with their fields where these
-    are known; `version` is the one that it made, and `answered` how it ended.
+    are known; `version` is the one that it made, and `answered` how it ended: "" where
+    no answer has come yet, and "Unknown" where none can come, for its process is over.
     """
 
     step: int
@@ -178,6 +179,8 @@ class Provenance:
             self._miss(record)
             return
         step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
+        if input["in"] == "Started":
+            self._lose()
         ended = {each.number: each for each in self.attempts.add(record)}
         for command in record["commands"]:
             if command["do"] == "Began":
@@ -245,6 +248,12 @@ class Provenance:
         made = outcome.get("object")
         if isinstance(made, dict):
             write.version = Body(made).version
+
+    def _lose(self) -> None:
+        """The process is over: nobody hears the answers to its requests."""
+        for write in self._asked.values():
+            write.answered = "Unknown"
+        self._asked.clear()
 
     def _behind(self, write: Write) -> Iterator[Attempt]:
         """The last attempt of each handler whose changes a write may carry."""

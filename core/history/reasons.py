@@ -24,13 +24,22 @@ class _Requeue(NamedTuple):
     step: int
 
 
+class _Again(NamedTuple):
+    """A wish to be called again: the step with it, and the time (Unix seconds)."""
+
+    step: int
+    due: float
+
+
 @dataclass
 class Reasons:
     """The calls that have been asked for and have not come yet."""
 
     _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
-    _again: dict[tuple[str, str], int] = field(default_factory=dict)
+    _again: dict[tuple[str, str], _Again] = field(default_factory=dict)
     _failed: dict[tuple[str, str], int] = field(default_factory=dict)
+    # The version that each handler was called for last, of each object.
+    _given: dict[tuple[str, str], str] = field(default_factory=dict)
     # Reconcile handlers: they alone are called for others' sake.
     _levels: set[str] = field(default_factory=set)
     # Handlers that have been called for no other reason than the time.
@@ -45,7 +54,7 @@ class Reasons:
             case {"do": "Desires", "desired": desired}:
                 self._is_level(attempt)
                 if desired.get("again") is not None:
-                    self._again[key] = step
+                    self._again[key] = _again(desired["again"], attempt, step)
             case {"do": "Ended"}:
                 for effect in trace.get("plan", ()):
                     self._asked(effect, attempt, step)
@@ -59,6 +68,7 @@ class Reasons:
         self._requeued.clear()
         self._again.clear()
         self._failed.clear()
+        self._given.clear()
 
     def _is_level(self, attempt: Attempt) -> None:
         """Learn that this is a reconcile handler: its first call was asked for, too."""
@@ -71,8 +81,8 @@ class Reasons:
 
     def _asked(self, effect: Json, attempt: Attempt, step: int) -> None:
         match effect:
-            case {"is": "Again"}:
-                self._again[_key(attempt)] = step
+            case {"is": "Again", "after": seconds}:
+                self._again[_key(attempt)] = _again(seconds, attempt, step)
             case {"is": "Requeue", "target": {"name": str(name)} as target}:
                 own = "" if attempt.object is None else attempt.object.namespace
                 place = str(target.get("namespace") or own), name
@@ -91,16 +101,28 @@ class Reasons:
         `newest` is the version that the recording has shown last.
         """
         key = _key(attempt)
-        failed, again = self._failed.pop(key, 0), self._again.pop(key, 0)
+        failed, again = self._failed.pop(key, 0), self._again.pop(key, None)
         if attempt.retry and failed:
             yield f"again after its failure at #{failed}"
-        elif again:
-            yield f"again, as it asked at #{again}"
+        elif again is not None and again.due <= attempt.now.wall:
+            yield f"again, as it asked at #{again.step}"
         if attempt.handler in self._levels:
             yield from self._requeues(attempt, resource)
-        is_event = attempt.reason in ("ADDED", "MODIFIED", "DELETED")
-        if is_event and attempt.body and is_behind(attempt.body.version, newest):
+        if self._is_former(attempt, newest):
             yield "the former one"
+        if attempt.body is not None:
+            self._given[key] = attempt.body.version
+
+    def _is_former(self, attempt: Attempt, newest: str) -> bool:
+        """Whether a mapping is called for the object as it was before.
+
+        It has been called for that version already, when this was the present one.  An
+        `on.event` handler may be called late, and is called once for each version.
+        """
+        if attempt.body is None or attempt.reason not in _EVENTS or attempt.retry:
+            return False
+        version = attempt.body.version
+        return self._given.get(_key(attempt)) == version and is_behind(version, newest)
 
     def is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
         """Whether a call without another reason is one whose time has come.
@@ -128,6 +150,14 @@ class Reasons:
         for by in dict.fromkeys(each.by for each in ours):
             steps = dict.fromkeys(f"#{e.step}" for e in ours if e.by == by)
             yield f"requeued by {by} at {listed(steps)}"
+
+
+def _again(seconds: float, attempt: Attempt, step: int) -> _Again:
+    """The wish of an attempt: its time is not before that, for the call takes time."""
+    return _Again(step, attempt.now.wall + seconds)
+
+
+_EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED"))
 
 
 def _key(attempt: Attempt) -> tuple[str, str]:

@@ -145,6 +145,8 @@ class Revisions:
         """Take note of an object that an input shows."""
         body = Body(data)
         known = self._known.get((body.uid, body.version))
+        if known is not None and gone and not known.gone:
+            return self._end(known, step, wall)
         if known is None:
             known = Revision(ref, body.uid, body.version, wall, gone=gone)
             known.body = packed(data)
@@ -155,9 +157,23 @@ class Revisions:
                 known.by = _makers(data, items)
             self._keep(known)
         known.shown = known.shown or step
-        known.gone = known.gone or gone
         self.reach(ref.kind, body.version, step)
         return known
+
+    def _end(self, last: Revision, step: int, wall: float) -> Revision:
+        """The end of an object which is told by a version in which it was there.
+
+        So a watch with a selector tells that the object is selected no more, and some
+        aggregated APIs tell every deletion.  The version itself was there all the same.
+        """
+        newest = self._newest.get(last.uid)
+        if newest is not None and newest.gone:
+            return newest  # another watch has told of it
+        found = Revision(last.ref, last.uid, last.version, wall, step, step, gone=True)
+        found.body = last.body
+        self._keep(found)
+        self._known[last.uid, last.version] = last
+        return found
 
     def lose(self, uid: str, version: str, step: int, wall: float) -> Revision | None:
         """Take note that a listing of a version lacks an object; None if it was gone.

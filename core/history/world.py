@@ -5,7 +5,7 @@ Both are what the operator was shown: nobody else's view is in a recording.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,7 +15,7 @@ from fnop.core.history.versions import objects_in
 from fnop.core.values.body import Body, is_behind
 from fnop.effects.values import same_json
 
-__all__ = ["CONTROLLERS", "Foreign", "Own", "Place", "World", "change_of"]
+__all__ = ["CONTROLLERS", "Foreign", "Own", "Place", "World", "change_of", "restorable"]
 
 Json = Mapping[str, Any]
 
@@ -196,21 +196,29 @@ class World:
         return not any(each.uid == owner and not each.is_deleting for each in present)
 
     def restorable(self) -> dict[Place, dict[str, Any]]:
-        """The objects, without references to owners that nobody has shown.
+        """The objects that a simulated cluster is to begin with."""
+        return restorable(self.objects, self._dead)
 
-        A garbage collector would take these for gone. Objects whose owners were seen to
-        go are left out: it is about to remove them.
-        """
-        known = {Body(each).uid for each in self.objects.values()}
-        return {
-            place: _without_strangers(each, known)
-            for place, each in self.objects.items()
-            if not self._is_garbage(Body(each))
-        }
 
-    def _is_garbage(self, body: Body) -> bool:
-        owners = owners_of(body)
-        return bool(owners) and all(each.uid in self._dead for each in owners)
+def restorable(
+    objects: Mapping[Place, dict[str, Any]], dead: Container[str]
+) -> dict[Place, dict[str, Any]]:
+    """The objects, without references to owners that nobody has shown.
+
+    A garbage collector would take these for gone. Objects whose owners are `dead`, by
+    their uids, are left out: it is about to remove them.
+    """
+    known = {Body(each).uid for each in objects.values()}
+    return {
+        place: _without_strangers(each, known)
+        for place, each in objects.items()
+        if not _is_garbage(Body(each), dead)
+    }
+
+
+def _is_garbage(body: Body, dead: Container[str]) -> bool:
+    owners = owners_of(body)
+    return bool(owners) and all(each.uid in dead for each in owners)
 
 
 def _is_old(body: Body, known: Body) -> bool:

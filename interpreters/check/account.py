@@ -74,13 +74,15 @@ def account_of(
     failure: Failure,
     redaction: Callable[[], Redaction],
     has_time: Callable[[], bool] = lambda: True,
+    explorer: Explorer | None = None,
 ) -> tuple[list[Step], Account]:
     """The steps of a failure, and its account without secrets.
 
-    The case's program traces.  Without time no further crash is tried.
+    The case's program traces.  Without time no further crash is tried.  An `explorer`
+    of the case, whose program need not trace, saves some runs.
     """
     trial, steps, found = happened(case, failure.schedule, redaction())
-    explorer = Explorer(case)
+    explorer = explorer or Explorer(case)
     beside, differing = _differences(explorer, trial, failure)
     crashes, untried = _crashes(explorer, trial, has_time)
     reference: tuple[Place, ...] = ()

@@ -2,45 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from fnop.interpreters.actions import ActionRefused, Apply
 from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
-from fnop.interpreters.check.records import Happened
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.scenario import ApplyProblem
 
-__all__ = ["shrunk"]
+__all__ = ["TRIES_MAX", "shrinking", "with_story"]
 
 # The most smaller versions of a failure that are tried.
 TRIES_MAX = 60
 
 
-def shrunk(case: Case, failure: Failure) -> tuple[Case, Failure]:
-    """A smaller case and failure with a violation of the same property.
+def shrinking(
+    explorer: Explorer, failure: Failure, goes_on: Callable[[], bool] = lambda: True
+) -> Iterator[tuple[Explorer, Failure] | None]:
+    """Try ever smaller versions of a failure while it `goes_on`; an item for each try.
 
-    Each step leaves out one thing, and is kept if the property is still violated, and
-    no handler fails of an error that none has failed of before: without a field that a
-    handler needs, it would be another failure.
+    It is the smaller failure, with the explorer of its case, or None where that shows
+    nothing of the kind. Each try leaves out one thing, and counts if the same property
+    is still violated, and no handler fails of an error that none has failed of before:
+    without a field that a handler needs, it would be another failure.
     """
-    tries, known = 0, _errors(_trial(Explorer(case), failure))
+    tries, known = 0, _errors(_trial(explorer, failure))
     going = True
-    while going and tries < TRIES_MAX:
+    while going:
         going = False
-        for smaller, schedule in _smaller(case, failure):
+        for case, schedule in _smaller(explorer.case, failure):
+            if tries >= TRIES_MAX or not goes_on():
+                return
             tries += 1
-            found = _still(smaller, failure._replace(schedule=schedule), known)
+            found = _still(case, failure._replace(schedule=schedule), known)
+            yield found
             if found is not None:
-                case, failure, going = smaller, found, True
+                (explorer, failure), going = found, True
                 break
-            if tries >= TRIES_MAX:
-                break
-    return case, failure._replace(story=_story(case, failure))
 
 
-def _story(case: Case, failure: Failure) -> tuple[Happened, ...]:
-    return tuple(_trial(Explorer(case), failure).story)
+def with_story(explorer: Explorer, failure: Failure) -> Failure:
+    """The failure with what has happened."""
+    return failure._replace(story=tuple(_trial(explorer, failure).story))
 
 
 def _trial(explorer: Explorer, failure: Failure) -> Trial:
@@ -59,7 +62,9 @@ def _errors(trial: Trial) -> set[str]:
     }
 
 
-def _still(case: Case, failure: Failure, known: set[str]) -> Failure | None:
+def _still(
+    case: Case, failure: Failure, known: set[str]
+) -> tuple[Explorer, Failure] | None:
     """The failure in a smaller case, if it is still one, with no unknown errors."""
     try:
         explorer = Explorer(case)
@@ -75,7 +80,7 @@ def _still(case: Case, failure: Failure, known: set[str]) -> Failure | None:
         return None
     for violation in explorer.confirmed(verdict):
         if violation.property == failure.violation.property:
-            return failure._replace(violation=violation)
+            return explorer, failure._replace(violation=violation)
     return None
 
 

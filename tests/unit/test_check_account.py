@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import fnop as facade
-from fnop.adapters.check_command import _record
+from fnop.adapters.check_recordings import write_failure
 from fnop.adapters.check_report import failure_record
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
@@ -226,7 +226,7 @@ def test_the_message_of_a_failure_has_no_values_of_secrets(tmp_path: Path) -> No
     message = "; ".join(map(str, differences))
     subject, failed = copying(), Failure("script", (), Violation("same_end", message))
     told = failure_record(subject, failed)
-    _record(tmp_path / "run.fnop", subject, failed, told, lambda: False)
+    write_failure(tmp_path / "run.fnop", Explorer(subject), failed, told, lambda: False)
     header, _ = read_recording(tmp_path / "run.fnop")
     found = header["check"]["message"]
     assert found.startswith("secrets/x data.pin is another one; configmaps/x data.copy")

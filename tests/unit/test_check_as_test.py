@@ -201,7 +201,7 @@ def failures(bug: Bug, folder: Path) -> list[Path]:
         limit=120,
     )
     assert "recording" in done.out, done
-    return sorted((folder / "found").iterdir())
+    return sorted((folder / "found").glob(f"{bug.property}-*"))
 
 
 @pytest.mark.parametrize("name", BUGS)

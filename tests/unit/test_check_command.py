@@ -116,6 +116,18 @@ def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
     assert replayed.status == 0, replayed.err
     assert replayed.out.startswith("identical")
 
+    # The run without faults is beside it: the difference is the fault.
+    benign, failed = result.stdout.partition("compared  fnop diff ")[2].split()[:2]
+    assert (Path(benign).parent, failed) == (Path(recording).parent, recording)
+    assert Path(benign).name.startswith("benign-create-")
+    diff = command("diff", benign, failed, folder=folder)
+    assert diff.status == 1
+    assert "first difference: the process of b ended" in diff.out
+    assert "before the answer to Create secrets/default/x-a, for certify" in diff.out
+    assert command("replay", benign, file, folder=folder).status == 0
+    no_failure = called("--as-test", benign)
+    assert no_failure.exit_code == 2
+
     test = called("--as-test", recording)
     assert test.exit_code == 0
     (folder / "test_found.py").write_text(test.stdout)

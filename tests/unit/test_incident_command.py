@@ -5,13 +5,14 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
-from tests.commands import fnop
-from tests.simulations import ROOT
+from tests.commands import Done, fnop
+from tests.recorded_operators import OBJECT, recorded_run
 
-OBJECT = ROOT / "examples" / "01-minimal" / "object.yaml"
 BUGGY = """
 import fnop
 
@@ -34,21 +35,12 @@ MENDED = f"""{BUGGY.partition("    if")[0]}
         if await fnop.get("configmaps", name=each) is None:
             await fnop.adopt(child(each, price))
 """
-MODELS = """
-def price_of(name):
-    return 7
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """An operator with a bug, and a recording of a run of it."""
-    (tmp_path / "operator.py").write_text(BUGGY)
-    (tmp_path / "models.py").write_text(MODELS)
-    run = ("run", "operator.py", "--simulate", OBJECT, "--calls", "models.py")
-    done = fnop(*run, "--record", "run.fnop", folder=tmp_path)
-    assert done.status == 0, done.err
-    return tmp_path
+    return recorded_run(tmp_path, BUGGY, "operator.py")
 
 
 def passes(folder: Path, test: str, source: str) -> bool:
@@ -114,6 +106,22 @@ def test_a_part_of_the_world(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
+        (("--at", "9", "--until", "3"), "#3 comes before #9, at which the part begins"),
+        (("--at", "99", "--until", "3"), "#3 comes before #99, at which the part"),
+        (("--until", "1"), "the operator is not ready by #1: give a later --until, or"),
+    ],
+)
+def test_a_part_that_ends_before_it_begins(
+    folder: Path, options: tuple[str, ...], complaint: str
+) -> None:
+    found = fnop("replay", "run.fnop", "--as-test", *options, folder=folder)
+    assert (found.status, found.out) == (2, "")
+    assert complaint in found.complaint
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
         (("operator.py", "--as-test", "--crd", "models.py"), "models.py"),
         (("operator.py", "--as-test", "--crd", str(OBJECT)), "definitions of kinds"),
     ],
@@ -124,3 +132,64 @@ def test_definitions_that_are_none(
     found = fnop("replay", "run.fnop", *options, folder=folder)
     assert (found.status, found.out) == (2, "")
     assert complaint in found.complaint
+
+
+DEFINITION, _ = yaml.safe_load_all(OBJECT.read_text())
+NAMES = {"plural": "others", "kind": "Other"}
+
+
+def defined(**spec: Any) -> dict[str, Any]:
+    """The example's definition with another specification."""
+    return {**DEFINITION, "spec": {**DEFINITION["spec"], **spec}}
+
+
+def as_test(folder: Path, *definitions: dict[str, Any]) -> Done:
+    (folder / "crd.yaml").write_text(yaml.safe_dump_all(definitions))
+    asked = ("replay", "run.fnop", "operator.py", "--as-test", "--crd", "crd.yaml")
+    return fnop(*asked, folder=folder)
+
+
+LACKING = (
+    "fnop: --crd has no definition of fnopexamples.fnop.dev: any field is allowed "
+    "there; give its CustomResourceDefinition, too"
+)
+UNUSED = "fnop: --crd defines others.fnop.dev: the recording has none of it"
+OLD = [{**DEFINITION["spec"]["versions"][0], "name": "v0"}]
+
+
+@pytest.mark.parametrize(
+    ("definitions", "told"),
+    [
+        ([DEFINITION], []),
+        ([defined(names=NAMES)], [LACKING, UNUSED]),
+        ([DEFINITION, defined(names=NAMES)], [UNUSED]),
+    ],
+)
+def test_definitions_are_compared_with_what_the_recording_has(
+    folder: Path, definitions: list[dict[str, Any]], told: list[str]
+) -> None:
+    found = as_test(folder, *definitions)
+    assert (found.status, found.err.splitlines()) == (0, told)
+    assert "DEFINITIONS = " in found.out
+
+
+@pytest.mark.parametrize(
+    ("definition", "complaint"),
+    [
+        (
+            defined(versions=OLD),
+            "fnop: --crd: no definition serves fnopexamples.fnop.dev/v1, as which the "
+            "recording has objects; give one that does, or none of that kind",
+        ),
+        (
+            {**DEFINITION, "spec": {"group": "fnop.dev"}},
+            "fnop: --crd: the definition fnopexamples.fnop.dev is no whole one: it "
+            "needs spec.group, spec.names with plural and kind, and spec.versions",
+        ),
+    ],
+)
+def test_definitions_that_cannot_serve_the_objects(
+    folder: Path, definition: dict[str, Any], complaint: str
+) -> None:
+    found = as_test(folder, definition)
+    assert (found.status, found.out, found.err) == (2, "", f"{complaint}\n")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -169,6 +170,22 @@ def test_ctrl_c_ends_the_innermost_block_in_which_it_was_pressed() -> None:
         blocks()
     assert BEGUN == ["caught"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_sigterm_is_heard_where_it_is_an_interruption() -> None:
+    def block() -> None:
+        with interruptible(), suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with pytest.raises(Interrupted):
+            block()
+        assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGTERM, former)
+    with interruptible():
+        assert signal.getsignal(signal.SIGTERM) is former
 
 
 @pytest.mark.parametrize("impure", [False, True])

@@ -11,9 +11,8 @@ import pytest
 from fnop.core.history.plot import plot_of
 from fnop.core.history.world import Own, Place, World
 from tests.commands import fnop
-from tests.simulations import ROOT
+from tests.recorded_operators import MODELS, recorded_run, run_again
 
-OBJECT = ROOT / "examples" / "01-minimal" / "object.yaml"
 OPERATOR = """
 import fnop
 
@@ -26,20 +25,11 @@ async def made(name, uid, **_):
     price = await fnop.call(price_of, name=name, token=uid)
     return fnop.patch(status={"price": price})
 """
-MODELS = """
-def price_of(name, token):
-    return 7
-"""
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    (tmp_path / "op.py").write_text(OPERATOR)
-    (tmp_path / "models.py").write_text(MODELS)
-    run = ("run", "op.py", "--simulate", OBJECT, "--calls", "models.py")
-    done = fnop(*run, "--record", "run.fnop", folder=tmp_path)
-    assert done.status == 0, done.err
-    return tmp_path
+    return recorded_run(tmp_path, OPERATOR, "op.py")
 
 
 def test_a_file_of_another_name_is_the_same_operator(folder: Path) -> None:
@@ -51,8 +41,7 @@ def test_a_file_of_another_name_is_the_same_operator(folder: Path) -> None:
     told = fnop("replay", "run.fnop", "new_op.py", *shadow, folder=folder)
     assert told.status == 0, told.out
     assert told.out.startswith("0 of ")
-    run = ("run", "new_op.py", "--simulate", OBJECT, "--calls", "models.py")
-    assert fnop(*run, "--record", "new.fnop", folder=folder).status == 0
+    assert run_again(folder, "new_op.py", "new.fnop").status == 0
     assert fnop("diff", "run.fnop", "new.fnop", folder=folder).status == 0
     on = fnop("replay", "run.fnop", "new_op.py", "--from", "1", folder=folder)
     assert on.out.endswith("the end is as recorded\n"), on.out + on.err
@@ -96,14 +85,13 @@ def test_models_come_before_recorded_answers(folder: Path) -> None:
 
 def test_a_recording_is_kept_when_another_one_is_made(folder: Path) -> None:
     before = (folder / "run.fnop").read_bytes()
-    run = ("run", "op.py", "--simulate", OBJECT, "--calls", "models.py")
-    done = fnop(*run, "--record", "run.fnop", folder=folder)
+    done = run_again(folder, "op.py")
     assert done.status == 0
     assert "the recording that was in run.fnop is in run.1.fnop now" in done.err
     assert (folder / "run.1.fnop").read_bytes() == before
-    again = fnop(*run, "--record", "run.fnop", folder=folder)
+    again = run_again(folder, "op.py")
     assert "is in run.2.fnop now" in again.err
-    own = fnop(*run, "--record", "op.py", folder=folder)
+    own = run_again(folder, "op.py", "op.py")
     assert (own.status, (folder / "op.py").read_text()) == (2, OPERATOR)
     assert "op.py is there, and is no recording: give another name" in own.complaint
 

@@ -22,6 +22,7 @@ VALUES: dict[str, Any] = {
     "jobs": 2,
     "perfetto": "a.pb",
     "save": "failures",
+    "seconds": 1.5,
     "until": 9,
     "why": "status.phase",
 }
@@ -79,23 +80,46 @@ def test_what_goes_together(given: tuple[str, ...], files: bool, mode: Mode) -> 
         (
             ("about",),
             True,
-            "--object goes with the story, --why, --step, ",
+            "--object goes with --explore or --as-test; or leave the files out, for "
+            "the story, --why or --step",
         ),
-        (("changes_only",), True, "--changes-only goes with the story"),
+        (("changes_only",), True, "--changes-only goes with the story: leave the"),
         (("at",), False, "--at goes with --why, --step or --as-test"),
+        (
+            ("at",),
+            True,
+            "--at goes with --as-test; or leave the files out, for --why or --step",
+        ),
         (("shadow",), False, "--shadow needs the files of an operator"),
         (("begin",), False, "--from needs the files of an operator"),
         (("explore",), False, "--explore needs the files of an operator"),
         (("explore", "shadow"), True, "use one of --shadow and --explore at a time"),
-        (("explore", "at"), True, "--at goes with --why, --step or --as-test"),
-        (("as_test", "begin"), True, "use one of --from and --as-test at a time"),
+        (("explore", "at"), True, "--explore begins at the step of --from"),
+        (("as_test", "begin"), True, "--as-test begins at the step of --at"),
         (("shadow", "begin"), True, "use one of --shadow and --from at a time"),
         (("step", "why", "about"), False, "use one of --why and --step at a time"),
-        (("until",), False, "--until goes with --explore or --as-test"),
+        (
+            ("until",),
+            False,
+            "--until goes with --as-test; or name the files of an operator, for "
+            "--explore",
+        ),
+        (("until",), True, "--until goes with --explore or --as-test"),
+        (
+            ("jobs",),
+            False,
+            "--jobs goes with --explore: name the files of an operator",
+        ),
+        (("seconds", "begin"), True, "--time goes with --explore"),
         (("budget", "begin"), True, "--budget goes with --explore"),
         (("fail_on",), True, "--fail-on goes with --shadow"),
         (("calls",), True, "--calls goes with --from or --explore"),
-        (("html", "about"), False, "--object goes with the story"),
+        (
+            ("html", "about"),
+            False,
+            "--object goes with the story, --why, --step or --as-test; or name the "
+            "files of an operator, for --explore",
+        ),
     ],
 )
 def test_what_does_not(given: tuple[str, ...], files: bool, complaint: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from fnop.adapters import step_command
-from fnop.adapters.pictures import account_in
+from fnop.adapters.recorded import Recording, account_in
 from fnop.adapters.step_command import Session
 from fnop.core.history.cursor import Cursor
 from fnop.core.history.steps import Steps
@@ -287,7 +287,8 @@ def test_enter_repeats_and_an_interrupt_does_not_end_it(
     with recording.open("rb") as file:
         from fnop.interpreters.replay import UNLIMITED
 
-        status = step_command.stepped(str(recording), file, UNLIMITED, None, None)
+        read = Recording(str(recording), file, UNLIMITED)
+        status = step_command.stepped(read, None, None)
     assert status == 0
     steps = [1, 2, 3, 4, 4, 4, 3]
     assert prompts == [f"(#{each}) " for each in steps]
@@ -310,5 +311,6 @@ def test_a_question_that_is_interrupted_leaves_the_session_alive(
     with recording.open("rb") as file:
         from fnop.interpreters.replay import UNLIMITED
 
-        assert step_command.stepped(str(recording), file, UNLIMITED, None, None) == 0
+        read = Recording(str(recording), file, UNLIMITED)
+        assert step_command.stepped(read, None, None) == 0
     assert capsys.readouterr().err == "fnop: interrupted\n"

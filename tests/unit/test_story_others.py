@@ -198,6 +198,39 @@ def test_a_requeue_is_the_reason_of_a_call() -> None:
     )
 
 
+def test_a_mapping_is_called_for_the_object_as_it_was_before() -> None:
+    registry = keeping()
+
+    @fnop.maps("configmaps", to=KIND, registry=registry, id="users")
+    def users(name: str, **_: Any) -> str | None:
+        return "example-1" if name == "template" else None
+
+    history = History(registry, config("template", a="1"), example(n=1))
+    history.writes("alice", "configmaps", "template", data={"a": "2"})
+    told = [each for each in history.lines() if each.where == "default/template"]
+    first, former, present = (each.text for each in told if each.sort == "call")
+    version = first.rpartition(" ")[2]
+    assert former == f"users is called for MODIFIED: version {version}, the former one"
+    assert present.endswith(", changed: data.a")
+
+
+def test_an_event_handler_that_is_called_late_is_called_for_no_former_object() -> None:
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def made(**_: Any) -> None:
+        for number in range(3):
+            await fnop.patch(status={"number": number})
+
+    @fnop.on.event(KIND, registry=registry, id="seen")
+    async def seen(**_: Any) -> None:
+        await fnop.sleep(5)
+
+    told = History(registry).told("call")
+    assert sum("seen is called for MODIFIED: version" in each for each in told) >= 3
+    assert not any("the former one" in each for each in told)
+
+
 def test_a_wish_to_be_called_again_is_the_reason_of_a_call() -> None:
     registry = Registry()
 
@@ -209,6 +242,17 @@ def test_a_wish_to_be_called_again_is_the_reason_of_a_call() -> None:
     history.run.wait(25)
     _, second, *_ = called(history, "keep")
     assert re.fullmatch(r", again, as it asked at #\d+", second)
+
+
+def test_a_call_before_that_time_has_another_reason() -> None:
+    registry = Registry()
+
+    @fnop.reconcile(KIND, registry=registry, id="keep")
+    def keep(**_: Any) -> Any:
+        return fnop.desired(), fnop.again(3600)
+
+    history = History(registry).writes("alice", KIND, "example-1", spec={"n": 2})
+    assert ", changed: spec.n" in called(history, "keep")
 
 
 def test_a_failure_is_the_reason_of_another_attempt() -> None:

@@ -113,6 +113,35 @@ def test_a_version_was_there_when_a_later_one_of_its_kind_was_shown() -> None:
     ]
 
 
+def test_a_version_that_also_tells_of_the_end_was_there() -> None:
+    """A watch with a selector ends an object in the version that it has elsewhere."""
+    revisions, one = Revisions(), Ref("ks", "", "one")
+    shown = revisions.show(one, body("one", 5), 2, 0.0, gone=False)
+    end = revisions.show(one, body("one", 5), 4, 1.0, gone=True)
+    assert revisions.show(one, body("one", 5), 5, 1.0, gone=True) is end
+    assert (shown.gone, end.gone) == (False, True)
+    assert revisions.find("one", "5") is shown
+    assert [(e.since, e.gone) for e in revisions.of_objects()[one]] == [
+        (2, False),
+        (4, True),
+    ]
+    # It may be selected again.
+    revisions.show(one, body("one", 9), 7, 2.0, gone=False)
+    assert [e.gone for e in revisions.of_objects()[one]] == [False, True, False]
+
+
+def test_an_end_of_its_own_version_is_told_once() -> None:
+    revisions, one = Revisions(), Ref("ks", "", "one")
+    revisions.show(one, body("one", 5), 2, 0.0, gone=False)
+    end = revisions.show(one, body("one", 6), 4, 1.0, gone=True)
+    # An answer may show it too late.
+    assert revisions.show(one, body("one", 6), 5, 1.0, gone=False) is end
+    assert [(e.since, e.gone) for e in revisions.of_objects()[one]] == [
+        (2, False),
+        (4, True),
+    ]
+
+
 def test_of_very_many_versions_the_last_of_each_object_stay() -> None:
     revisions = Revisions()
     still, busy = Ref("ks", "", "still"), Ref("ks", "", "busy")

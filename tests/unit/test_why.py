@@ -141,6 +141,24 @@ def test_what_is_not_there(
     assert sentence in done.complaint
 
 
+@pytest.mark.parametrize(
+    ("at", "status", "sentence"),
+    [
+        ("1000", 2, "--at 1000: the recording has 31 steps, and no step 1000"),
+        ("1", 1, "it has none that handlers were called for, up to #1"),
+    ],
+)
+def test_a_step_at_which_it_is_not_there(
+    database: Path, tmp_path: Path, at: str, status: int, sentence: str
+) -> None:
+    asked = ("--object", "example-1", "--why", "spec.disk", "--at", at)
+    done = fnop("replay", database, *asked, folder=tmp_path)
+    assert (done.status, done.out) == (status, "")
+    assert sentence in done.complaint
+    last = fnop("replay", database, *asked[:-1], "31", folder=tmp_path)
+    assert (last.status, last.err) == (0, "")
+
+
 def test_a_name_of_several_kinds_is_asked_back() -> None:
     contents = Contents()
     recording = ROOT / "tests" / "replays" / "format-2" / "simulated-19-database.fnop"

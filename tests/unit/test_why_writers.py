@@ -74,6 +74,32 @@ def test_a_patch_after_the_same_value_of_somebody_else_has_written_nothing(
     assert why.managers == ("alice",)
 
 
+def test_a_reply_that_comes_later_is_not_lost() -> None:
+    history = History(marking(), *shared())
+    why = history.why("configmaps/shared", "data.owner")
+    assert why is not None
+    assert why.write is not None
+    # A server's watch may be faster than its reply.
+    *before, reply = history.records()[: why.shown.step]
+    body = reply["input"]["outcome"]["object"]
+    event = {"in": "WatchEvent", "stream": 1, "type": "MODIFIED", "body": body}
+    early = {**reply, "input": event, "commands": []}
+    started = {**before[0], "wall": reply["wall"]}
+    not_yet, lost = ", whose reply had not come yet", ", whose reply was lost"
+    for later, words in (
+        ([early], not_yet),
+        ([early, reply], ""),
+        # The next process hears no answers to requests of this one.
+        ([early, started], lost),
+    ):
+        history.is_told(*before, *later)
+        (_, _, written, *_) = text(
+            history.why("configmaps/shared", "data.owner"), "data.owner"
+        )
+        assert written.endswith(f"{words}, for handler mark (op.py:7)")
+        assert ("reply" in written) == bool(words)
+
+
 values = st.sampled_from(["a", "b"])
 writes = st.tuples(st.sampled_from(["alice", "operator"]), values)
 
