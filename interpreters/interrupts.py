@@ -24,6 +24,11 @@ class Interrupted(KeyboardInterrupt):
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
+def _interrupts(number: int) -> bool:
+    """Whether a signal is told by a KeyboardInterrupt; one in the background is not."""
+    return signal.getsignal(number) is signal.default_int_handler
+
+
 class _Ear:
     """The handler of these signals within the outermost block."""
 
@@ -57,13 +62,12 @@ class interruptible:
         self._is_outermost = (
             _ear is None
             and threading.current_thread() is threading.main_thread()
-            and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+            and any(map(_interrupts, _SIGNALS))
         )
         if self._is_outermost:
             ear = _Ear()
-            for number in _SIGNALS:
-                if signal.getsignal(number) is signal.default_int_handler:
-                    signal.signal(number, ear)
+            for number in filter(_interrupts, _SIGNALS):
+                signal.signal(number, ear)
             _ear = ear
 
     def __exit__(

@@ -172,18 +172,24 @@ def test_ctrl_c_ends_the_innermost_block_in_which_it_was_pressed() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_sigterm_is_heard_where_it_is_an_interruption() -> None:
+@pytest.mark.parametrize("sigint", [signal.default_int_handler, signal.SIG_IGN])
+def test_sigterm_is_heard_where_it_is_an_interruption(sigint: Any) -> None:
+    """Also in the background of a shell, where SIGINT is ignored."""
+
     def block() -> None:
         with interruptible(), suppress(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
 
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    usual = signal.signal(signal.SIGINT, sigint)
     try:
         with pytest.raises(Interrupted):
             block()
         assert signal.getsignal(signal.SIGTERM) is signal.default_int_handler
+        assert signal.getsignal(signal.SIGINT) is sigint
     finally:
         signal.signal(signal.SIGTERM, former)
+        signal.signal(signal.SIGINT, usual)
     with interruptible():
         assert signal.getsignal(signal.SIGTERM) is former
 
