@@ -218,11 +218,10 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
             if not f"{each.alias} {each.path}".startswith(depends)
             and each.alias.partition(" (")[0] not in rolling
         ]
-    if found and benign.fresh is not None and not benign.straight and merges:
-        # It may not have seen what was there for a while, and left its traces.
-        other = differences(
-            benign.fresh, seen.world, benign.volatile, without_status=bare
-        )
+    fresh = None if benign.straight else benign.fresh
+    if found and fresh is not None and _skips(seen.trial):
+        # It may not have seen what was there for a while, or not come to it.
+        other = differences(fresh, seen.world, benign.volatile, without_status=bare)
         wrong = {each.alias for each in other}
         found = [each for each in found if each.alias in wrong]
     usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
@@ -568,13 +567,15 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def _most_alive(seen: Seen) -> dict[str, int]:
     """The largest number of objects under one generated name that live at once.
 
-    Those that are being deleted do not count, nor do those of another owner.
+    Those that are being deleted do not count, nor do those of another owner, nor what
+    the cluster's own controllers make: a set has as many pods as it says.
     """
+    theirs = _made_by_the_cluster(seen)
     alive: dict[tuple[str, str], set[str]] = {}
     most: dict[str, int] = {}
     for event in seen.events:
         meta = event.object["metadata"]
-        if event.resource[1] == "events":
+        if event.resource[1] == "events" or meta["uid"] in theirs:
             continue
         alias = alias_of(event.resource, event.object)
         if "*" not in alias:
@@ -587,6 +588,15 @@ def _most_alive(seen: Seen) -> dict[str, int]:
             found.add(meta["uid"])
         most[alias] = max(most.get(alias, 0), len(found))
     return most
+
+
+def _made_by_the_cluster(seen: Seen) -> set[str]:
+    """The uids of what the cluster's own controllers have created."""
+    return {
+        event.object["metadata"]["uid"]
+        for event in seen.events
+        if event.type == "ADDED" and seen.trial.maker_of(event.version) == "cluster"
+    }
 
 
 def _made_outside(trial: Trial) -> Counter[str]:

@@ -8,6 +8,7 @@ rest; a restart of the operator, and another one. What it has seen is judged aft
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -281,6 +282,7 @@ class Trial:
             at, own = second.next_at(), run.next_at()
             if at is None or (own is not None and own < at):
                 return False
+            self.begins("cluster")
             if run.deliverable() is not None or run.control():
                 return True
             return second.pass_time()
@@ -656,6 +658,11 @@ class Trial:
         if self.actors and self.actors[-1][0] == version:
             self.actors.pop()
         self.actors.append((version, actor))
+
+    def maker_of(self, version: int) -> str:
+        """Who has made a version of the cluster: an actor of `begins`; else ""."""
+        place = bisect_left(self.actors, version, key=lambda begun: begun[0]) - 1
+        return self.actors[place][1] if place >= 0 else ""
 
     def due(self, site: Site) -> Fault | None:
         """The fault that strikes here, if one does; it does so once."""
