@@ -18,12 +18,11 @@ from fnop.core.children.marks import KEEP_ANNOTATION
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
-from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff
 from fnop.effects import Refused
-from fnop.interpreters.actions import Delete
 from fnop.interpreters.check.expectations import Picture
 from fnop.interpreters.check.heeding import Heeding
+from fnop.interpreters.check.orphans import is_shared, left_outside, uids_in
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.redeciding import OWN_ERRORS
 from fnop.interpreters.check.references import missing_in
@@ -381,51 +380,38 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     yield from _of_sequels(no_orphans, benign, seen)
-    yield from _left_outside(benign, seen)
+    if seen is benign.seen and left_outside(seen.trial, benign.history):
+        yield Violation("no_orphans", _LEFT_OUTSIDE)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
-    living = {
+    living = uids_in(end)
+    made = {
         each["metadata"]["uid"]: alias_of(resource, each)
         for resource, each in objects_in(end, base)
         if KEEP_ANNOTATION not in (each["metadata"].get("annotations") or {})
     }
     left = set(seen.world) if seen is not benign.seen else set[str]()
     for write in seen.trial.writes:
-        body = write.body
+        body, subject = write.body, write.subject
         if write.site.verb not in ("create", "adopt", "apply") or not body:
             continue
         uid = body["metadata"].get("uid")
         is_new = body["metadata"].get("resourceVersion") is not None
-        subject = write.subject
-        if not subject or subject == uid or not is_new or uid not in living:
+        if not subject or subject in living or not is_new or uid not in made:
             continue
-        if subject not in living and not _is_shared(seen, uid, living):
-            alias = living[uid]
+        if not is_shared(seen.trial, seen.events, subject, uid, living):
+            alias = made[uid]
             if alias in benign.seen.world and left:
                 continue  # the benign run leaves it, too, and has been told so
             yield Violation("no_orphans", f"{alias} is left, its object is gone")
             return
 
 
-def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The things made outside for an object that its deletion leaves as they were.
-
-    Only where a handler is called for deletions: others may keep it on purpose.
-    """
-    trial = seen.trial
-    handlers = trial.scene.program.handlers
-    cleans_up = any(each.rule.reasons == (Reason.DELETE,) for each in handlers)
-    if seen is not benign.seen or not cleans_up:
-        return
-    script, outside = trial.scene.script, trial.outside
-    deletes = [n for n, each in enumerate(script) if isinstance(each, Delete)]
-    if not deletes or len(outside) <= deletes[-1] + 1:
-        return
-    idle = all(outside[each] == outside[each + 1] for each in deletes)
-    if idle and outside[deletes[-1] + 1] != outside[0]:
-        yield Violation(
-            "no_orphans", "what was made outside is as it was before the deletion"
-        )
+_LEFT_OUTSIDE = (
+    "what was made outside is as it was before the deletion: let the deletion handler "
+    "take it away; of what stays on purpose HISTORY in the script's file names the "
+    "class of the model"
+)
 
 
 def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -436,15 +422,6 @@ def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]
             when = f"after `{followed.sequel.actions[-1]}`"
             yield each._replace(message=f"{each.message} {when}")
             return
-
-
-def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
-    """Whether a living object has written the child, too."""
-    return any(
-        each.subject in living
-        for each in seen.trial.writes
-        if each.body and (each.body.get("metadata") or {}).get("uid") == uid
-    )
 
 
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
