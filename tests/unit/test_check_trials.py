@@ -628,6 +628,11 @@ def test_a_handler_without_any_effect_is_idle() -> None:
             await fnop.adopt(child("large"))
 
     @fnop.on.create("fnopexamples", registry=registry)
+    async def waits_on_one_line(name: str, **_: Any) -> None:
+        others = await fnop.list("fnopexamples")
+        await fnop.delete("configmaps", name=name) if not others else None
+
+    @fnop.on.create("fnopexamples", registry=registry)
     def tells(logger: fnop.Logger, **_: Any) -> None:
         logger.info("hello")
 
