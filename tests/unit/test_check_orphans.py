@@ -95,17 +95,21 @@ def test_what_belongs_to_an_object_of_another_kind_is_no_orphan(owned_by: str) -
     async def done(name: str, type: str | None, **_: Any) -> None:
         if type == "DELETED":
             return
-        kinds = {"job's object": "fnopexamples/example-1", "sibling": "jobs.batch/b"}
-        kind, _, named = kinds.get(owned_by, "/").partition("/")
-        found = await fnop.get(kind, name=named) if kind else None
         result = child(f"{name}-result")
-        owned = result if found is None else fnop.owned(result, found)
-        await fnop.apply(owned, force=True)
+        if owned_by != "nobody":
+            kind, owner = {
+                "job's object": ("fnopexamples", "example-1"),
+                "sibling": ("jobs.batch", "b"),
+            }[owned_by]
+            found = await fnop.get(kind, name=owner)
+            assert found is not None
+            result = {**fnop.owned(result, found)}
+        await fnop.apply(result, force=True)
 
     pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c"}]}
     job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": pod}}}
     jobs = [{**job, "metadata": {"name": each}} for each in ("b", "a")]
-    script = apply(example()), *map(apply, jobs), delete("jobs.batch/a")
+    script = apply(example()), apply(jobs[0]), apply(jobs[1]), delete("jobs.batch/a")
     left = ["configmaps/a-result is left, its object is gone"]
     found = told(registry, *script)
     assert [each.partition(" after")[0] for each in found[:1]] == (

@@ -620,7 +620,7 @@ def test_a_handler_without_any_effect_is_idle() -> None:
     async def forgets(name: str, **_: Any) -> None:
         found = await fnop.get("configmaps", name=name)
         size = 0 if found is None else len(found)
-        assert size >= 0
+        str(size)  # an assertion would be rewritten by pytest
 
     @fnop.on.create("fnopexamples", registry=registry)
     async def waits_for_more(spec: fnop.Spec, **_: Any) -> None:
