@@ -70,12 +70,11 @@ def _sort(found: Mapping[str, Any]) -> Sort:
 # ------------------------------------------------------------------------ outside
 
 
-def left_outside(trial: Trial, history: Sequence[str]) -> bool:
+def left_outside(trial: Trial) -> bool:
     """Whether the deletions of a script leave all that was made outside as it was.
 
     Only deletions count that a handler is called for, and only where no object of these
-    kinds stays: others may share what was made. Models whose class begins like one of
-    `history` keep what has been, as a mailbox does.
+    kinds stays: others may share what was made.
     """
     kinds = frozenset(_cleaned_up(trial))
     script = trial.scene.script
@@ -84,7 +83,7 @@ def left_outside(trial: Trial, history: Sequence[str]) -> bool:
         for number, each in enumerate(script)
         if isinstance(each, Delete) and _kind_of(trial, each) in kinds
     ]
-    states = [_without(each, history) for each in trial.outside]
+    states = trial.outside
     if not deletions or len(states) <= deletions[-1] + 1:
         return False
     last = deletions[-1] + 1
@@ -106,10 +105,3 @@ def _kind_of(trial: Trial, action: Delete) -> Sort | None:
         resource, _ = address_of(trial.scene.base, action.where)
         return resource.group, resource.plural
     return None
-
-
-def _without(
-    states: Mapping[str, bytes], history: Sequence[str]
-) -> Mapping[str, bytes]:
-    depends = tuple(history) or ("\0",)
-    return {k: each for k, each in states.items() if not k.startswith(depends)}

@@ -380,7 +380,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     yield from _of_sequels(no_orphans, benign, seen)
-    if seen is benign.seen and left_outside(seen.trial, benign.history):
+    if seen is benign.seen and left_outside(seen.trial):
         yield Violation("no_orphans", _LEFT_OUTSIDE)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
@@ -409,8 +409,8 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 _LEFT_OUTSIDE = (
     "what was made outside is as it was before the deletion: let the deletion handler "
-    "take it away; of what stays on purpose HISTORY in the script's file names the "
-    "class of the model"
+    "take it away, or say `keeps_records = True` in the class of a model of which "
+    "nothing is to be taken away"
 )
 
 

@@ -218,7 +218,9 @@ def world_of(
         groups[alias_of(resource, each)].append(_masked(text, names, generated))
     for number, system in enumerate(systems):
         alias = _named(number, system)
-        text = orjson.dumps({"": system.digest()}, option=orjson.OPT_SORT_KEYS)
+        text = orjson.dumps(
+            {"": system.at_rest().digest()}, option=orjson.OPT_SORT_KEYS
+        )
         groups[alias].append(_masked(text, names, generated))
     return {
         alias if len(texts) == 1 else f"{alias} ({number + 1})": text
@@ -237,10 +239,14 @@ def is_builtin(group: str) -> bool:
 
 
 def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
-    """The states of external systems, as JSON texts by their aliases in a world."""
+    """The states of external systems, as JSON texts by their aliases in a world.
+
+    Those that keep records have nothing that is to be taken away.
+    """
     return {
         _named(number, each): orjson.dumps(each.digest(), option=orjson.OPT_SORT_KEYS)
         for number, each in enumerate(externals_of(calls))
+        if not each.keeps_records
     }
 
 

@@ -10,9 +10,9 @@ import fnop
 from fnop import Registry
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import Action, apply, delete
+from fnop.interpreters.actions import Action, apply, delete, wait
 from fnop.interpreters.check.explore import Case, Explorer
-from fnop.interpreters.externals import External, PutService
+from fnop.interpreters.externals import External, JobService, PutService
 from tests.simulations import example, manifests_of
 
 DEFINITION = manifests_of("01-minimal")[0]
@@ -220,10 +220,44 @@ class Mail(External):
         raise AssertionError("a letter cannot be taken back")
 
 
-@pytest.mark.parametrize("history", [(), ("Mail",), ("Post",)])
-def test_what_stays_outside_on_purpose_is_named(history: tuple[str, ...]) -> None:
-    registry = served(drops=False)
+class Letters(Mail):
+    keeps_records = True
+
+
+@pytest.mark.parametrize("model", [Mail, Letters])
+def test_what_stays_outside_on_purpose_is_said_by_its_model(model: type[Mail]) -> None:
     script = apply(example()), delete(NAME)
-    found = told(registry, *script, model=Mail(), history=history)
-    assert (found == []) is (history == ("Mail",))
-    assert all("class of the model" in each for each in found)
+    found = told(served(drops=False), *script, model=model())
+    assert (found == []) is model.keeps_records
+    assert all("keeps_records" in each for each in found)
+
+
+class Backups(JobService):
+    """Work that is done once for an object, and that nobody waits for."""
+
+    def ensure(self, key: str) -> str:
+        return self.submit(key, token=key)
+
+
+def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
+    """However late it began: a user who goes on early finds the same end."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(name: str, **_: Any) -> None:
+        await fnop.call(ensure, key=name)
+        await fnop.create(child(f"{name}-host"))
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def unmake(name: str, **_: Any) -> None:
+        await fnop.delete("configmaps", name=f"{name}-host")
+
+    calls = {f"{__name__}:ensure": Backups().ensure}
+    script = apply(example()), wait(60), delete(NAME)
+    program = Program(registry.handlers, Settings())
+    explorer = Explorer(Case(program, (DEFINITION,), script, calls=calls))
+    assert explorer.benign.violations == ()
+    early = [each for each in explorer.singles() if each[0].kind.name == "F13:after"]
+    assert early
+    for schedule in early:
+        assert explorer.tried(schedule).violations == ()
