@@ -10,7 +10,7 @@ import fnop
 from fnop import Registry
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import Action, apply, delete, wait
+from fnop.interpreters.actions import Action, apply, delete
 from fnop.interpreters.check.explore import Case, Explorer
 from fnop.interpreters.externals import External, JobService, PutService
 from tests.simulations import example, manifests_of
@@ -233,10 +233,13 @@ def test_what_stays_outside_on_purpose_is_said_by_its_model(model: type[Mail]) -
 
 
 class Backups(JobService):
-    """Work that is done once for an object, and that nobody waits for."""
+    """Work that is done once for an object, and that is asked about."""
 
     def ensure(self, key: str) -> str:
         return self.submit(key, token=key)
+
+    def drop(self, id: str) -> bool:
+        return bool(self.poll(id)["state"] == "succeeded")
 
 
 def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
@@ -245,15 +248,18 @@ def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
 
     @fnop.on.create("fnopexamples", registry=registry)
     async def make(name: str, **_: Any) -> None:
-        await fnop.call(ensure, key=name)
-        await fnop.create(child(f"{name}-host"))
+        id = await fnop.call(ensure, key=name)
+        await fnop.sleep(60)
+        if await fnop.call(drop, id=id):
+            await fnop.create(child(f"{name}-host"))
 
     @fnop.on.delete("fnopexamples", registry=registry)
     async def unmake(name: str, **_: Any) -> None:
         await fnop.delete("configmaps", name=f"{name}-host")
 
-    calls = {f"{__name__}:ensure": Backups().ensure}
-    script = apply(example()), wait(60), delete(NAME)
+    model = Backups()
+    calls = {f"{__name__}:ensure": model.ensure, f"{__name__}:drop": model.drop}
+    script = apply(example()), delete(NAME)
     program = Program(registry.handlers, Settings())
     explorer = Explorer(Case(program, (DEFINITION,), script, calls=calls))
     assert explorer.benign.violations == ()
