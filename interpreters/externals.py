@@ -45,6 +45,8 @@ class External:
     for. They stand in `calls=` of a `Simulation`, and in `CALLS` for `fnop check`:
 
         class Mail(External):
+            keeps_records = True
+
             def __init__(self):
                 self.sent = []
 
