@@ -36,6 +36,7 @@ from fnop.interpreters.check.worlds import (
     alias_of,
     differences,
     objects_in,
+    records_in,
     rolling_in,
     world_of,
 )
@@ -222,6 +223,7 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         # It may not have seen what was there for a while, or not come to it.
         other = differences(fresh, seen.world, benign.volatile, without_status=bare)
         wrong = {each.alias for each in other}
+        wrong -= _partial_records(benign.seen, fresh, seen)
         found = [each for each in found if each.alias in wrong]
     usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
     refused = [
@@ -232,6 +234,22 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
+
+
+def _partial_records(benign: Seen, fresh: World, seen: Seen) -> set[str]:
+    """The records outside of some of the lives of the benign run, and of no other.
+
+    Those of what is there at last are among them.
+    """
+    worlds = fresh, seen.world, benign.world
+    found = set()
+    for alias in records_in(seen.trial.run.calls):
+        kept = [orjson.loads(each[alias])[""] for each in worlds]
+        if all(isinstance(each, list) for each in kept):
+            least, now, most = (Counter(map(orjson.dumps, each)) for each in kept)
+            if least <= now <= most:
+                found.add(alias)
+    return found
 
 
 def _rolling(seen: Seen) -> frozenset[str]:

@@ -29,6 +29,7 @@ __all__ = [
     "digests_of",
     "is_builtin",
     "learned",
+    "records_in",
     "world_of",
 ]
 
@@ -248,6 +249,15 @@ def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
         for number, each in enumerate(externals_of(calls))
         if not each.keeps_records
     }
+
+
+def records_in(calls: Mapping[str, Any]) -> list[str]:
+    """The aliases of external systems that keep records."""
+    return [
+        _named(number, each)
+        for number, each in enumerate(externals_of(calls))
+        if each.keeps_records
+    ]
 
 
 def _named(number: int, system: External) -> str:

@@ -267,3 +267,28 @@ def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
     assert early
     for schedule in early:
         assert explorer.tried(schedule).violations == ()
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_a_life_that_nobody_saw_leaves_no_records(twice: bool) -> None:
+    """Each life has one job, if somebody sees it; another job has another cause."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(uid: str, retry: int, **_: Any) -> None:
+        await fnop.call(ensure, key=f"{uid}-{retry}" if twice else uid)
+        await fnop.adopt(child("host"))
+
+    calls = {f"{__name__}:ensure": Backups().ensure}
+    lives = apply(example()), delete(NAME)
+    program = Program(registry.handlers, Settings())
+    case = Case(program, (DEFINITION,), (*lives, *lives), calls=calls)
+    explorer = Explorer(case)
+    assert explorer.benign.violations == ()
+    told = {
+        each.message.partition(" ")[0]
+        for schedule in explorer.singles()
+        for each in explorer.tried(schedule).violations
+        if each.property == "same_end" or not twice
+    }
+    assert told == ({"Backups"} if twice else set())
