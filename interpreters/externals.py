@@ -45,6 +45,8 @@ class External:
     for. They stand in `calls=` of a `Simulation`, and in `CALLS` for `fnop check`:
 
         class Mail(External):
+            keeps_records = True
+
             def __init__(self):
                 self.sent = []
 
@@ -57,10 +59,13 @@ class External:
 
     `now` is the virtual wall time in seconds; it is set before each call. Where `down`
     is set to True, the reference models refuse every call with a `ConnectionError`.
+    A class that `keeps_records` has nothing that is to be taken away again, such as
+    letters that were sent, and jobs that were done.
     """
 
     now: float = 0.0
     down: bool = False
+    keeps_records: bool = False
 
     _creations: dict[str, int]
 
@@ -83,6 +88,13 @@ class External:
         # A method of its own that it holds is one of the fork's there.
         made.__dict__.update(copy.deepcopy(self.__dict__, {id(self): made}))
         return made
+
+    def at_rest(self) -> External:
+        """The same system when all that it does by itself has come to its end.
+
+        It is this one, unless a class says otherwise. Nothing changes in this one.
+        """
+        return self
 
     def digest(self) -> Any:
         """The state as plain JSON, equal for two systems that do the same henceforth.
@@ -423,6 +435,12 @@ class PostService(_Numbered):
         """For how many seconds it is not listed yet."""
         return max(0.0, thing.at + self.lag - self.now)
 
+    def at_rest(self) -> PostService:
+        """The same one when it lists all its things."""
+        made = self.fork()
+        made.now += max(map(self._hides, self._things.values()), default=0.0)
+        return made
+
     def digest(self) -> Any:
         """The things, with aliases for ids, and for how long they are not listed yet.
 
@@ -463,6 +481,8 @@ class JobService(_Numbered):
     >>> backups.poll(id)
     {'id': 'backup-00000001', 'state': 'succeeded', 'result': 'v.tar', 'error': None}
     """
+
+    keeps_records = True
 
     def __init__(
         self,
@@ -522,6 +542,18 @@ class JobService(_Numbered):
         if left <= 0:
             return "succeeded"
         return "pending" if left > self.running else "running"
+
+    def at_rest(self) -> JobService:
+        """The same one when all its jobs have ended.
+
+        >>> jobs = JobService()
+        >>> id = jobs.submit()
+        >>> jobs.at_rest().poll(id)["state"], jobs.poll(id)["state"]
+        ('succeeded', 'pending')
+        """
+        made = self.fork()
+        made.now += max(map(self._left, self._things.values()), default=0.0)
+        return made
 
     def digest(self) -> Any:
         """The jobs, with aliases for ids, and for how long they still go on."""

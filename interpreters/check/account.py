@@ -7,7 +7,7 @@ failure is done once more for it, before an observer.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -160,10 +160,8 @@ def _changes(trial: Trial, watched: Watched, redaction: Redaction) -> Iterator[C
         if each.resource not in ASIDE
         if (each.resource[1], each.object["metadata"]["name"]) not in _BEGINNINGS
     ][:PLACES_MAX]
-    starts = [version for version, _ in trial.actors]
     for event, body in zip(events, _redacted(events, watched, redaction), strict=True):
-        place = bisect_right(starts, event.version - 1) - 1
-        by = trial.actors[place][1] if place >= 0 else ""
+        by = trial.maker_of(event.version)
         group, plural = event.resource
         meta = event.object["metadata"]
         yield Change(

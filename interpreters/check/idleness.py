@@ -2,12 +2,13 @@
 
 A handler of which each line has been run, of which nothing came, and in which nothing
 stands that could have an effect, has none in any other state either.  Python tells of
-each line of the author's code (`sys.settrace`), in one run of a check and never in
-production; the code tells what could have an effect.
+each line and instruction of the author's code (`sys.settrace`), in one run of a check
+and never in production; the code tells what could have an effect.
 """
 
 from __future__ import annotations
 
+import builtins
 import dis
 import inspect
 import sys
@@ -36,6 +37,8 @@ _TELLING = frozenset(
         *("print", "write", "send", "put", "set", "insert", "__setitem__", "setattr"),
     )
 )
+# Instructions that fetch what may be called, from where others have put it.
+_FETCHES = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"))
 # Lines that a function has besides its statements.
 _Lines = set[int]
 
@@ -55,6 +58,7 @@ class Idleness:
                 self._names.setdefault(code, each.id)
         self._files = {code.co_filename for code in self._names}
         self._lines: dict[CodeType, _Lines] = {}
+        self._places: dict[CodeType, set[int]] = {}  # the instructions that were run
         # The code that each handler's has called, itself first.
         self._reached: dict[CodeType, set[CodeType]] = {}
         self._busy: set[CodeType] = set()
@@ -91,6 +95,8 @@ class Idleness:
         if code.co_filename not in self._files:
             return None
         self._lines.setdefault(code, set()).add(frame.f_lineno)
+        self._places.setdefault(code, set())
+        frame.f_trace_opcodes = True
         for root in self._roots(frame):
             self._reached.setdefault(root, set()).add(code)
         return self._goes_on
@@ -108,6 +114,8 @@ class Idleness:
         code = frame.f_code
         if event == "line":
             self._lines[code].add(frame.f_lineno)
+        elif event == "opcode":
+            self._places[code].add(frame.f_lasti)
         elif (event == "exception" and not _is_end(argument)) or (
             event == "return" and code in self._names and not _is_nothing(argument)
         ):
@@ -122,7 +130,18 @@ class Idleness:
             return False
         if not _TELLING.isdisjoint(code.co_names):
             return False
-        return not any(each.opname in _STORES for each in dis.get_instructions(code))
+        return not any(
+            each.opname in _STORES or self._is_left_out(each, code)
+            for each in dis.get_instructions(code)
+        )
+
+    def _is_left_out(self, found: dis.Instruction, code: CodeType) -> bool:
+        """Whether it fetches what has not been come to, on a line that has been run.
+
+        So `if not others: await fnop.delete(body)` has an effect in another state.
+        """
+        fetches = found.opname in _FETCHES and not hasattr(builtins, str(found.argval))
+        return fetches and found.offset not in self._places[code]
 
 
 def _is_end(argument: Any) -> bool:

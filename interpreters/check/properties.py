@@ -18,12 +18,11 @@ from fnop.core.children.marks import KEEP_ANNOTATION
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
-from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff
 from fnop.effects import Refused
-from fnop.interpreters.actions import Delete
 from fnop.interpreters.check.expectations import Picture
 from fnop.interpreters.check.heeding import Heeding
+from fnop.interpreters.check.orphans import is_shared, left_outside, uids_in
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.redeciding import OWN_ERRORS
 from fnop.interpreters.check.references import missing_in
@@ -37,6 +36,7 @@ from fnop.interpreters.check.worlds import (
     alias_of,
     differences,
     objects_in,
+    records_in,
     rolling_in,
     world_of,
 )
@@ -218,12 +218,12 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
             if not f"{each.alias} {each.path}".startswith(depends)
             and each.alias.partition(" (")[0] not in rolling
         ]
-    if found and benign.fresh is not None and not benign.straight and merges:
-        # It may not have seen what was there for a while, and left its traces.
-        other = differences(
-            benign.fresh, seen.world, benign.volatile, without_status=bare
-        )
+    fresh = None if benign.straight else benign.fresh
+    if found and fresh is not None and _skips(seen.trial):
+        # It may not have seen what was there for a while, or not come to it.
+        other = differences(fresh, seen.world, benign.volatile, without_status=bare)
         wrong = {each.alias for each in other}
+        wrong -= _partial_records(benign.seen, fresh, seen)
         found = [each for each in found if each.alias in wrong]
     usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
     refused = [
@@ -234,6 +234,22 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if found or refused:
         details = tuple([*map(str, found), *refused])
         yield Violation("same_end", details[0], details)
+
+
+def _partial_records(benign: Seen, fresh: World, seen: Seen) -> set[str]:
+    """The records outside of some of the lives of the benign run, and of no other.
+
+    Those of what is there at last are among them.
+    """
+    worlds = fresh, seen.world, benign.world
+    found = set()
+    for alias in records_in(seen.trial.run.calls):
+        kept = [orjson.loads(each[alias])[""] for each in worlds]
+        if all(isinstance(each, list) for each in kept):
+            least, now, most = (Counter(map(orjson.dumps, each)) for each in kept)
+            if least <= now <= most:
+                found.add(alias)
+    return found
 
 
 def _rolling(seen: Seen) -> frozenset[str]:
@@ -382,51 +398,38 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if _tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     yield from _of_sequels(no_orphans, benign, seen)
-    yield from _left_outside(benign, seen)
+    if seen is benign.seen and left_outside(seen.trial):
+        yield Violation("no_orphans", _LEFT_OUTSIDE)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
-    living = {
+    living = uids_in(end)
+    made = {
         each["metadata"]["uid"]: alias_of(resource, each)
         for resource, each in objects_in(end, base)
         if KEEP_ANNOTATION not in (each["metadata"].get("annotations") or {})
     }
     left = set(seen.world) if seen is not benign.seen else set[str]()
     for write in seen.trial.writes:
-        body = write.body
+        body, subject = write.body, write.subject
         if write.site.verb not in ("create", "adopt", "apply") or not body:
             continue
         uid = body["metadata"].get("uid")
         is_new = body["metadata"].get("resourceVersion") is not None
-        subject = write.subject
-        if not subject or subject == uid or not is_new or uid not in living:
+        if not subject or subject in living or not is_new or uid not in made:
             continue
-        if subject not in living and not _is_shared(seen, uid, living):
-            alias = living[uid]
+        if not is_shared(seen.trial, seen.events, subject, uid, living):
+            alias = made[uid]
             if alias in benign.seen.world and left:
                 continue  # the benign run leaves it, too, and has been told so
             yield Violation("no_orphans", f"{alias} is left, its object is gone")
             return
 
 
-def _left_outside(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The things made outside for an object that its deletion leaves as they were.
-
-    Only where a handler is called for deletions: others may keep it on purpose.
-    """
-    trial = seen.trial
-    handlers = trial.scene.program.handlers
-    cleans_up = any(each.rule.reasons == (Reason.DELETE,) for each in handlers)
-    if seen is not benign.seen or not cleans_up:
-        return
-    script, outside = trial.scene.script, trial.outside
-    deletes = [n for n, each in enumerate(script) if isinstance(each, Delete)]
-    if not deletes or len(outside) <= deletes[-1] + 1:
-        return
-    idle = all(outside[each] == outside[each + 1] for each in deletes)
-    if idle and outside[deletes[-1] + 1] != outside[0]:
-        yield Violation(
-            "no_orphans", "what was made outside is as it was before the deletion"
-        )
+_LEFT_OUTSIDE = (
+    "what was made outside is as it was before the deletion: let the deletion handler "
+    "take it away, or say `keeps_records = True` in the class of a model of which "
+    "nothing is to be taken away"
+)
 
 
 def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -437,15 +440,6 @@ def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]
             when = f"after `{followed.sequel.actions[-1]}`"
             yield each._replace(message=f"{each.message} {when}")
             return
-
-
-def _is_shared(seen: Seen, uid: str, living: Mapping[str, str]) -> bool:
-    """Whether a living object has written the child, too."""
-    return any(
-        each.subject in living
-        for each in seen.trial.writes
-        if each.body and (each.body.get("metadata") or {}).get("uid") == uid
-    )
 
 
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -568,13 +562,15 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def _most_alive(seen: Seen) -> dict[str, int]:
     """The largest number of objects under one generated name that live at once.
 
-    Those that are being deleted do not count, nor do those of another owner.
+    Those that are being deleted do not count, nor do those of another owner, nor what
+    the cluster's own controllers make: a set has as many pods as it says.
     """
+    theirs = _made_by_the_cluster(seen)
     alive: dict[tuple[str, str], set[str]] = {}
     most: dict[str, int] = {}
     for event in seen.events:
         meta = event.object["metadata"]
-        if event.resource[1] == "events":
+        if event.resource[1] == "events" or meta["uid"] in theirs:
             continue
         alias = alias_of(event.resource, event.object)
         if "*" not in alias:
@@ -587,6 +583,15 @@ def _most_alive(seen: Seen) -> dict[str, int]:
             found.add(meta["uid"])
         most[alias] = max(most.get(alias, 0), len(found))
     return most
+
+
+def _made_by_the_cluster(seen: Seen) -> set[str]:
+    """The uids of what the cluster's own controllers have created."""
+    return {
+        event.object["metadata"]["uid"]
+        for event in seen.events
+        if event.type == "ADDED" and seen.trial.maker_of(event.version) == "cluster"
+    }
 
 
 def _made_outside(trial: Trial) -> Counter[str]:

@@ -8,6 +8,7 @@ rest; a restart of the operator, and another one. What it has seen is judged aft
 from __future__ import annotations
 
 import copy
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -109,7 +110,9 @@ class Trial:
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
         self.crashes = 0  # those before all was healed
         # The state of external systems at each rest of a benign run.
-        self.outside: list[bytes] = []
+        self.outside: list[Mapping[str, bytes]] = []
+        # The uid of an object, and of one whose handler has read or written it.
+        self.users: set[tuple[str, str]] = set()
         # The cluster at the first rest after so many actions.
         self.rests: dict[int, Cluster] = {}
         self.waited = 0.0  # virtual seconds in which nothing was to be done
@@ -281,6 +284,7 @@ class Trial:
             at, own = second.next_at(), run.next_at()
             if at is None or (own is not None and own < at):
                 return False
+            self.begins("cluster")
             if run.deliverable() is not None or run.control():
                 return True
             return second.pass_time()
@@ -553,6 +557,7 @@ class Trial:
                 )
             )
         self._note(command, path, outcome)
+        self._note_user(command, outcome)
         if isinstance(outcome, Refused):
             self.rejections.append((site, outcome))
         return outcome
@@ -602,6 +607,15 @@ class Trial:
             if version is not None:
                 sight = Sight(version, meta.get("uid"))
                 seen[f"{resource.group}/{resource.plural}/{where}"] = sight
+
+    def _note_user(self, command: Perform, outcome: Outcome) -> None:
+        """Remember whose handler has an object: not that of one who takes it away."""
+        subject, effect = command.subject, command.effect
+        if subject is None or isinstance(effect, DeleteEffect) or not command.handler:
+            return
+        if isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+            uid = (outcome.object.get("metadata") or {}).get("uid")
+            self.users.add((str(uid), subject.uid or ""))
 
     def admits(self, request: ApiRequest) -> ApiRequest:
         """The request, as a webhook changes it where there is one."""
@@ -656,6 +670,11 @@ class Trial:
         if self.actors and self.actors[-1][0] == version:
             self.actors.pop()
         self.actors.append((version, actor))
+
+    def maker_of(self, version: int) -> str:
+        """The actor of `begins` that has made a version of the cluster; or ""."""
+        place = bisect_left(self.actors, version, key=lambda begun: begun[0]) - 1
+        return self.actors[place][1] if place >= 0 else ""
 
     def due(self, site: Site) -> Fault | None:
         """The fault that strikes here, if one does; it does so once."""
@@ -747,7 +766,7 @@ _CONTAINERS = (
         "rejections",
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
-    *("_rivals_at", "stray", "outside", "actors", "rests"),
+    *("_rivals_at", "stray", "outside", "actors", "users", "rests"),
 )
 
 

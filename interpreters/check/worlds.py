@@ -17,7 +17,7 @@ import orjson
 from fnop.interpreters.check.sites import target_of
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.externals import externals_of
+from fnop.interpreters.externals import External, externals_of
 
 __all__ = [
     "ASIDE",
@@ -29,6 +29,7 @@ __all__ = [
     "digests_of",
     "is_builtin",
     "learned",
+    "records_in",
     "world_of",
 ]
 
@@ -217,8 +218,10 @@ def world_of(
         text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
         groups[alias_of(resource, each)].append(_masked(text, names, generated))
     for number, system in enumerate(systems):
-        alias = f"{type(system).__name__} ({number + 1})"
-        text = orjson.dumps({"": system.digest()}, option=orjson.OPT_SORT_KEYS)
+        alias = _named(number, system)
+        text = orjson.dumps(
+            {"": system.at_rest().digest()}, option=orjson.OPT_SORT_KEYS
+        )
         groups[alias].append(_masked(text, names, generated))
     return {
         alias if len(texts) == 1 else f"{alias} ({number + 1})": text
@@ -236,10 +239,29 @@ def is_builtin(group: str) -> bool:
     return "." not in group or group.endswith(".k8s.io")
 
 
-def digests_of(calls: Mapping[str, Any]) -> bytes:
-    """The state of all external systems, as JSON text."""
-    found = [each.digest() for each in externals_of(calls)]
-    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
+def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
+    """The states of external systems, as JSON texts by their aliases in a world.
+
+    Those that keep records have nothing that is to be taken away.
+    """
+    return {
+        _named(number, each): orjson.dumps(each.digest(), option=orjson.OPT_SORT_KEYS)
+        for number, each in enumerate(externals_of(calls))
+        if not each.keeps_records
+    }
+
+
+def records_in(calls: Mapping[str, Any]) -> list[str]:
+    """The aliases of external systems that keep records."""
+    return [
+        _named(number, each)
+        for number, each in enumerate(externals_of(calls))
+        if each.keeps_records
+    ]
+
+
+def _named(number: int, system: External) -> str:
+    return f"{type(system).__name__} ({number + 1})"
 
 
 def alias_of(resource: tuple[str, str], found: Mapping[str, Any]) -> str:

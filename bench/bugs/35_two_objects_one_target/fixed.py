@@ -16,6 +16,9 @@ async def issue(body, name, uid, spec, patch, **_):
         patch.status["message"] = f"{spec['target']} belongs to another object"
         return
     patch.status["message"] = None
+    found = await fnop.get("secrets", name=spec["target"])
+    if found is not None and "deletionTimestamp" in found["metadata"]:
+        return  # what is written into it goes with it: the timer looks again
     metadata = {"name": spec["target"], "annotations": {"example.com/owner": name}}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
     secret["stringData"] = {"host": spec["host"]}

@@ -1,0 +1,107 @@
+"""Orphans: what stays behind when an object is gone, and for whose sake.
+
+Not all that a handler of an object makes is that object's alone: others may use it as
+well, it may belong to an object of another kind, and outside of the cluster only what
+was made for the object is to go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from fnop.core.values.cause import Reason
+from fnop.interpreters.actions import ActionRefused, Delete, address_of
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.cluster import Cluster, StoredEvent
+
+__all__ = ["is_shared", "left_outside", "uids_in"]
+
+# The group and the kind, or the plural, of objects.
+Sort = tuple[str, str]
+
+
+def uids_in(cluster: Cluster) -> frozenset[str]:
+    """The uids of all objects, of whatever kind, and since whenever they are there."""
+    return frozenset(
+        each["metadata"]["uid"]
+        for shelf in cluster.shelves.values()
+        for each in shelf.values()
+    )
+
+
+def is_shared(
+    trial: Trial,
+    events: Sequence[StoredEvent],
+    subject: str,
+    child: str,
+    living: frozenset[str],
+) -> bool:
+    """Whether somebody who lives has a child of a `subject` that is gone.
+
+    That is an object whose handler has read it by its name, or has written it, or asked
+    for it as it is; or an owner of another kind than the subject's. What an owner of
+    the same kind has was given to the wrong one.
+    """
+    users = {user for each, user in trial.users if each == child and user != child}
+    if users & living:
+        return True
+    found = _last_of(events, child)
+    gone = _last_of(events, subject)
+    if found is None or gone is None:
+        return False
+    return any(
+        owner["uid"] in living and _sort(owner) != _sort(gone)
+        for owner in found["metadata"].get("ownerReferences") or ()
+    )
+
+
+def _last_of(events: Sequence[StoredEvent], uid: str) -> Mapping[str, Any] | None:
+    """An object as it was last seen to change."""
+    found = (each.object for each in reversed(events))
+    return next((each for each in found if each["metadata"]["uid"] == uid), None)
+
+
+def _sort(found: Mapping[str, Any]) -> Sort:
+    return str(found["apiVersion"]).rpartition("/")[0], str(found["kind"])
+
+
+# ------------------------------------------------------------------------ outside
+
+
+def left_outside(trial: Trial) -> bool:
+    """Whether the deletions of a script leave all that was made outside as it was.
+
+    Only deletions count that a handler is called for, and only where no object of these
+    kinds stays: others may share what was made.
+    """
+    kinds = frozenset(_cleaned_up(trial))
+    script = trial.scene.script
+    deletions = [
+        number
+        for number, each in enumerate(script)
+        if isinstance(each, Delete) and _kind_of(trial, each) in kinds
+    ]
+    states = trial.outside
+    if not deletions or len(states) <= deletions[-1] + 1:
+        return False
+    last = deletions[-1] + 1
+    if any(trial.rests[last].shelves.get(each) for each in kinds):
+        return False
+    idle = all(states[each] == states[each + 1] for each in deletions)
+    return idle and states[last] != states[0]
+
+
+def _cleaned_up(trial: Trial) -> Iterator[Sort]:
+    """The kinds whose deletions a handler is called for; others stay on purpose."""
+    for kind in trial.run.machine.state.survey.kinds.values():
+        if any(each.rule.reasons == (Reason.DELETE,) for each in kind.changes):
+            yield kind.resource.group, kind.resource.plural
+
+
+def _kind_of(trial: Trial, action: Delete) -> Sort | None:
+    with suppress(ActionRefused):
+        resource, _ = address_of(trial.scene.base, action.where)
+        return resource.group, resource.plural
+    return None

@@ -1,0 +1,33 @@
+"""Schedules that raised an alarm on an operator of the benches that has no bug."""
+
+from __future__ import annotations
+
+import pytest
+
+from bench.sweep import cases_named
+from fnop.interpreters.check.explore import Explorer
+from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+
+APPLIES = Site(Place.WRITE, "issue", "apply", "secrets/certificate", 2)
+SCHEDULES = {
+    # The set is never made anew, and its volume does not grow before all is deleted.
+    "mutants/04_pvc_expand": (
+        "deleted",
+        Fault(BY_NAME["F14:stuck"], Site(Place.RUN, "", "", "garbage")),
+    ),
+    # The secret is held when its object is deleted, and the next one is to write it.
+    "mutants/35_two_objects_one_target": (
+        "made anew",
+        Fault(BY_NAME["F8:held"], APPLIES),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULES)
+def test_an_operator_without_a_bug_raises_no_alarm(name: str) -> None:
+    script, fault = SCHEDULES[name]
+    (case,) = [each for each in cases_named(name) if each.name == script]
+    explorer = Explorer(case)
+    verdict = explorer.tried((fault,))
+    assert verdict.struck
+    assert verdict.violations == ()

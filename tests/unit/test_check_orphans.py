@@ -1,0 +1,294 @@
+"""What stays behind when an object is gone: whose it is, and what is an orphan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop import Registry
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.actions import Action, apply, delete
+from fnop.interpreters.check.explore import Case, Explorer
+from fnop.interpreters.externals import External, JobService, PutService
+from tests.simulations import example, manifests_of
+
+DEFINITION = manifests_of("01-minimal")[0]
+NAME = "fnopexamples/example-1"
+OTHER = {**example(), "metadata": {"name": "example-2"}}
+
+
+def ensure(**_: Any) -> Any: ...
+
+
+def drop(**_: Any) -> Any: ...
+
+
+class Cloud(PutService):
+    """A bucket for each key."""
+
+    def ensure(self, key: str) -> str:
+        self.put(key)
+        return f"{key}.example.com"
+
+    def drop(self, key: str) -> None:
+        self.delete(key)
+
+
+def told(
+    registry: Registry, *script: Action, model: External | None = None, **more: Any
+) -> list[str]:
+    """The benign run's violations that say something of orphans."""
+    cloud: Any = model or Cloud()
+    calls = {f"{__name__}:{each}": getattr(cloud, each) for each in ("ensure", "drop")}
+    program = Program(registry.handlers, Settings())
+    case = Case(program, (DEFINITION,), script, calls=calls, **more)
+    found = Explorer(case).benign.violations
+    return [each.message for each in found if each.property == "no_orphans"]
+
+
+def child(name: str, host: str = "") -> dict[str, Any]:
+    metadata = {"name": name, "labels": {"app": "example"}}
+    data = {"host": host}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}
+
+
+# ------------------------------------------------------------- within the cluster
+
+NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "node"}}
+LEASE = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease"}
+HOLDERS: dict[str, dict[str, Any]] = {
+    "nodes": NODE,
+    "leases.coordination.k8s.io": {**LEASE, "metadata": {"name": "lease"}},
+    "fnopexamples": example(),
+}
+
+
+@pytest.mark.parametrize("kind", HOLDERS)
+@pytest.mark.parametrize("given", [False, True])
+def test_who_lives_has_no_orphans(kind: str, given: bool) -> None:
+    """Also an object of a kind that no world tells of, and one that never changes."""
+    registry = Registry()
+
+    @fnop.on.event(kind, registry=registry)
+    async def tell(name: str, type: str | None, **_: Any) -> None:
+        if type == "DELETED":
+            await fnop.delete("configmaps", name=f"{name}-host")
+        else:
+            host = await fnop.call(ensure, key="a")
+            await fnop.apply(child(f"{name}-host", host), force=True)
+
+    if given:
+        assert told(registry, apply(child("other")), given=(HOLDERS[kind],)) == []
+    else:
+        assert told(registry, apply(HOLDERS[kind])) == []
+
+
+@pytest.mark.parametrize("owned_by", ["job's object", "sibling", "nobody"])
+def test_what_belongs_to_an_object_of_another_kind_is_no_orphan(owned_by: str) -> None:
+    """A result outlives its job: it goes with the object that the job was for."""
+    registry = Registry()
+
+    @fnop.on.event("jobs.batch", registry=registry)
+    async def done(name: str, type: str | None, **_: Any) -> None:
+        if type == "DELETED":
+            return
+        result = child(f"{name}-result")
+        if owned_by != "nobody":
+            kind, owner = {
+                "job's object": ("fnopexamples", "example-1"),
+                "sibling": ("jobs.batch", "b"),
+            }[owned_by]
+            found = await fnop.get(kind, name=owner)
+            assert found is not None
+            result = {**fnop.owned(result, found)}
+        await fnop.apply(result, force=True)
+
+    pod = {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c"}]}
+    job = {"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": pod}}}
+    jobs = [{**job, "metadata": {"name": each}} for each in ("b", "a")]
+    script = apply(example()), apply(jobs[0]), apply(jobs[1]), delete("jobs.batch/a")
+    left = ["configmaps/a-result is left, its object is gone"]
+    found = told(registry, *script)
+    assert [each.partition(" after")[0] for each in found[:1]] == (
+        [] if owned_by == "job's object" else left
+    )
+
+
+@pytest.mark.parametrize("sharing", ["reads", "applies", "has its own"])
+def test_what_a_living_object_needs_as_well_is_no_orphan(sharing: str) -> None:
+    """Between looking and creating a call is made; the last one takes it away."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def need(name: str, **_: Any) -> None:
+        if sharing == "applies":
+            host = await fnop.call(ensure, key="common")
+            await fnop.apply(child("common", host), force=True)
+            return
+        common = f"{name}-own" if sharing == "has its own" else "common"
+        found = await fnop.get("configmaps", name=common)
+        host = await fnop.call(ensure, key="common")
+        if found is None:
+            await fnop.create(child(common, host))
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def leave(**_: Any) -> None:
+        others = [
+            each
+            for each in await fnop.list("fnopexamples")
+            if "deletionTimestamp" not in each["metadata"]
+        ]
+        if not others:
+            await fnop.call(drop, key="common")
+            for each in await fnop.list("configmaps", labels={"app": "example"}):
+                await fnop.delete(each)
+
+    found = told(registry, apply(example()), apply(OTHER), delete(NAME))
+    own = "configmaps/example-1-own is left, its object is gone"
+    assert found[-1:] == ([own] if sharing == "has its own" else [])
+
+
+# ------------------------------------------------------------ outside of the cluster
+
+
+def served(*, drops: bool = True, own: bool = True) -> Registry:
+    """An operator that makes a bucket for each object, or one for all of them."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(name: str, body: fnop.Body, **_: Any) -> None:
+        host = await fnop.call(ensure, key=name if own else "all")
+        await fnop.apply(fnop.owned(child(f"{name}-host", host), body), force=True)
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def unmake(name: str, **_: Any) -> None:
+        await fnop.delete("configmaps", name=f"{name}-host")
+        living = [
+            each
+            for each in await fnop.list("fnopexamples")
+            if "deletionTimestamp" not in each["metadata"]
+        ]
+        if drops and (own or not living):
+            await fnop.call(drop, key=name if own else "all")
+
+    return registry
+
+
+DELETIONS: dict[str, tuple[Action, ...]] = {
+    "a child": (apply(example()), delete("configmaps/example-1-host")),
+    "another kind": (
+        *(apply(example()), apply(child("other"))),
+        delete("configmaps/other"),
+    ),
+    "all": (apply(example()), delete(NAME)),
+    "nothing": (apply(example()),),
+}
+
+
+@pytest.mark.parametrize("script", DELETIONS)
+@pytest.mark.parametrize("drops", [True, False])
+def test_what_was_made_outside_goes_when_its_object_does(
+    script: str, drops: bool
+) -> None:
+    """Deletions of others leave it; all objects are deleted after each script."""
+    found = told(served(drops=drops), *DELETIONS[script])
+    assert (found == []) is drops
+    assert all(each.startswith("what was made outside is as") for each in found)
+
+
+@pytest.mark.parametrize("drops", [True, False])
+def test_what_is_shared_outside_stays_as_long_as_somebody_has_it(drops: bool) -> None:
+    registry = served(drops=drops, own=False)
+    found = told(registry, apply(example()), apply(OTHER), delete(NAME))
+    assert (found == []) is drops
+
+
+class Mail(External):
+    """Letters that were sent: nobody takes one back."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def ensure(self, key: str) -> str:
+        self.sent.append(key)
+        return key
+
+    def drop(self, key: str) -> None:
+        raise AssertionError("a letter cannot be taken back")
+
+
+class Letters(Mail):
+    keeps_records = True
+
+
+@pytest.mark.parametrize("model", [Mail, Letters])
+def test_what_stays_outside_on_purpose_is_said_by_its_model(model: type[Mail]) -> None:
+    script = apply(example()), delete(NAME)
+    found = told(served(drops=False), *script, model=model())
+    assert (found == []) is model.keeps_records
+    assert all("keeps_records" in each for each in found)
+
+
+class Backups(JobService):
+    """Work that is done once for an object, and that is asked about."""
+
+    def ensure(self, key: str) -> str:
+        return self.submit(key, token=key)
+
+    def drop(self, id: str) -> bool:
+        return bool(self.poll(id)["state"] == "succeeded")
+
+
+def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
+    """However late it began: a user who goes on early finds the same end."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(name: str, **_: Any) -> None:
+        id = await fnop.call(ensure, key=name)
+        await fnop.sleep(60)
+        if await fnop.call(drop, id=id):
+            await fnop.create(child(f"{name}-host"))
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def unmake(name: str, **_: Any) -> None:
+        await fnop.delete("configmaps", name=f"{name}-host")
+
+    model = Backups()
+    calls = {f"{__name__}:ensure": model.ensure, f"{__name__}:drop": model.drop}
+    script = apply(example()), delete(NAME)
+    program = Program(registry.handlers, Settings())
+    explorer = Explorer(Case(program, (DEFINITION,), script, calls=calls))
+    assert explorer.benign.violations == ()
+    early = [each for each in explorer.singles() if each[0].kind.name == "F13:after"]
+    assert early
+    for schedule in early:
+        assert explorer.tried(schedule).violations == ()
+
+
+@pytest.mark.parametrize("twice", [True, False])
+def test_a_life_that_nobody_saw_leaves_no_records(twice: bool) -> None:
+    """Each life has one job, if somebody sees it; another job has another cause."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(uid: str, retry: int, **_: Any) -> None:
+        await fnop.call(ensure, key=f"{uid}-{retry}" if twice else uid)
+        await fnop.adopt(child("host"))
+
+    calls = {f"{__name__}:ensure": Backups().ensure}
+    lives = apply(example()), delete(NAME)
+    program = Program(registry.handlers, Settings())
+    case = Case(program, (DEFINITION,), (*lives, *lives), calls=calls)
+    explorer = Explorer(case)
+    assert explorer.benign.violations == ()
+    told = {
+        each.message.partition(" ")[0]
+        for schedule in explorer.singles()
+        for each in explorer.tried(schedule).violations
+        if each.property == "same_end" or not twice
+    }
+    assert told == ({"Backups"} if twice else set())
