@@ -23,7 +23,7 @@ _LEVEL = 6
 # So far back equal text is looked for, and no further by a reader: 4 MiB.
 _WINDOW_LOG = 22
 
-# What a reader raises for data that are damaged.
+# The errors of readers for data that are damaged.
 CORRUPT = (zlib.error, zstd.ZstdError)
 
 

@@ -531,8 +531,8 @@ _SOMETIMES = re.compile(
     r"(secret|credential|access[-_.]?key|secret[-_.]?key)s?$", re.IGNORECASE
 )
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
-# What stands between the tokens of JSON, and how these are quoted, also where it is a
-# text within a text.
+# The spaces between the tokens of JSON, and their quotes, also where it is a text within
+# a text.
 _SPACE = rb"(?:\s|\\+[nrt])*"
 _QUOTE = rb'\\*"'
 _COLON = _QUOTE + _SPACE + b":" + _SPACE
@@ -541,10 +541,9 @@ _NAMES = (
     *(rb"api[-_.]?key", rb"private[-_.]?key", rb"access[-_.]?key", rb"secret[-_.]?key"),
     *(rb"authorization", rb"secret", rb"credential"),
 )
-# What a text has that may have the place of a secret: a sensitive field with a text or
-# with a list; what belongs to a Secret; the packed values of a state; a variable of
-# such a name.  Each pattern begins with the text beside it, for which it is looked
-# first, in small letters.
+# The clues to the place of a secret: what belongs to a Secret; the packed values of a
+# state; a sensitive field with a text or with a list; a variable of such a name.  Each
+# pattern begins with the text beside it, which is looked for first, in small letters.
 _CLUES = (
     (b'"secret', re.compile(rb'"secret(?:list)?' + _QUOTE)),
     (b'"was', re.compile(b'"was' + _COLON + _QUOTE)),

@@ -15,7 +15,9 @@ ALLOWED = {
     "effects": {"orjson", "pyrsistent"},
     "core": {"cronsim", "fnop.effects", "immutables", "orjson", "returns"},
     "interpreters": {
+        "backports",  # Zstandard, before Python 3.14
         "cel_expr_python",
+        "compression",  # the same, from there on
         "fnop.core",
         "fnop.effects",
         "google",  # protobuf
