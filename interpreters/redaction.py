@@ -531,8 +531,8 @@ _SOMETIMES = re.compile(
     r"(secret|credential|access[-_.]?key|secret[-_.]?key)s?$", re.IGNORECASE
 )
 _OBJECT_NAME = re.compile(r"[A-Za-z0-9]([-._A-Za-z0-9]{0,251}[A-Za-z0-9])?")
-# The spaces between the tokens of JSON, and their quotes, also where it is a text within
-# a text.
+# The spaces between the tokens of JSON, and their quotes, also of one that is a text
+# within a text.
 _SPACE = rb"(?:\s|\\+[nrt])*"
 _QUOTE = rb'\\*"'
 _COLON = _QUOTE + _SPACE + b":" + _SPACE
