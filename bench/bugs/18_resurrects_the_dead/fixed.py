@@ -44,3 +44,13 @@ async def serve(name, uid, spec, **_):
             version = {"resourceVersion": found.meta["resourceVersion"]}
             template = stateful_set(found.name, name, spec["image"])["spec"]["template"]
             await fnop.patch(found, metadata=version, spec={"template": template})
+
+
+@fnop.timer("statefulsets.apps", labels={"cluster": fnop.PRESENT}, interval=10)
+async def collect(body, labels, **_):
+    """A set that was asked for long ago, and came after its rack had gone."""
+    owner = await fnop.get("xs.example.com", name=labels["cluster"])
+    if owner is None or not is_of(body, owner.uid):
+        return
+    if body.name not in [f"{owner.name}-{rack}" for rack in owner.spec["racks"]]:
+        await fnop.delete(body)
