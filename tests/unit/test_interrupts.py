@@ -25,6 +25,14 @@ KIND = "fnopexamples"
 BEGUN: list[str] = []
 
 
+@pytest.fixture(autouse=True)
+def heard() -> Iterator[None]:
+    """SIGINT is heard as in a terminal, also where the tests run in the background."""
+    former = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, former)
+
+
 @pytest.fixture
 def registry() -> Iterator[Registry]:
     BEGUN.clear()
