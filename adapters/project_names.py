@@ -29,8 +29,9 @@ _NAMES_IN_MODULE = frozenset(("Annotated",))
 TAKEN = frozenset(
     (
         *("fnop", "kinds", "tests"),
-        *("aiohttp", "click", "cronsim", "httptools", "immutables", "jsonpatch"),
-        *("kubernetes_asyncio", "orjson", "pyrsistent", "pyyaml", "returns", "yaml"),
+        *("aiohttp", "backports", "click", "cronsim", "httptools", "immutables"),
+        *("jsonpatch", "kubernetes_asyncio", "orjson", "pyrsistent", "pyyaml"),
+        *("returns", "yaml"),
         *("cel_expr_python", "google_re2", "hypothesis", "lightkube", "mypy"),
         *("protobuf", "pytest", "ruff", "setuptools", "uvloop"),
     )
