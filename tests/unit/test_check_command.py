@@ -320,7 +320,8 @@ def test_the_test_of_a_failure_has_its_models(
 ) -> None:
     file = operator(folder, CALLING)
     (folder / "outside.py").write_text(text)
-    result = called(file, option, "outside.py", "--without", "pure")
+    limits = "--property", "creates_once", "--budget", "60"
+    result = called(file, option, "outside.py", *limits)
     assert "2 things are made outside, 1 in the benign run" in result.stdout
     recording = result.stdout.partition("   recording ")[2].splitlines()[0]
     (folder / "test_found.py").write_text(called("--as-test", recording).stdout)

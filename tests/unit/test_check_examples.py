@@ -12,7 +12,7 @@ from fnop.interpreters.check.faults import in_words
 
 EXAMPLES = {name: cases for name, cases in operators(examples_only=True).items()}
 # Schedules for each example.
-BUDGET = 60
+BUDGET = 40
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
