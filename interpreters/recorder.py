@@ -242,8 +242,8 @@ class Recorder:
 
     def _line(self, step: _Step) -> tuple[bytes, bytes]:
         """The line of a step, and what in it was not written before."""
-        family, _ = step.key
-        found = self._texts.write(step.key, family, step.text)
+        key = step.key
+        found = self._texts.write(key, key[0], step.text)
         time = self._time(step.now)
         if step.body is None:
             return b'{"t":%b,"r":%b}' % (time, found.entry), found.news
