@@ -4,6 +4,10 @@ BIN := .venv/bin
 # Processes that run tests, which mostly wait; each has real servers of its own.
 WORKERS ?= 3
 
+# Bytecode is kept, whatever the environment says: else each process that runs tests
+# compiles all of them anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 
 help: ## list the targets

@@ -108,7 +108,10 @@ def subjects_of(
     out. `looked_at` are the files of all. Raises `CheckProblem` where nothing can be
     made up.
     """
-    found = [*beside, *manifests]
+    found: list[Manifest] = []
+    for each in (*beside, *manifests):
+        if each not in found:  # a file may be named both as --crd and as --object
+            found.append(each)
     definitions = [each for each in found if each.get("kind") == _DEFINITION]
     others = [each for each in found if each.get("kind") != _DEFINITION]
     notes: list[str] = []

@@ -90,7 +90,8 @@ def _summary(sides: Sides, found: Comparison) -> Iterator[str]:
     for handler in dict.fromkeys(each.handler for each in differing):
         lanes = [each for each in differing if each.handler == handler]
         yield from _of_handler(handler, lanes)
-    equal = [each for each in found.lanes if not (each.ours or each.theirs)]
+    # One that the other run may have had after it was cut off has no equal decision.
+    equal = [e for e in found.lanes if e.equal and not (e.ours or e.theirs)]
     if equal:
         decisions = number_of(sum(each.equal for each in equal), "decision")
         handlers = number_of(len({each.handler for each in equal}), "handler")
@@ -336,6 +337,10 @@ def _untold(call: Call) -> str:
             return "an alarm: it is a retry, a timer, or has waited"
         case "Answered":
             return "an answer"
+        case "ListDone":
+            return "the end of a listing"
+        case "Started":
+            return "the start of the process"
         case kind:
             return f"the input {kind}"
 

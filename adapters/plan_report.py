@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from fnop.adapters.loading import SCRIPT
 from fnop.core.planned.facts import Change, Failure, Place, Plan, Source, Unmade
 from fnop.core.planned.fields import UNKNOWN, FieldChange
 from fnop.core.values.errors import joined, number_of
@@ -140,7 +141,8 @@ def _call_lines(plan: Plan, number: int) -> Iterator[str]:
             if each.is_handler:
                 yield f"  ? impure handler {by} is not run{about}"
             else:
-                yield f"  ? call of {each.function} by {by} is not made{about}"
+                function = each.function.removeprefix(SCRIPT)
+                yield f"  ? call of {function} by {by} is not made{about}"
             yield f"      what follows is known after call {_called(each)}"
     for unread in plan.unread:
         if unread.round == number:
@@ -253,7 +255,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         "changes": [_change_json(each) for each in plan.changes],
         "calls": [
             {
-                "function": each.function,
+                "function": each.function.removeprefix(SCRIPT),
                 "impure_handler": each.is_handler,
                 **_by(each.sources),
                 "object": _object_json(each.subject),

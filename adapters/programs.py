@@ -52,10 +52,12 @@ def program_of(
     command: str = "fnop run",
     *,
     wrong: int = EXIT_USAGE,
+    broken: int = EXIT_ERROR,
 ) -> Program:
     """The handlers that importing the files has declared.
 
-    Where they declare none the command ends with the status of a `wrong` call.
+    Where they declare none the command ends with the status of a `wrong` call; where
+    they cannot be imported, with that of a `broken` operator.
     """
     if not paths and not modules:
         raise click.UsageError(
@@ -64,7 +66,7 @@ def program_of(
     try:
         load(paths, modules)
     except LoadProblem as problem:
-        fail(str(problem))
+        fail(str(problem), broken)
     handlers = default_registry.handlers
     if not handlers:
         names = ", ".join([*paths, *modules])

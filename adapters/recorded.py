@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple
+from itertools import count
+from pathlib import Path
+from typing import Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
+
+import click
 
 from fnop.adapters.plain import echo
 from fnop.core.history.account import Account
@@ -13,6 +18,7 @@ __all__ = [
     "CUT_OFF",
     "Read",
     "Recording",
+    "Unfolding",
     "account_in",
     "lacks",
     "places_in",
@@ -33,8 +39,22 @@ class Read(NamedTuple):
     truncated: bool
 
 
+class _Apart:
+    """A file from its beginning, with a position of its own."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.position = file, 0
+
+    def read(self, size: int) -> bytes:
+        """The next bytes."""
+        self._file.seek(self.position)
+        found = self._file.read(size)
+        self.position += len(found)
+        return found
+
+
 class Recording(NamedTuple):
-    """A recording.
+    """A recording, which may be read several times at once.
 
     All methods raise `fnop.interpreters.recordings.RecordingProblem`.
     """
@@ -43,12 +63,13 @@ class Recording(NamedTuple):
     file: BinaryIO
     limits: Any
 
-    def opened(self) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
+    def opened(
+        self, file: _Apart | None = None
+    ) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
         """The header, and the records from the first one on (`read_records`)."""
         from fnop.interpreters.recordings import read_header, read_records
 
-        self.file.seek(0)
-        records = read_records(self.file, self.limits)
+        records = read_records(file or _Apart(self.file), self.limits)
         return read_header(records), records
 
     @property
@@ -90,6 +111,91 @@ class Recording(NamedTuple):
                 found = add(record)
             then(found)
         return Read(steps, False)
+
+
+# ------------------------------------------------------------- as far as it is needed
+
+_Record = dict[str, Any]
+
+
+class _Fold(Protocol):
+    def add(self, record: _Record, /) -> Any:
+        """Take one record in."""
+
+
+_F = TypeVar("_F", bound=_Fold)
+# Steps, and bytes of a file, that are read in a second.
+_QUICK_STEPS, _QUICK_BYTES = 10_000, 200_000
+_PIECE = 500
+
+
+class Unfolding(Generic[_F]):
+    """A fold of a recording, which reads on when more of it is asked for.
+
+    `steps` are those that are read, and `is_over` tells that there are no more:
+    `truncated` where it was cut off.  Where the reading is interrupted, which may be
+    amid a record, the fold begins anew.
+    """
+
+    def __init__(self, recording: Recording, begun: Callable[[], _F]) -> None:
+        self._recording, self._begun = recording, begun
+        self._begin()
+
+    def _begin(self) -> None:
+        self.fold = self._begun()
+        self._file = _Apart(self._recording.file)
+        self._records = enumerate(self._recording.opened(self._file)[1], 1)
+        self.steps, self.is_over, self.truncated = 0, False, False
+
+    def to(self, step: int | None) -> bool:
+        """Read up to a step, or to the end; whether there was something to read.
+
+        What comes before a record that cannot be read is kept, and is all there is.
+        Raises `fnop.interpreters.recordings.RecordingProblem`.
+        """
+        from fnop.interpreters.recordings import RecordingProblem
+
+        known = self.steps
+        try:
+            with self._progress(step) as told:
+                while not self.is_over and (step is None or self.steps < step):
+                    self._read()
+                    told()
+        except RecordingProblem:
+            self.is_over = True
+            raise
+        except KeyboardInterrupt:
+            self._begin()
+            raise
+        return self.steps > known
+
+    def _read(self) -> None:
+        from fnop.interpreters.recordings import understood
+
+        number, record = next(self._records, (0, None))
+        if record is None:
+            self.is_over, self.truncated = True, number > 0
+            return
+        with understood(number):
+            self.fold.add(record)
+            self.steps += record.get("gap", 1)
+
+    @contextmanager
+    def _progress(self, step: int | None) -> Iterator[Callable[[], None]]:
+        """A bar where the reading takes long; what it gives is called for each step."""
+        began, numbers = self._file.position, count(1)
+        left = Path(self._recording.path).stat().st_size - began
+        is_quick = step is not None and step - self.steps < _QUICK_STEPS
+        hidden = is_quick or left < _QUICK_BYTES or not sys.stderr.isatty()
+        with click.progressbar(
+            length=left, label="reading", file=sys.stderr, hidden=hidden
+        ) as bar:
+
+            def told() -> None:
+                if next(numbers) % _PIECE == 0:
+                    bar.update(self._file.position - began - bar.pos)
+
+            yield told
 
 
 @contextmanager

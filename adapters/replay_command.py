@@ -222,7 +222,10 @@ def _done(
         return _asked(source, wish)
     header, records = source.opened()
     settings = recorded_settings(header).replace(guard=guard)
-    program = program_of(paths, module, settings, f"fnop replay {source.path}")
+    # A status of 1 would tell that a decision differs.
+    program = program_of(
+        paths, module, settings, f"fnop replay {source.path}", broken=EXIT_USAGE
+    )
     match wish.mode:
         case Mode.TEST:
             return _as_test(source, wish, program, paths)
@@ -389,19 +392,27 @@ def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
     from fnop.core.history.busy import Busy
     from fnop.core.history.story import Story
 
-    where = None if about is None else _named(source, about, None).where
+    named = None if about is None else _named(source, about, None)
     busy = None
     if changes_only:
         found = Busy()
         source.into(found.add)
         busy = found.calls
-    story = Story(manager=source.manager)
+    story, told = Story(manager=source.manager), False
 
     def tell(lines: list[Line]) -> None:
-        for line in story_lines(lines, where, busy):
+        nonlocal told
+        for line in story_lines(lines, named, busy):
             echo(line)
+            told = True
 
     read = source.into(story.add, then=tell)
+    if named is not None and not told:
+        echo(
+            f"fnop: the story has no line about {named}: no handler was called for it, "
+            "and no request is about it; --why and --step tell how it was shown",
+            err=True,
+        )
     tell_what_lacks(source.header, truncated=read.truncated)
     return 0
 

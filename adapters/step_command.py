@@ -5,17 +5,16 @@ from __future__ import annotations
 import gc
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import count
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import click
+from typing import NamedTuple, TypeVar
 
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import EXIT_ERROR, fail
 from fnop.adapters.recorded import (
-    Read,
+    CUT_OFF,
     Recording,
+    Unfolding,
     account_in,
     places_in,
     tell_what_lacks,
@@ -38,19 +37,19 @@ from fnop.core.history.cursor import Cursor, NoAnswer
 from fnop.core.history.predicates import Predicate, parse_predicate
 from fnop.core.history.provenance import Provenance
 from fnop.core.history.revisions import Ref
-from fnop.core.history.steps import Steps
+from fnop.core.history.steps import Reading, Steps
 from fnop.core.history.versions import Packed, Versions
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import FieldPath, parse_path, path_text
 
-__all__ = ["Session", "stepped"]
+__all__ = ["AHEAD", "Session", "stepped"]
 
 _AROUND = 4
+# Steps that are read at least beyond the one that is shown: they bring the answers to
+# its requests, and show what was there already.
+AHEAD = 2_500
 # Of so many objects the answers to why and who are kept.
 _PROVENANCES_MAX = 4
-_PIECE = 500
-# A recording of less is read in a second.
-_QUICK_BYTES = 200_000
 
 
 class _Command(NamedTuple):
@@ -104,18 +103,43 @@ class Unclear(Exception):
     """No command is written so; the text is one sentence."""
 
 
+_Found = TypeVar("_Found")
+
+
 class Session:
     """The commands on a cursor; what they tell comes as lines.
 
-    `provenance` makes the answers to why and who, of an object.
+    `read_on` reads up to a step, or to the end, and gives the steps so far: None where
+    there is nothing more to read.  `provenance` makes the answers to why and who, of an
+    object, from what is recorded up to a step, or to the end.  A step is shown with
+    what `ahead` more steps tell of it.
     """
 
     def __init__(
-        self, cursor: Cursor, provenance: Callable[[Named], Provenance]
+        self,
+        cursor: Cursor,
+        read_on: Callable[[int | None], Steps | None],
+        provenance: Callable[[Named, int | None], Provenance],
+        ahead: int = AHEAD,
     ) -> None:
         self.cursor = cursor
+        self._ahead = ahead
+        self._read_on = read_on
         self._provenance = provenance
-        self._known: dict[Named, Provenance] = {}
+
+    def begin(self, about: str | None, at: int | None) -> Iterator[str]:
+        """Begin at a step, or where an object that is chosen is there first.
+
+        Raises `NoAnswer` or `NoSuchObject`.
+        """
+        if about is not None:
+            self.cursor = self.cursor.choosing(self._meant(about))
+        if at is not None:
+            return self._goto(str(at))
+        steps, chosen = self.cursor.steps, self.cursor.chosen
+        past = steps.pasts.get(chosen) if chosen else None
+        first = past.since[0] if past else steps.first
+        return self._goto(str(max(steps.first, min(first, steps.last))))
 
     def do(self, line: str) -> Iterator[str]:
         """The lines of a command.
@@ -127,11 +151,39 @@ class Session:
         run: Callable[[str], Iterator[str]] = getattr(self, f"_{name}")
         return run(given)
 
+    # -------------------------------------------------------------------- reading on
+
+    def _read(self, until: int | None = None) -> bool:
+        """Read up to a step, or to the end; whether there was something to read."""
+        steps = self._read_on(until)
+        if steps is not None:
+            here = max(self.cursor.step, steps.first)
+            self.cursor = replace(self.cursor, steps=steps, step=here)
+        return steps is not None
+
+    def _look_ahead(self, step: int) -> bool:
+        """Read what comes after a step; more of it than now, for the next steps."""
+        is_near = self.cursor.steps.last < step + self._ahead
+        return is_near and self._read(step + 2 * self._ahead)
+
+    def _sought(self, seek: Callable[[], _Found]) -> _Found:
+        """The result of a search, which reads on as long as it finds nothing."""
+        while True:
+            try:
+                return seek()
+            except (NoAnswer, NoSuchObject):
+                if not self._read(2 * self.cursor.steps.last):
+                    raise
+
     # --------------------------------------------------------------------- moving
 
     def _moved(self, cursor: Cursor) -> Iterator[str]:
+        """At another step, with what follows upon it."""
         self.cursor = cursor
-        return step_lines(cursor)
+        self._look_ahead(cursor.step)
+        while self.cursor.is_unanswered and self._look_ahead(self.cursor.steps.last):
+            pass  # an answer may come late
+        return step_lines(self.cursor)
 
     def _next(self, given: str) -> Iterator[str]:
         return self._towards(given, back=False)
@@ -144,25 +196,30 @@ class Session:
         word, _, rest = given.partition(" ")
         if not word or word.isdecimal():
             count = _count(given, 1)
+            if not back:
+                self._read(self.cursor.step + count)
             return self._moved(self.cursor.moved(-count if back else count))
         name = _NAMES.get(word, "")
         if name not in _SEEKS:
             raise Unclear(
                 f"next and back take a number, {', '.join(_SEEKS)}; and not {word!r}"
             )
-        return self._moved(_SEEKS[name](self, rest.strip(), back))
+        rest, seek = rest.strip(), _SEEKS[name]
+        if back:
+            return self._moved(seek(self, rest, True))
+        return self._moved(self._sought(lambda: seek(self, rest, False)))
 
     def _call(self, given: str) -> Iterator[str]:
-        return self._moved(self._to_call(given, back=False))
+        return self._towards(f"call {given}", back=False)
 
     def _write(self, given: str) -> Iterator[str]:
-        return self._moved(self._to_write(given, back=False))
+        return self._towards(f"write {given}", back=False)
 
     def _change(self, given: str) -> Iterator[str]:
-        return self._moved(self._to_change(given, back=False))
+        return self._towards(f"change {given}", back=False)
 
     def _failed(self, given: str) -> Iterator[str]:
-        return self._moved(self._to_trouble(given, back=False))
+        return self._towards("failed", back=False)
 
     def _to_call(self, given: str, back: bool) -> Cursor:
         return self.cursor.to_call(given, back=back)
@@ -179,16 +236,19 @@ class Session:
         return self.cursor.to_trouble(back=back)
 
     def _goto(self, given: str) -> Iterator[str]:
-        return self._moved(self.cursor.goto(self._step(given)))
+        step = self._step(given)
+        return self._moved(self._sought(lambda: self.cursor.goto(step)))
 
     def _step(self, given: str) -> int:
-        steps = self.cursor.steps
+        """A step that a person means; the recording is read up to there."""
         match given.removeprefix("#"):
             case "first" | "start":
-                return steps.first
+                return self.cursor.steps.first
             case "last" | "end":
-                return steps.last
+                self._read()
+                return self.cursor.steps.last
             case number if number.isdecimal() and len(number) < 20:
+                self._read(int(number))
                 return int(number)
             case _:
                 raise Unclear(f"a step is a number, first or last, not {given!r}")
@@ -199,7 +259,9 @@ class Session:
         return step_lines(self.cursor)
 
     def _list(self, given: str) -> Iterator[str]:
-        return around_lines(self.cursor, _count(given, _AROUND))
+        count = _count(given, _AROUND)
+        self._look_ahead(self.cursor.step + count)
+        return around_lines(self.cursor, count)
 
     def _object(self, given: str) -> Iterator[str]:
         if given:
@@ -212,10 +274,13 @@ class Session:
 
     def _get(self, given: str) -> Iterator[str]:
         words = "/".join(given.split())
+        return self._sought(lambda: self._got(words))
+
+    def _got(self, words: str) -> Iterator[str]:
         kind = self.cursor.steps.kind_meant(words)
         if kind or words == "all":
             return present_lines(self.cursor, kind)
-        ref = self._meant(words) if words else self.cursor.object
+        ref = self.cursor.steps.meant(words) if words else self.cursor.object
         return object_lines(self.cursor, ref)
 
     def _objects(self, given: str) -> Iterator[str]:
@@ -228,7 +293,8 @@ class Session:
 
     def _why(self, given: str) -> Iterator[str]:
         path, named = _path(given), self._named(self.cursor.object)
-        found = self._asked(named).why(path, self.cursor.step)
+        known = self._provenance(named, self.cursor.step + self._ahead)
+        found = known.why(path, self.cursor.step)
         if found is None:
             raise NoAnswer(
                 f"the operator was shown no {path_text(path)} of {named} up to "
@@ -238,13 +304,14 @@ class Session:
 
     def _who(self, given: str) -> Iterator[str]:
         path, named = _path(given), self._named(self.cursor.object)
-        found = self._asked(named).changes(path)
+        found = self._provenance(named, None).changes(path)
         if not found:
             raise NoAnswer(f"{named} never had a field {path_text(path)}")
         return writer_lines(found, self.cursor.steps.places, self.cursor.step)
 
     def _when(self, given: str) -> Iterator[str]:
         ref, predicate = self.cursor.object, _predicate(given)
+        self._read()
         found = self.cursor.stretches(ref, predicate)
         if not found:
             raise NoAnswer(f"{predicate} never holds of {ref.label}")
@@ -253,12 +320,14 @@ class Session:
 
     def _find(self, given: str) -> Iterator[str]:
         ref, predicate = self.cursor.object, _predicate(given)
-        return self._at(self.cursor.to_stretch(ref, predicate), ref)
+        found = self._sought(lambda: self.cursor.to_stretch(ref, predicate))
+        return self._at(found, ref)
 
     def _bisect(self, given: str) -> Iterator[str]:
         good, bad, rest = _three(given)
         ref, predicate = self.cursor.object, _predicate(rest)
         ends = self._step(good), self._step(bad)
+        self._look_ahead(max(ends))
         return self._at(self.cursor.bisected(ref, predicate, *ends), ref)
 
     def _at(self, cursor: Cursor, ref: Ref) -> Iterator[str]:
@@ -266,21 +335,14 @@ class Session:
         return self._moved(cursor.choosing(ref))
 
     def _meant(self, words: str) -> Ref:
-        return self.cursor.steps.meant("/".join(words.split()))
+        name = "/".join(words.split())
+        return self._sought(lambda: self.cursor.steps.meant(name))
 
     def _named(self, ref: Ref) -> Named:
         named = self.cursor.steps.named.get(ref)
         if named is None:
             raise NoAnswer(f"the recording does not tell of which kind {ref.label} is")
         return named
-
-    def _asked(self, named: Named) -> Provenance:
-        """The answers of an object; the recording is read for the first one."""
-        if named not in self._known:
-            if len(self._known) >= _PROVENANCES_MAX:
-                del self._known[next(iter(self._known))]
-            self._known[named] = self._provenance(named)
-        return self._known[named]
 
     # ----------------------------------------------------------------------- rest
 
@@ -358,36 +420,68 @@ def _three(given: str) -> tuple[str, str, str]:
 # ------------------------------------------------------------------------ the recording
 
 
-def _into(recording: Recording, add: Callable[[dict[str, Any]], Any]) -> Read:
-    """Read all records into a fold, with a bar where that takes long."""
-    size = Path(recording.path).stat().st_size
-    hidden = size < _QUICK_BYTES or not sys.stderr.isatty()
-    numbers = count(1)
-    with click.progressbar(
-        length=size, label="reading", file=sys.stderr, hidden=hidden
-    ) as bar:
+class _Source:
+    """The recording of a session, which is read as far as it is asked for."""
 
-        def then(_found: Any) -> None:
-            if next(numbers) % _PIECE == 0:
-                bar.update(recording.file.tell() - bar.pos)
+    def __init__(self, recording: Recording) -> None:
+        self.header = header = recording.header
+        self._recording = recording
+        self._manager = recording.manager
+        told = account_in(header), self._manager, places_in(header)
+        self._reading = Unfolding(recording, lambda: Reading(*told))
+        self._lined_up = 0, False
+        self._provenances: dict[Named, Unfolding[Provenance]] = {}
 
-        return recording.into(add, then=then)
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is read."""
+        return self._reading.is_over
 
+    def read_on(self, until: int | None) -> Steps | None:
+        """The steps up to one, or to the end; None if they are no more than before."""
+        reading = self._reading
+        if not reading.is_over:
+            # A reading that was interrupted begins anew.
+            wanted = None if until is None else max(until, self._lined_up[0])
+            try:
+                reading.to(wanted)
+            finally:
+                if reading.is_over:
+                    self._end(reading.fold)
+        known = reading.steps, reading.is_over
+        if known == self._lined_up:
+            return None
+        with understood():
+            steps = reading.fold.steps()
+            steps.prepare()
+        self._lined_up = known
+        gc.freeze()
+        return steps
 
-def _steps_of(recording: Recording) -> Steps:
-    """The steps of a recording; what it lacks is told. Raises `RecordingProblem`."""
-    header = recording.header
-    steps = Steps(account_in(header), recording.manager, places_in(header))
-    read = _into(recording, steps.add)
-    with understood():
-        steps.end()
-        steps.prepare()
-    tell_what_lacks(header, truncated=read.truncated)
-    left = steps.timeline.count - len(steps.events)
-    if left > 0:
-        events = number_of(left, "event")
-        echo(f"fnop: the first {events} are left out: too many to keep", err=True)
-    return steps
+    def _end(self, reading: Reading) -> None:
+        """The recording is over: say what it lacks there, and what is left out."""
+        with understood():
+            reading.end()
+        if self._reading.truncated:
+            echo(f"fnop: the recording {CUT_OFF}", err=True)
+        if reading.left_out:
+            events = number_of(reading.left_out, "event")
+            echo(f"fnop: the first {events} are left out: too many to keep", err=True)
+
+    def provenance(self, named: Named, until: int | None) -> Provenance:
+        """The answers about an object, with what is recorded up to a step at least."""
+        found = self._provenances.pop(named, None)
+        if found is None:
+            found = Unfolding(self._recording, lambda: self._provenance(named))
+        self._provenances[named] = found
+        if len(self._provenances) > _PROVENANCES_MAX:
+            del self._provenances[next(iter(self._provenances))]
+        found.to(until)
+        return found.fold
+
+    def _provenance(self, named: Named) -> Provenance:
+        attempts = Attempts(Versions(Packed))
+        return Provenance(*named, self._manager, attempts)
 
 
 # ----------------------------------------------------------------------------- the loop
@@ -400,44 +494,30 @@ def stepped(recording: Recording, about: str | None, at: int | None) -> int:
     `fnop.interpreters.recordings.RecordingProblem`.
     """
     gc.set_threshold(50_000, 50, 100)  # there are hardly any cycles
-    steps = _steps_of(recording)
-    gc.freeze()
-    if not steps.numbers:
+    source = _Source(recording)
+    steps = source.read_on(2 * AHEAD)
+    tell_what_lacks(source.header, truncated=False)
+    if steps is None or not steps.numbers:
         fail("the recording has no steps: its run ended before it began")
+    cursor = Cursor(steps, steps.first)
+    session = Session(cursor, source.read_on, source.provenance, AHEAD)
     try:
-        cursor = _begun(steps, about, at)
+        lines = session.begin(about, at)
     except (NoAnswer, NoSuchObject) as problem:
         fail(str(problem))
-
-    def provenance(named: Named) -> Provenance:
-        attempts = Attempts(Versions(Packed))
-        found = Provenance(*named, steps.manager, attempts)
-        _into(recording, found.add)
-        return found
-
-    session = Session(cursor, provenance)
-    echo(title_of(Path(recording.path).name, steps))
-    _tell(step_lines(cursor))
+    name = Path(recording.path).name
+    echo(title_of(name, session.cursor.steps, is_whole=source.is_whole))
+    _tell(lines)
     if sys.stdin.isatty():
         _converse(session)
         return 0
     return EXIT_ERROR if _scripted(session, sys.stdin) else 0
 
 
-def _begun(steps: Steps, about: str | None, at: int | None) -> Cursor:
-    """Where the session begins: at a step, or where the object is there first."""
-    cursor = Cursor(steps, steps.first)
-    if about is not None:
-        cursor = cursor.choosing(steps.meant(about))
-    if at is not None:
-        return cursor.goto(at)
-    past = steps.pasts.get(cursor.chosen) if cursor.chosen else None
-    first = past.since[0] if past else steps.first
-    return cursor.goto(max(steps.first, min(first, steps.last)))
-
-
 def _converse(session: Session) -> None:
     """Read commands from a terminal; Enter repeats the last one."""
+    from fnop.interpreters.recordings import RecordingProblem
+
     _with_readline(session)
     echo("help lists the commands, quit ends")
     last = "next"
@@ -455,6 +535,8 @@ def _converse(session: Session) -> None:
             _answer(session, last)
         except Quit:
             return
+        except RecordingProblem as problem:
+            echo(f"fnop: {problem}", err=True)
         except KeyboardInterrupt:
             echo("fnop: interrupted", err=True)
 
@@ -490,12 +572,10 @@ def _scripted(session: Session, lines: Iterable[str]) -> int:
 
 def _answer(session: Session, line: str) -> bool:
     """Do a command and tell what comes of it; False where it has no answer."""
-    from fnop.interpreters.recordings import RecordingProblem
-
     try:
         with understood(NoAnswer, NoSuchObject, Quit, Unclear):
             _tell(session.do(line))
-    except (NoAnswer, NoSuchObject, RecordingProblem, Unclear) as problem:
+    except (NoAnswer, NoSuchObject, Unclear) as problem:
         echo(f"fnop: {problem}", err=True)
         return False
     return True

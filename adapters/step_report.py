@@ -34,15 +34,17 @@ _OBJECTS_SHOWN, _FIELDS_SHOWN, _STRETCHES_SHOWN = 40, 30, 10
 _BESIDE = frozenset(("user", "change", "fault", "rest"))
 
 
-def title_of(name: str, steps: Steps) -> str:
-    """The recording in one line."""
-    parts = [number_of(len(steps.numbers), "step")]
+def title_of(name: str, steps: Steps, *, is_whole: bool) -> str:
+    """The recording in one line, as far as it is read."""
+    count = number_of(len(steps.numbers), "step")
+    parts = [count if is_whole else f"its first {count}"]
     if steps.processes > 1:
         parts.append(f"{steps.processes} processes")
     parts.append(number_of(len(steps.pasts), "object"))
     if steps.walls:
         parts.append(f"{stamp(steps.walls[0])} to {clock(steps.walls[-1])}")
-    return f"{name}: {', '.join(parts)}"
+    rest = "" if is_whole else "; more is read as it is asked for"
+    return f"{name}: {', '.join(parts)}{rest}"
 
 
 # ------------------------------------------------------------------------------ a step
@@ -213,13 +215,28 @@ def writer_lines(
     changes: Sequence[Why], places: Mapping[str, str], step: int
 ) -> Iterator[str]:
     """Each change of a field, with who has made it; an arrow marks the present one."""
-    past = [each for each in changes if each.shown.step <= step]
-    for each in changes:
-        mark = "->" if past and each is past[-1] else "  "
+    rows = [*_changes(changes, places)]
+    past = [each for each in rows if each[0] <= step]
+    for row in rows:
+        number, wall, text = row
+        mark = "->" if past and row is past[-1] else "  "
+        yield f"{mark} {clock(wall)} {f'#{number}':>7} {text}"
+
+
+def _changes(
+    changes: Sequence[Why], places: Mapping[str, str]
+) -> Iterator[tuple[int, float, str]]:
+    """The step, the time and the text of each change, and of the object's ends."""
+    following = [*(each.shown.body.uid for each in changes[1:]), ""]
+    for each, then in zip(changes, following, strict=True):
         old = "nothing" if each.former is None else quoted(each.former)
         new = "nothing" if each.value is None else quoted(each.value)
-        head = f"{clock(each.shown.wall)} {f'#{each.shown.step}':>7}"
-        yield f"{mark} {head} {old} -> {new}, {written(each, places)}"
+        text = f"{old} -> {new}, {written(each, places)}"
+        yield each.shown.step, each.shown.wall, text
+        gone, is_last = each.gone, then != each.shown.body.uid
+        if gone is not None and is_last and each.value is not None:
+            how = "a listing lacks the object" if gone.listed else "with the object"
+            yield gone.step, gone.wall, f"{new} -> nothing, {how}"
 
 
 def stretch_lines(what: str, found: Sequence[Stretch]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from fnop.core.history.attempts import Attempt
 from fnop.core.history.busy import Call, call_of
 from fnop.core.history.contents import Named
 from fnop.core.history.provenance import Shown, Sight, Why
+from fnop.core.history.revisions import ref_of
 from fnop.core.history.sources import IndexEntry, Reply, Source
 from fnop.core.history.story import Line, named
 from fnop.core.history.times import clock
@@ -26,19 +27,26 @@ _SOURCES_SHOWN = 3
 
 
 def story_lines(
-    lines: Iterable[Line], where: str | None, busy: Container[Call] | None = None
+    lines: Iterable[Line], about: Named | None, busy: Container[Call] | None = None
 ) -> Iterator[str]:
     """Time, step, object and text; of one object, where one is asked for.
 
-    With `busy` calls are left out that are not among these.
+    Those of a child are the requests about it, and what others have done to it.  With
+    `busy` calls are left out that are not among these.
     """
     for each in lines:
-        if where not in (None, each.where) or _is_quiet(each, busy):
+        if not (about is None or _is_about(each, about)) or _is_quiet(each, busy):
             continue
-        about = f"[{each.where}] " if each.where and where is None else ""
+        is_known = about is not None and each.where == about.where
+        where = f"[{each.where}] " if each.where and not is_known else ""
         indent = "    " * each.depth
         step = f"#{each.step}"
-        yield f"{clock(each.wall)} {step:>6} {indent}{about}{each.text}"
+        yield f"{clock(each.wall)} {step:>6} {indent}{where}{each.text}"
+
+
+def _is_about(line: Line, about: Named) -> bool:
+    label = ref_of(about.resource.key, about.namespace, about.name).label
+    return about.where == line.where or label == line.object
 
 
 def _is_quiet(line: Line, busy: Container[Call] | None) -> bool:
@@ -169,7 +177,7 @@ def _given(why: Why) -> Iterator[str]:
         yield f"it was answered at #{reply.step}: {named(reply.asked)}"
     if why.indices:
         keys = (f"{name} ({number_of(size, 'key')})" for name, size in why.indices)
-        yield f"it could read the indices {', '.join(keys)}"
+        yield f"there were the indices {', '.join(keys)}, for handlers that take them"
     for source, since in islice(why.sources, _SOURCES_SHOWN):
         yield f"the value is equal to {_source(source, since)}"
 

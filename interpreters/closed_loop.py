@@ -39,6 +39,8 @@ from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["Ended", "go_on", "without_kubelet"]
 
+Query = tuple[tuple[str, str], ...]
+
 
 class Ended(NamedTuple):
     """The end: whether the run came to rest (else why not), and what is otherwise.
@@ -211,33 +213,47 @@ def _requests(
     if after is None:
         return [ApiRequest("DELETE", one)]
     if before is None and present.status == 404:
-        return _created(run, resource, path, after)
+        return _created(resource, path, change)
+    writer = _writer(change)
     main, status = change_of(before or present.body, after)
     found = []
     if "finalizers" in main.get("metadata", {}):
         main["metadata"]["finalizers"] = _finalizers(before, after, present.body)
     if any(main.values()) or None in main.values():
-        found.append(ApiRequest("PATCH", one, (), main, MERGE_PATCH))
+        found.append(ApiRequest("PATCH", one, writer, main, MERGE_PATCH))
     if status:
-        tail = "/status" if resource.has_status else ""
-        patch = {"status": status}
-        found.append(ApiRequest("PATCH", f"{one}{tail}", (), patch, MERGE_PATCH))
+        found.append(_of_status(resource, one, writer, status))
     if _is_deleting(after) and not _is_deleting(before):
         found.append(ApiRequest("DELETE", one))
     return found
 
 
-def _created(
-    run: SimulatedRun, resource: Resource, path: str, found: dict[str, Any]
-) -> list[ApiRequest]:
+def _created(resource: Resource, path: str, change: Foreign) -> list[ApiRequest]:
     """The object as somebody has made it, with its owners as they are called now."""
+    found, writer = change.after or {}, _writer(change)
     manifest, status = change_of({}, found)
-    requests = [ApiRequest("POST", path, (), manifest)]
+    requests = [ApiRequest("POST", path, writer, manifest)]
     if status:
-        tail = "/status" if resource.has_status else ""
-        one = f"{path}/{found['metadata']['name']}{tail}"
-        requests.append(ApiRequest("PATCH", one, (), {"status": status}, MERGE_PATCH))
+        one = f"{path}/{change.place.name}"
+        requests.append(_of_status(resource, one, writer, status))
     return requests
+
+
+def _of_status(
+    resource: Resource, one: str, writer: Query, status: dict[str, Any]
+) -> ApiRequest:
+    tail = "/status" if resource.has_status else ""
+    return ApiRequest("PATCH", f"{one}{tail}", writer, {"status": status}, MERGE_PATCH)
+
+
+def _writer(change: Foreign) -> Query:
+    """The query that names who has made a change, by what is new in `managedFields`."""
+    old, new = (
+        ((each or {}).get("metadata") or {}).get("managedFields") or []
+        for each in (change.before, change.after)
+    )
+    fresh = (each.get("manager") for each in new if each not in old)
+    return tuple(("fieldManager", str(each)) for each in fresh if each)[:1]
 
 
 def _finalizers(

@@ -116,6 +116,14 @@ class External:
                 "give the class a method digest() of its own"
             ) from None
 
+    def visible(self) -> Any:
+        """The part of the state that a client can read, as plain JSON.
+
+        Two ends are compared by it; by default it is the `digest`. What is only
+        remembered, such as the first request of a token, is no part of it.
+        """
+        return self.digest()
+
     def creations(self) -> dict[str, int]:
         """The number of creations of each thing, ever, by what it is meant to be.
 
@@ -243,6 +251,18 @@ class PutService(_Service):
         """The bodies by their keys."""
         return {key: orjson.loads(each.body) for key, each in self._things.items()}
 
+    def visible(self) -> Any:
+        """The digest, where what has no body is there, and not null as what is not.
+
+        >>> users = PutService()
+        >>> users.put("ann"), users.visible()
+        (None, {'ann': {}})
+        """
+        found = self.digest()
+        if not isinstance(found, dict):  # a subclass has its own
+            return found
+        return {key: {} if body is None else body for key, body in found.items()}
+
 
 # --------------------------------------------------------- the service makes the id
 
@@ -305,6 +325,21 @@ class _Numbered(_Service):
                 found[id] = f"<{self.prefix} {key} gone>"
         return found
 
+    def visible(self) -> Any:
+        """The digest without what no client is told: the tokens, and what was sent.
+
+        What was updated since is the same thing as one that was so from the beginning.
+        """
+        found = self.digest()
+        if not isinstance(found, list):  # a subclass has its own
+            return found
+        return [
+            {name: value for name, value in each.items() if name not in _REMEMBERED}
+            if isinstance(each, dict)
+            else each
+            for each in found
+        ]
+
     def _digested(self, facts: Callable[[_Thing], dict[str, Any]]) -> list[Any]:
         """The things with their facts, in an order that does not tell of their ids.
 
@@ -330,6 +365,10 @@ class _Numbered(_Service):
         spelled = {id: _inner(alias) for id, alias in aliases.items()}
         found = self._ids.sub(lambda each: spelled.get(each[0], each[0]), text)
         return list(orjson.loads(found))
+
+
+# The facts of a thing on which only a repeated token depends.
+_REMEMBERED = frozenset(("token", "sent"))
 
 
 def _inner(text: str) -> str:

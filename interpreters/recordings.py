@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, BinaryIO
+from typing import Any, Protocol
 
 import orjson
 
@@ -22,6 +22,7 @@ from fnop.interpreters.recorder import FORMAT_VERSION
 
 __all__ = [
     "UNLIMITED",
+    "Readable",
     "RecordingLimits",
     "RecordingProblem",
     "Unsupported",
@@ -87,8 +88,15 @@ _MAKE_ONE = "make one with `fnop run ... --record FILE`"
 _PIECE = 256 * 1024
 
 
+class Readable(Protocol):
+    """A file, or a part of one."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most so many of the next bytes; none at the end."""
+
+
 def read_records(
-    file: BinaryIO, limits: RecordingLimits = _LIMITS
+    file: Readable, limits: RecordingLimits = _LIMITS
 ) -> Iterator[dict[str, Any] | None]:
     """The records of a recording; a last None when it was cut off.
 
@@ -230,7 +238,7 @@ def _is_deeper(value: Any, depth: int) -> bool:
 class _Inflated:
     """The text of a file of compressed blocks, in pieces of bounded size."""
 
-    def __init__(self, file: BinaryIO, limits: RecordingLimits) -> None:
+    def __init__(self, file: Readable, limits: RecordingLimits) -> None:
         self._file = file
         self._limits = limits
         self._data = b""
@@ -281,7 +289,7 @@ class _Inflated:
         return text
 
 
-def _lines(file: BinaryIO, limits: RecordingLimits) -> Iterator[bytes | None]:
+def _lines(file: Readable, limits: RecordingLimits) -> Iterator[bytes | None]:
     """The lines of a recording; a last None where the file ends within a block.
 
     What can be had of a block that was cut off is had, up to its last whole line.

@@ -1,4 +1,4 @@
-"""The command `fnop` as a process, as a user has it."""
+"""The commands `fnop` and `pytest` as processes, as a user has them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 import resource
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ import yaml
 
 from tests.simulations import ROOT
 
-__all__ = ["Done", "fnop"]
+__all__ = ["Done", "fnop", "pytest_of"]
 
 
 @dataclass(frozen=True)
@@ -48,14 +48,38 @@ def fnop(
     limit: float = 60,
 ) -> Done:
     """Run the command in a folder, with no cluster configured, for `limit` seconds."""
+    # -P, as for the installed script: the present folder is not on the path.
+    command = ("-P", *python, "-m", "fnop", *map(str, args))
+    own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **(variables or {})}
+    return _done(command, folder, own, stdin, limit)
+
+
+def pytest_of(*args: str | Path, folder: Path, limit: float = 60) -> Done:
+    """Run pytest in a folder, with fnop's plugin alone.
+
+    Plugins of others have no part in a test of an operator, and take longer to import
+    than it takes.
+    """
+    plugins = ("-p", "fnop.adapters.pytest_plugin", "-p", "no:cacheprovider")
+    command = ("-m", "pytest", "-q", *plugins, *map(str, args))
+    own = {"HOME": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    return _done(command, folder, own, "", limit)
+
+
+def _done(
+    command: Iterable[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    stdin: str,
+    limit: float,
+) -> Done:
     kept = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
     env = {name: os.environ[name] for name in kept if name in os.environ}
     before = _cpu_seconds()
     found = subprocess.run(
-        # -P, as for the installed script: the present folder is not on the path.
-        [sys.executable, "-P", *python, "-m", "fnop", *map(str, args)],
+        [sys.executable, *command],
         cwd=folder,
-        env={**env, "HOME": str(folder), "PYTHONPATH": str(ROOT), **(variables or {})},
+        env={**env, **variables},
         input=stdin,
         capture_output=True,
         text=True,

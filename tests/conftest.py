@@ -1,6 +1,7 @@
 """What all tests share."""
 
-from collections.abc import Iterator
+import gc
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -14,6 +15,21 @@ settings.register_profile(
     "fnop", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fnop")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Thousands of tests, kept to the end: garbage is looked for only after them.
+
+    To look for it meanwhile takes as long as to collect the tests, in each process.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

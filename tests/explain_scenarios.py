@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
+from click.testing import CliRunner
+
+from fnop.adapters.cli import main
 from tests.cluster.operating import Operator, eventually
 from tests.commands import fnop
 
@@ -162,14 +165,13 @@ def play(user: User, kubeconfig: Path, namespace: str, folder: Path) -> None:
     file = folder / "operator.py"
     file.write_text(OPERATOR)
 
+    asked = ("-n", namespace, "--kubeconfig", str(kubeconfig))
+
     def explain(name: str, *options: str) -> str:
-        done = fnop(
-            *("explain", f"fex/{name}", "-n", namespace, "--kubeconfig", kubeconfig),
-            *options,
-            folder=folder,
-        )
-        assert (done.status, done.err) == (0, ""), done
-        return done.out
+        command = ["explain", f"fex/{name}", *asked, *options]
+        done = CliRunner().invoke(main, command)
+        assert (done.exit_code, done.stderr) == (0, ""), done
+        return done.stdout
 
     def about(name: str) -> list[str]:
         story = json.loads(explain(name, "-o", "json"))
@@ -191,8 +193,9 @@ def play(user: User, kubeconfig: Path, namespace: str, folder: Path) -> None:
         user.delete("fnopexamples", "going")
         expect(AFTER)
         assert "held by " in explain("fine")
-        fits = explain("foreign", "--operator", str(file))
-        assert "make      create     its filters do not fit" in fits
+        # A process of its own: it runs the operator's file.
+        fits = fnop("explain", "fex/foreign", *asked, "--operator", file, folder=folder)
+        assert "make      create     its filters do not fit" in fits.out, fits
         assert operator.stop() == 0, operator.lines
     finally:
         operator.close()

@@ -279,9 +279,9 @@ def _change_noted(
         told.made.append(planned.label)
 
 
-def _repaired(planned: Planned, text: str) -> Conversation[None]:
+def _repaired(planned: Planned, text: str, **more: Any) -> Conversation[None]:
     """Tell in the log and in an Event what others have done to a child."""
-    yield Log("info", f"repaired {text}", {"repaired": planned.label})
+    yield Log("info", f"repaired {text}", {"repaired": planned.label, **more})
     yield Event("Repaired", text[:1000])
 
 
@@ -323,7 +323,7 @@ def _rewritten(
     yield from _applied(planned, Body(thaw_json(after)), [], keeper, told)
     told.repaired.append(f"{planned.label} {', '.join(sorted(lists))}")
     text = f"{planned.label}: the lists in {', '.join(sorted(lists))} are set anew"
-    yield from _repaired(planned, text)
+    yield from _repaired(planned, text, anew=sorted(lists))
 
 
 def _refused(

@@ -129,7 +129,6 @@ class Attempts:
         found = [*self.open.values()]
         self.open.clear()
         self._indices, self._unindexed, self._missed = Map(), set(), False
-        self._served.begin_anew()
         return found
 
     def _traced(

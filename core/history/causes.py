@@ -318,10 +318,41 @@ def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[In
         for each in alignment.runs[late].shown_after(since):
             if each.step >= here:
                 break
-            other = _shown_to(alignment, 1 - late, each.body)
+            other = _as_often(alignment, late, each)
             if other is None or other.step > there:
                 same = (other, each) if late else (each, other)
                 yield Input("order", what, (), (mine, yours), same)
+
+
+def _as_often(alignment: Alignment, side: int, shown: Shown) -> Shown | None:
+    """Where the other run was shown the same state, for the same time.
+
+    An object may come back to a state, as one that is scaled down and up again.
+    """
+    known = _stretches(alignment, side, side, shown.body)
+    times = len([each for each in known if each.step <= shown.step])
+    others = _stretches(alignment, side, 1 - side, shown.body)
+    if times <= len(others):
+        return others[times - 1]
+    return _shown_to(alignment, 1 - side, shown.body)
+
+
+def _stretches(alignment: Alignment, of: int, side: int, body: Body) -> list[Shown]:
+    """The first version of each stretch in which a run is shown a state of run `of`."""
+    run, origin = alignment.runs[side], alignment.runs[of]
+    same_run = Renaming(run.names, run.names)
+    renaming = same_run if of == side else alignment.renaming
+    name = origin.names.name(body.name)
+    found, was_same = [], False
+    for each in run.of_name(_kind(body), body.namespace, name):
+        if each.by == "answered":
+            continue
+        states = _state(body), _state(each.body)
+        is_same = renaming.is_same(*(states[::-1] if of > side else states))
+        if is_same and not was_same:
+            found.append(each)
+        was_same = is_same
+    return found
 
 
 # ---------------------------------------------------------------------- decisions

@@ -48,8 +48,6 @@ class Contents:
         """Take one record in. Raises as `Attempts.add`."""
         if "gap" in record:
             return
-        if record["input"]["in"] == "Started":
-            self._served.begin_anew()
         self._served.add(record)
         for each in objects_in(record["input"]):
             meta = each["metadata"]
@@ -90,7 +88,8 @@ class Contents:
         if not found:
             known = _listed([each for each in self.objects if self._is_handled(each)])
             raise NoSuchObject(
-                f"the recording shows no object {words!r}; it has {known}"
+                f"the recording shows no object {words!r}; handlers were called for "
+                f"{known}"
             )
         raise NoSuchObject(
             f"{words!r} may be {_listed(found)}; write KIND/NAMESPACE/NAME"
@@ -124,5 +123,5 @@ def is_kind(resource: Resource, word: str) -> bool:
 def _listed(found: list[Named]) -> str:
     names = [str(each) for each in found[:_SHOWN_MAX]]
     more = len(found) - len(names)
-    text = ", ".join(names) or "none that handlers were called for"
+    text = ", ".join(names) or "none"
     return f"{text}, and {more} more" if more > 0 else text

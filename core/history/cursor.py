@@ -128,6 +128,11 @@ class Cursor:
         return self.steps.events_at(self.step)
 
     @property
+    def is_unanswered(self) -> bool:
+        """Whether a request of the step is still to be answered."""
+        return any(each.request in self.steps.pending for each in self.events)
+
+    @property
     def attempts(self) -> Sequence[Attempt]:
         """The attempts that the step is about, each once."""
         events = [*self.events, *self.steps.answers.get(self.step, ())]

@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.children.fields import managers_at
+from fnop.core.children.owned import owners_of
 from fnop.core.history.fields import changes_of, fields_text
 from fnop.core.history.presence import Presence
 from fnop.core.history.provenance import covers
+from fnop.core.history.revisions import ref_of
 from fnop.core.history.versions import objects_in
 from fnop.core.seam.traces import Version
 from fnop.core.values.body import Body
@@ -29,10 +31,11 @@ _SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
 
 
 class Deed(NamedTuple):
-    """Something that others did: about which handled object, and the text."""
+    """Something that others did: in whose story, the text, and to which object."""
 
     where: str
     text: str
+    label: str
 
 
 class _Told(NamedTuple):
@@ -43,6 +46,7 @@ class _Told(NamedTuple):
 
     where: str
     label: str
+    is_handled: bool = False
 
 
 @dataclass
@@ -58,6 +62,7 @@ class Others:
     # The requests that may have changed an object, by its kind and its names.
     _sent: dict[str, dict[int, Json]] = field(default_factory=dict)
     _labels: dict[int, str] = field(default_factory=dict)
+    _streams: dict[int, str] = field(default_factory=dict)
     _presence: Presence = field(default_factory=Presence)
     # Steps are missing, and requests with them: only what others manage is theirs.
     _is_partial: bool = False
@@ -86,16 +91,18 @@ class Others:
         return found
 
     def _handled(self, version: Version, children: Any) -> None:
-        self._told.setdefault(version.uid, _Told(version.where, _label(version)))
+        self._told.setdefault(version.uid, _Told(version.where, _label(version), True))
         for each in children:
             child = Version(*each)
             self._told[child.uid] = _Told(version.where, _label(child))
 
     def _send(self, command: Json) -> None:
         match command:
+            case {"do": "Watch" | "ListPage", "stream": stream, "resource": resource}:
+                self._streams[stream] = resource
             case {"do": "Perform", "id": number, "resource": str(resource)}:
                 names = command.get("namespace") or "", command.get("name") or ""
-                label = _labelled(resource, *names)
+                label = ref_of(resource, *names).label
                 self._labels[number] = label
                 self._sent.setdefault(label, {})[number] = command["effect"]
             case _:
@@ -126,17 +133,31 @@ class Others:
             if was is not None and not _is_newer(body.version, was.version):
                 continue
             self._bodies[body.uid] = body
-            told = self._told.get(body.uid)
+            told = self._told.get(body.uid) or self._child(input, body)
             if was is not None and told is not None:
                 yield from self._changed(told, was, body)
+
+    def _child(self, input: Json, body: Body) -> _Told | None:
+        """A child of an object that is told of, known by its owner reference."""
+        owners = (self._told.get(each.uid) for each in owners_of(body))
+        owner = next((each for each in owners if each and each.is_handled), None)
+        resource = self._streams.get(input.get("stream", -1))
+        label = self._labels.get(input.get("id", -1), "")
+        if resource:
+            label = ref_of(resource, body.namespace, body.name).label
+        if owner is None or not label:
+            return None
+        return self._told.setdefault(body.uid, _Told(owner.where, label))
 
     def _changed(self, told: _Told, was: Body, body: Body) -> Iterator[Deed]:
         changes = changes_of(was.data, body.data)
         requests = self._sent.get(told.label, {}).values()
         is_asked = any(each["is"] == "Delete" for each in requests)
         if any(each.field == _DELETION for each in changes) and not is_asked:
-            yield Deed(told.where, f"{told.label} is to be deleted")
-        rest = tuple(e for e in changes if not _is_deletion(e))
+            yield Deed(told.where, f"{told.label} is to be deleted", told.label)
+        rest = tuple(
+            e for e in changes if not (_is_deletion(e) or (is_asked and _is_policy(e)))
+        )
         asked = tuple(e for e in rest if any(covers(r, e.field) for r in requests))
         theirs = tuple(e for e in asked if self._is_theirs(body, e))
         left = tuple(e for e in rest if e not in asked or e in theirs)
@@ -146,7 +167,8 @@ class Others:
         if left:
             names = self._strangers(was, body, left)
             by = f" by {', '.join(names)}" if names else ""
-            yield Deed(told.where, f"{told.label} is changed{by}: {fields_text(left)}")
+            text = f"{told.label} is changed{by}: {fields_text(left)}"
+            yield Deed(told.where, text, told.label)
 
     def _is_theirs(self, body: Body, item: DiffItem) -> bool:
         """Whether others alone manage a field that a request of ours sets, too."""
@@ -169,7 +191,7 @@ class Others:
         sent = self._sent.pop(told.label, {})
         if not any(each["is"] == "Delete" for each in sent.values()):
             how = "is gone: a listing lacks it" if listed else "is deleted"
-            yield Deed(told.where, f"{told.label} {how}")
+            yield Deed(told.where, f"{told.label} {how}", told.label)
 
 
 def _is_deletion(item: DiffItem) -> bool:
@@ -178,17 +200,20 @@ def _is_deletion(item: DiffItem) -> bool:
     )
 
 
+# Finalizers with which the garbage collector does what a deletion asks for.
+_POLICIES = frozenset(("foregroundDeletion", "orphan"))
+
+
+def _is_policy(item: DiffItem) -> bool:
+    """Whether it is what the API server makes of a deletion's propagation policy."""
+    if item.field != ("metadata", "finalizers"):
+        return False
+    old, new = (set(each or ()) for each in (item.old, item.new))
+    return old ^ new <= _POLICIES
+
+
 def _label(version: Version) -> str:
-    return _labelled(version.resource, version.namespace, version.name)
-
-
-def _labelled(resource: str, namespace: str, name: str) -> str:
-    """
-    >>> _labelled("pods.v1.", "default", "web")
-    'pods/default/web'
-    """
-    place = f"{namespace}/{name}" if namespace else name
-    return f"{resource.partition('.')[0]}/{place}"
+    return ref_of(version.resource, version.namespace, version.name).label
 
 
 def _is_newer(one: str, other: str) -> bool:

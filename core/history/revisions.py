@@ -74,10 +74,11 @@ class Revision:
 
     `since` is the step from which on it is there, `shown` the one that showed it to the
     operator, `made` the one that sent the operator's request for it; 0 where there is
-    none.  `wall` is the time of the earliest of them that is known (Unix seconds).
-    `by` is who has made it: managers, or a word of the account; `changed` are the
-    fields that differ from the version that was known before.  `body` is its compressed
-    JSON; an object that is `gone` has one, which is its last.
+    none.  `since` is concluded from what was shown later, unless it is `dated`.  `wall`
+    is the time of the earliest of them that is known (Unix seconds).  `by` is who has
+    made it: managers, or a word of the account; `changed` are the fields that differ
+    from the version that was known before.  `body` is its compressed JSON; an object
+    that is `gone` has one, which is its last.
     """
 
     ref: Ref
@@ -91,6 +92,11 @@ class Revision:
     changed: str = ""
     gone: bool = False
     body: bytes = b""
+    dated: int = 0
+
+    def __post_init__(self) -> None:
+        """Keep since when it is there where somebody tells it."""
+        self.dated = self.since
 
     @property
     def leaves(self) -> dict[str, Any]:
@@ -212,7 +218,7 @@ class Revisions:
                 del self._newest[oldest.uid]
 
     def of_objects(self) -> dict[Ref, list[Revision]]:
-        """The versions of each object in their order, with `since` filled in."""
+        """The versions of each object in their order, with `since` as known by now."""
         found: dict[Ref, list[Revision]] = {}
         for each in self._order:
             found.setdefault(each.ref, []).append(each)
@@ -220,7 +226,7 @@ class Revisions:
         for ref, versions in found.items():
             known = reached.get(ref.kind, _Reached((), ()))
             for each in versions:
-                each.since = each.since or known.at(each.version) or each.shown
+                each.since = each.dated or known.at(each.version) or each.shown
             if all(each.version.isdecimal() for each in versions):
                 versions.sort(key=lambda each: int(each.version))
             last = 0

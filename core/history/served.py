@@ -30,12 +30,10 @@ class Served:
         """The kinds, as far as they are recorded."""
         return self._discovery.catalogue
 
-    def begin_anew(self) -> None:
-        """Another process has begun: its requests have the same numbers."""
-        self._fetched.clear()
-
     def add(self, record: Json) -> None:
         """Take one record in."""
+        if record["input"]["in"] == "Started":
+            self._fetched.clear()  # another process has requests of the same numbers
         self._answer(record["input"])
         for command in record["commands"]:
             if command["do"] == "Fetch":

@@ -1,7 +1,7 @@
 """A recording step by step: what each step heard and did, and what was so by then.
 
-One pass over the records makes a timeline, as for a page; what is asked afterwards is
-looked up, so that going back costs as little as going on.  Objects are kept as
+One pass over the records makes a timeline, as for a page; what is asked of the steps so
+far is looked up, so that going back costs as little as going on.  Objects are kept as
 compressed text, and of an attempt that has ended only what a cursor shows.
 """
 
@@ -23,10 +23,10 @@ from fnop.core.history.contents import Contents, Named, NoSuchObject, is_kind
 from fnop.core.history.links import Behind
 from fnop.core.history.revisions import Ref, Revision, Revisions
 from fnop.core.history.story import Story
-from fnop.core.history.timeline import Event, Timeline
+from fnop.core.history.timeline import Event, Request, Timeline
 from fnop.core.history.versions import Packed, Versions
 
-__all__ = ["EVENTS_MAX", "VERSIONS_MAX", "Past", "Steps"]
+__all__ = ["EVENTS_MAX", "VERSIONS_MAX", "Past", "Reading", "Steps"]
 
 Json = Mapping[str, Any]
 
@@ -56,8 +56,8 @@ class Past(NamedTuple):
 
 
 @dataclass
-class Steps:
-    """The fold: records in; after the last one comes `end`, and then the questions.
+class Reading:
+    """The fold: records in; `steps` are those so far, and after the last comes `end`.
 
     `account` is what a check tells beside the steps, `manager` the operator's name in
     managed fields, and `places` are where its handlers were written, by their ids.
@@ -109,37 +109,90 @@ class Steps:
         return self.timeline.count - before
 
     def end(self) -> None:
-        """The recording is over: line up what is asked for."""
+        """The recording is over: tell what came after its last step."""
         self.timeline.end()
-        self.events: Sequence[Event] = [*self.timeline.events]
-        # An event may belong to a step within a gap: it counts for the gap's end.
+
+    @property
+    def left_out(self) -> int:
+        """The number of events at the beginning that are not kept."""
+        return max(0, self.timeline.count - len(self.timeline.events))
+
+    def steps(self) -> Steps:
+        """The steps so far.
+
+        What comes later may tell more of them: an answer, or that a version was there.
+        """
+        timeline, revisions = self.timeline, self.timeline.revisions
+        objects = revisions.of_objects().items()
+        return Steps(
+            (*self.numbers,),
+            (*self.walls,),
+            dict(self.gaps),
+            (*self._asides,),
+            self.processes,
+            self.contents,
+            [each for each in timeline.events if not each.is_told_twice],
+            self.left_out,
+            revisions,
+            {ref: Past(each, [one.since for one in each]) for ref, each in objects},
+            frozenset(timeline.pending),
+            self.places,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a recording, to be asked.
+
+    `numbers` and `walls` are those of the fold, `left_out` counts the events at the
+    beginning that are not kept, `pasts` are the versions of each object, and `pending`
+    the requests that are still to be answered.
+    """
+
+    numbers: Sequence[int]
+    walls: Sequence[float]
+    gaps: Mapping[int, int]
+    asides: Sequence[Aside]
+    processes: int
+    contents: Contents
+    events: Sequence[Event]
+    left_out: int
+    revisions: Revisions
+    pasts: Mapping[Ref, Past]
+    pending: frozenset[Request] = frozenset()
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Make now what the first questions would make."""
+        _ = self.behind, self.ends, self.troubles, self.named, self._by_name
+        _ = self._resources, self._kinds, self.answers
+
+    @cached_property
+    def _event_steps(self) -> Sequence[int]:
+        """The step of each event; one within a gap counts for the gap's end."""
         steps: list[int] = []
         for each in self.events:
             place = min(bisect_left(self.numbers, each.step), len(self.numbers) - 1)
             step = self.numbers[place] if self.numbers else 0
             steps.append(max(step, steps[-1] if steps else 0))
-        self._event_steps = steps
-        self.pasts = {
-            ref: Past(versions, [each.since for each in versions])
-            for ref, versions in self.timeline.revisions.of_objects().items()
-        }
-        self.answers: dict[int, list[Event]] = {}
+        return steps
+
+    @cached_property
+    def answers(self) -> Mapping[int, Sequence[Event]]:
+        """The requests that were answered at a step, where that needs no own event."""
+        found: dict[int, list[Event]] = {}
         for event in self.events:
             request = event.request
             if event.sort == "send" and request is not None and event.answer:
-                self.answers.setdefault(request.ended, []).append(event)
-
-    def prepare(self) -> None:
-        """Make now what the first questions would make."""
-        _ = self.behind, self.ends, self.troubles, self.named, self._by_name
-        _ = self._resources, self._kinds
+                found.setdefault(request.ended, []).append(event)
+        return found
 
     # ------------------------------------------------------------------------- steps
 
     @property
     def first(self) -> int:
         """The first step that is kept; 0 where there is none."""
-        if self.timeline.count > len(self.events) and self._event_steps:
+        if self.left_out and self._event_steps:
             return self._event_steps[0]
         return self.numbers[0] if self.numbers else 0
 
@@ -176,7 +229,7 @@ class Steps:
         """What a step has heard and done beside its events."""
         place = self.place(step)
         is_there = place >= 0 and self.numbers[place] == step
-        return self._asides[place] if is_there else Aside()
+        return self.asides[place] if is_there else Aside()
 
     # ----------------------------------------------------------------------- objects
 
@@ -231,7 +284,7 @@ class Steps:
     @cached_property
     def behind(self) -> Behind:
         """What attempts were shown, and who has made versions."""
-        return Behind(self.events, self.timeline.revisions, self.places)
+        return Behind(self.events, self.revisions, self.places)
 
     @cached_property
     def ends(self) -> Mapping[int, Event]:

@@ -15,6 +15,7 @@ from fnop.core.history.attempts import Attempt, Attempts
 from fnop.core.history.fields import changes_of, fields_text, listed
 from fnop.core.history.others import Others
 from fnop.core.history.reasons import Reasons
+from fnop.core.history.revisions import ref_of
 from fnop.core.memory.observation import essence_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import path_at
@@ -44,7 +45,8 @@ class Line(NamedTuple):
     1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
     "send", "answer", "end", "say", "gap", or "other" for what others did; `attempt` is
     the one that it belongs to, `request` the number of the one that is sent, or
-    answered.
+    answered, and `object` what that is about, or what others have changed:
+    `pods/default/web`.
     """
 
     step: int
@@ -55,6 +57,7 @@ class Line(NamedTuple):
     sort: str = ""
     attempt: Attempt | None = None
     request: int | None = None
+    object: str = ""
 
 
 class _Shown(NamedTuple):
@@ -69,6 +72,7 @@ class _Sent(NamedTuple):
     where: str
     text: str
     wall: float
+    object: str
 
 
 @dataclass
@@ -95,7 +99,10 @@ class Story:
         lines = [each for each in self.told(record) if each.sort != "send"]
         step, wall = self.attempts.steps, self._wall
         deeds = () if "gap" in record else self._others.add(record)
-        others = (Line(step, wall, *each, sort="other") for each in deeds)
+        others = (
+            Line(step, wall, where, text, sort="other", object=label)
+            for where, text, label in deeds
+        )
         return [*others, *lines]
 
     def told(self, record: Json) -> list[Line]:
@@ -139,7 +146,10 @@ class Story:
                     seconds = wall - sent.wall
                     text = f"{sent.text} -> {outcome_told(outcome)} ({took(seconds)})"
                     where = sent.where
-                    yield Line(step, wall, where, text, 1, "answer", request=number)
+                    yield Line(
+                        *(step, wall, where, text, 1, "answer", None),
+                        *(number, sent.object),
+                    )
             case _:
                 pass
 
@@ -178,9 +188,10 @@ class Story:
                 yield Line(step, wall, where, text, 1, "end", attempt)
             case {"do": "Perform", "id": number, "effect": effect}:
                 where = brief(command.get("subject") or "")
-                text = _request(command, effect)
-                self._sent[number] = _Sent(where, text, wall)
-                yield Line(step, wall, where, text, 1, "send", request=number)
+                about = _about_request(command)
+                text = _request(command, effect, about)
+                self._sent[number] = _Sent(where, text, wall, about)
+                yield Line(step, wall, where, text, 1, "send", None, number, about)
             case {"do": "Say", "message": message} if _is_trouble(command):
                 where = brief(command.get("subject") or "")
                 text = f"{command['level']}: {brief(message)}"
@@ -292,12 +303,16 @@ def desired_told(desired: Json) -> str:
     return listed([*children, *conditions]) or "no children"
 
 
-def _request(command: Json, effect: Json) -> str:
-    resource = str(command.get("resource") or "")
-    place = f"{command['namespace']}/" if command.get("namespace") else ""
-    about = f"{resource.partition('.')[0]}/{place}{command.get('name') or ''}"
+def _request(command: Json, effect: Json, about: str) -> str:
     by = f", for {command['handler']}" if command.get("handler") else ""
-    return f"{named(effect, about if resource else '')}{by}"
+    return f"{named(effect, about)}{by}"
+
+
+def _about_request(command: Json) -> str:
+    """The object of a request: `pods/default/web`; "" for a call outside."""
+    resource = str(command.get("resource") or "")
+    names = command.get("namespace"), command.get("name")
+    return ref_of(resource, *names).label if resource else ""
 
 
 def named(effect: Json, about: str = "") -> str:

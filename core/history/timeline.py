@@ -126,6 +126,12 @@ class Event:
         return () if self.request is None else self.request.attempts
 
     @property
+    def is_told_twice(self) -> bool:
+        """Whether it is a change of the operator's, of which its request tells."""
+        found = self.revision
+        return self.sort == "change" and found is not None and found.made > 0
+
+    @property
     def is_trouble(self) -> bool:
         """Whether something has gone wrong here."""
         match self.sort:
@@ -195,6 +201,11 @@ class Timeline:
         """The number of records so far."""
         return self.story.attempts.steps
 
+    @property
+    def pending(self) -> Iterator[Request]:
+        """The requests that are still to be answered."""
+        return (each.request for each in self._open.values() if each.request)
+
     def add(self, record: Json) -> None:
         """Take one record in. Raises as `Attempts.add`."""
         if "gap" in record:
@@ -236,7 +247,7 @@ class Timeline:
     def end(self) -> None:
         """The recording is over: tell what came after its last step."""
         self._catch_up(float("inf"))
-        kept = [each for each in self.events if not _is_told_twice(each)]
+        kept = [each for each in self.events if not each.is_told_twice]
         self.count -= len(self.events) - len(kept)
         self.events = deque(kept, self.events.maxlen)
 
@@ -467,12 +478,6 @@ def _fields_of(told: Any) -> tuple[str, tuple[str, ...]]:
     """A handler, and the pointers of its fields; raises for what is none."""
     name, pointers = told
     return str(name), tuple(str(each) for each in pointers)
-
-
-def _is_told_twice(event: Event) -> bool:
-    """Whether it is a change of the operator's, of which its request tells."""
-    found = event.revision
-    return event.sort == "change" and found is not None and found.made > 0
 
 
 def _version(found: Revision | None) -> str:

@@ -5,8 +5,10 @@ Both are what the operator was shown: nobody else's view is in a recording.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 from fnop.core.children.owned import owners_of
@@ -27,6 +29,8 @@ CONTROLLERS = frozenset(
     )
 )
 _WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
+# Answers after which a request has certainly changed nothing.
+_DENIALS = frozenset(("Conflict", "Refused", "Missing"))
 # Fields that nobody but the API server sets.
 _SERVER = frozenset(
     (
@@ -71,11 +75,16 @@ class Own:
 
     A write that changes nothing is answered with somebody else's version: one that had
     been shown before the write was sent.  Where steps are missing, a request without a
-    beginning may have been a write.
+    beginning may have been a write.  An object is `deleted` that was asked for, unless
+    that was refused: the answer need not show it.
     """
 
     versions: set[tuple[str, str]] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
+    _served: Served = field(default_factory=Served)
+    # The uid of the object in each place, and of those that requests are to delete.
+    _uids: dict[Place, str] = field(default_factory=dict)
+    _deleting: dict[int, str] = field(default_factory=dict)
     # The effect of each request, and the step in which it was sent.
     _asked: dict[int, tuple[str, int]] = field(default_factory=dict)
     _shown: dict[tuple[str, str], int] = field(default_factory=dict)
@@ -93,23 +102,41 @@ class Own:
         self._steps += 1
         if input["in"] == "Started":
             self._asked.clear()
+            self._deleting.clear()
             self._missing = 0
+        self._served.add(record)
         asked = None
         if input["in"] == "Answered":
             unknown = ("", self._missing) if self._missing else None
             asked = self._asked.pop(input["id"], unknown)
+            uid = self._deleting.pop(input["id"], "")
+            if input["outcome"]["is"] in _DENIALS:
+                self.deleted.discard(uid)
         for each in objects_in(input):
             body = Body(each)
+            self._uids[Place.of(each)] = body.uid
             version = body.uid, body.version
             first = self._shown.setdefault(version, self._steps)
             if asked is not None and first > asked[1]:
                 self.versions.add(version)
-                if asked[0] == "Delete":
-                    self.deleted.add(body.uid)
         for command in record["commands"]:
             effect = (command.get("effect") or {}).get("is")
             if command["do"] == "Perform" and effect in _WRITES:
                 self._asked[command["id"]] = effect, self._steps
+            if command["do"] == "Perform" and effect == "Delete":
+                uid = command["effect"].get("uid") or self._uid_of(command)
+                self._deleting[command["id"]] = uid
+                self.deleted.add(uid)
+
+    def _uid_of(self, command: Json) -> str:
+        """The uid of the object that a request is about, as far as it was shown."""
+        kinds = self._served.catalogue.resources
+        resource = next((e for e in kinds if e.key == command.get("resource")), None)
+        if resource is None:
+            return ""
+        names = command.get("namespace") or "", command.get("name") or ""
+        place = Place(resource.api_version, resource.kind, *names)
+        return self._uids.get(place, "")
 
 
 @dataclass
@@ -135,8 +162,6 @@ class World:
         if "gap" in record:
             return []
         input, self.wall = record["input"], record["wall"]
-        if input["in"] == "Started":
-            self.served.begin_anew()
         self.served.add(record)
         gone = input["in"] == "WatchEvent" and input.get("type") == "DELETED"
         return [each for found in objects_in(input) for each in self._see(found, gone)]
@@ -157,6 +182,9 @@ class World:
         if was is not None and was.uid == body.uid and _is_old(body, was):
             return
         self.objects[place] = found
+        is_begun = was is None or not was.is_deleting
+        if body.is_deleting and is_begun and body.uid in self.own.deleted:
+            return
         known = self.own.versions
         if (body.uid, body.version) in known or self._is_of_controllers(was, body):
             return
@@ -206,11 +234,12 @@ def restorable(
     """The objects, without references to owners that nobody has shown.
 
     A garbage collector would take these for gone. Objects whose owners are `dead`, by
-    their uids, are left out: it is about to remove them.
+    their uids, are left out: it is about to remove them.  Pods have no volume for the
+    API's token, which a simulated cluster gives to none (ServiceAccount admission).
     """
     known = {Body(each).uid for each in objects.values()}
     return {
-        place: _without_strangers(each, known)
+        place: _without_access(_without_strangers(each, known))
         for place, each in objects.items()
         if not _is_garbage(Body(each), dead)
     }
@@ -241,6 +270,45 @@ def _without_strangers(found: dict[str, Any], known: set[str]) -> dict[str, Any]
         if isinstance(each, dict) and str(each.get("uid")) in known
     ]
     return {**found, "metadata": {**found["metadata"], "ownerReferences": left}}
+
+
+# The place of the API's token in containers, and the names of its volume (before and
+# since Kubernetes 1.21).
+_ACCESS = "/var/run/secrets/kubernetes.io/serviceaccount"
+_ACCESS_VOLUME = re.compile(r"(.*-token|kube-api-access)-[a-z0-9]{5}")
+_CONTAINERS = ("containers", "initContainers", "ephemeralContainers")
+
+
+def _without_access(found: dict[str, Any]) -> dict[str, Any]:
+    """A pod without the volume for the token that its admission has added.
+
+    >>> mounts = [{"name": "kube-api-access-x7k2p", "mountPath": _ACCESS}]
+    >>> spec = {"containers": [{"volumeMounts": mounts}], "volumes": mounts}
+    >>> _without_access({"kind": "Pod", "spec": spec})
+    {'kind': 'Pod', 'spec': {'containers': [{}]}}
+    """
+    spec = found.get("spec")
+    if found.get("kind") != "Pod" or not isinstance(spec, dict):
+        return found
+    containers = {key: spec[key] for key in _CONTAINERS if spec.get(key)}
+    names = {
+        mount["name"]
+        for each in chain.from_iterable(containers.values())
+        for mount in each.get("volumeMounts") or ()
+        if mount["mountPath"] == _ACCESS and _ACCESS_VOLUME.fullmatch(mount["name"])
+    }
+    told = {
+        key: [_less(one, "volumeMounts", names) for one in each]
+        for key, each in containers.items()
+    }
+    return {**found, "spec": _less({**spec, **told}, "volumes", names)}
+
+
+def _less(value: dict[str, Any], field: str, names: set[str]) -> dict[str, Any]:
+    """A mapping whose list has nothing of these names; without an empty list."""
+    left = [each for each in value.get(field) or () if each["name"] not in names]
+    rest = {key: each for key, each in value.items() if key != field}
+    return {**rest, field: left} if left else rest
 
 
 def change_of(before: Json, after: Json) -> tuple[dict[str, Any], Any]:

@@ -27,8 +27,13 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """
     if body.version == record.body.version:
         return record._replace(body=body, learned=context.step)
-    if body.version in record.shown or is_behind(body.version, record.body.version):
-        return record  # the watch has shown it already, or a later version
+    if is_behind(body.version, record.body.version):
+        return record
+    if body.version in record.shown[-1:]:
+        # The watch has come to it, past the answer that was still to be shown.
+        return record._replace(body=body, expected=None, learned=context.step)
+    if body.version in record.shown:
+        return record  # the watch has shown a later version
     expected = expectation_of(context, body.version)
     return record._replace(body=body, expected=expected, learned=context.step)
 

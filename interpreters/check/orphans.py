@@ -13,10 +13,12 @@ from typing import Any
 
 from fnop.core.values.cause import Reason
 from fnop.interpreters.actions import ActionRefused, Delete, address_of
+from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.worlds import digests_of
 from fnop.interpreters.cluster import Cluster, StoredEvent
 
-__all__ = ["is_shared", "left_outside", "uids_in"]
+__all__ = ["is_shared", "left_by_fault", "left_outside", "uids_in"]
 
 # The group and the kind, or the plural, of objects.
 Sort = tuple[str, str]
@@ -91,6 +93,21 @@ def left_outside(trial: Trial) -> bool:
         return False
     idle = all(states[each] == states[each + 1] for each in deletions)
     return idle and states[last] != states[0]
+
+
+def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
+    """The external systems in which a fault lets a deletion handler leave something.
+
+    Without it all that a script has made outside is gone at its end, as are the objects
+    that it was made for.
+    """
+    kinds = frozenset(_cleaned_up(trial))
+    shelves = trial.ends[Phase.RESTARTED].shelves
+    before, usual = benign.outside[:1], digests_of(benign.run.calls)
+    if not kinds or before != [usual] or any(shelves.get(each) for each in kinds):
+        return []
+    found = digests_of(trial.run.calls)
+    return [each for each in found if found[each] != usual[each]]
 
 
 def _cleaned_up(trial: Trial) -> Iterator[Sort]:

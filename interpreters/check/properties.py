@@ -16,13 +16,15 @@ import orjson
 from fnop.core.children.applying import is_immutable
 from fnop.core.children.marks import KEEP_ANNOTATION
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.values.diff import diff
-from fnop.effects import Refused
 from fnop.interpreters.check.expectations import Picture
 from fnop.interpreters.check.heeding import Heeding
-from fnop.interpreters.check.orphans import is_shared, left_outside, uids_in
+from fnop.interpreters.check.orphans import (
+    is_shared,
+    left_by_fault,
+    left_outside,
+    uids_in,
+)
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.redeciding import OWN_ERRORS
 from fnop.interpreters.check.references import missing_in
@@ -31,6 +33,7 @@ from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import (
     UID,
+    Difference,
     Volatile,
     World,
     alias_of,
@@ -80,19 +83,35 @@ class Seen(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """A sequel of the script, and the trial in which it has followed."""
+    """A sequel of the script, and the trial in which it has followed.
+
+    `waited` are the clusters of `rests` if the user had done nothing instead, where the
+    operator has timers or daemons.
+    """
 
     sequel: Sequel
     seen: Seen
+    waited: tuple[Cluster, ...] = ()
+
+    @property
+    def times(self) -> list[float]:
+        """The times of `rests`, without that of the end."""
+        return [self.seen.trial.rest_times[each] for each in self._numbers]
 
     @property
     def rests(self) -> list[Cluster]:
         """The cluster before the sequel, after each action of it, and at the end."""
+        trial = self.seen.trial
+        found = [trial.rests[each] for each in self._numbers]
+        return [*found, trial.ends[Phase.RESTARTED]]
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The numbers of actions after which all has come to rest."""
         trial, length = self.seen.trial, len(self.sequel.actions)
         since = len(trial.scene.script) - length
         numbers = range(since, since + length + 1)
-        found = [trial.rests[each] for each in numbers if each in trial.rests]
-        return [*found, trial.ends[Phase.RESTARTED]]
+        return [each for each in numbers if each in trial.rests]
 
 
 class Benign(NamedTuple):
@@ -143,11 +162,6 @@ def handled_kinds(trial: Trial) -> frozenset[str]:
         f"{each.resource.plural}.{each.resource.group}".rstrip(".")
         for each in kinds.values()
     )
-
-
-def has_background(program: Program) -> bool:
-    """Whether the operator has timers or daemons, which may write at any time."""
-    return any(each.role in BACKGROUND for each in program.handlers)
 
 
 Judge = Callable[[Benign, Seen], Iterator[Violation]]
@@ -354,7 +368,8 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The last restart at the end changes nothing: the second one, or the third.
 
     Timers and daemons may tell in their own object, again and again, that they are
-    alive; what they have made stays as it is.
+    alive, and make what has the time in its name, as they would have done without the
+    restart; what else they have made stays as it is.
     """
     last = max(seen.trial.ends)
     if last in seen.trial.unsettled:
@@ -365,11 +380,32 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if each.phase is last
         and not (benign.background and _kind_of(each) in benign.handled)
     ]
+    if again and any(_moment_of(benign, each) for each in again):
+        due = {
+            _due(benign, each)
+            for each in seen.trial.written_by_time()
+            if _moment_of(benign, each) is not None
+        }
+        again = [each for each in again if _due(benign, each) not in due]
     if again:
         what = ", ".join(str(each.site) for each in again[:3])
         yield Violation(
             "no_more_writes", f"a restart at the end changes something again: {what}"
         )
+
+
+def _due(benign: Benign, write: Write) -> tuple[str, str, str | None]:
+    """The sort of a write, which a timer makes whenever it is called."""
+    return write.site.handler, write.site.verb, _moment_of(benign, write)
+
+
+def _moment_of(benign: Benign, write: Write) -> str | None:
+    """The alias of what is written without the moment in it, if one is in it."""
+    *_, namespace, name = ("", "", *write.path.split("/"))
+    if not name and isinstance(write.body, Mapping):
+        name = (write.body.get("metadata") or {}).get("name") or ""
+    where = f" in {namespace}" if namespace not in ("", "default") else ""
+    return benign.volatile.moment_in(f"{_kind_of(write)}/{name}{where}")
 
 
 def _kind_of(write: Write) -> str:
@@ -400,6 +436,8 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     yield from _of_sequels(no_orphans, benign, seen)
     if seen is benign.seen and left_outside(seen.trial):
         yield Violation("no_orphans", _LEFT_OUTSIDE)
+    if seen is not benign.seen:
+        yield from _left_by_fault(benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
     living = uids_in(end)
@@ -430,6 +468,19 @@ _LEFT_OUTSIDE = (
     "take it away, or say `keeps_records = True` in the class of a model of which "
     "nothing is to be taken away"
 )
+
+
+def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The things outside that a deletion handler takes away, but for a fault.
+
+    It is part of what the faults change of the end (`same_end`), and no more is told.
+    """
+    systems = left_by_fault(benign.seen.trial, seen.trial)
+    for violation in same_end(benign, seen) if systems else ():
+        found = [each for each in violation.details if each.startswith(tuple(systems))]
+        yield from _told(
+            "no_orphans", [f"its object is gone: {each}" for each in found]
+        )
 
 
 def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -787,7 +838,8 @@ def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """No write is refused as invalid, unless a fault says so.
 
     That a field cannot be changed is how a handler learns to replace the object
-    (`on_immutable=`): then it deletes it.
+    (`on_immutable=`): then it deletes it. What fnop itself has asked otherwise then, as
+    lists of a child, is not refused (`Trial.rejections`).
     """
     if seen is not benign.seen:
         return
@@ -796,8 +848,8 @@ def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
         for each in seen.trial.writes
         if each.site.verb == "delete"
     }
-    for site, outcome in seen.trial.rejections:
-        if isinstance(outcome, Refused) and outcome.status == 422:
+    for site, outcome, _ in seen.trial.rejections:
+        if outcome.status == 422:
             is_replaced = (site.handler, site.target) in deleted
             if is_replaced and is_immutable(outcome.message):
                 continue
@@ -879,7 +931,9 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
     end, trial = benign.seen.trial.ends[Phase.RESTARTED], followed.seen.trial
     if len(trial.refused) > len(benign.seen.trial.refused):
         return  # the cluster takes no other object like these
-    for known, words in trespasses(followed.sequel, followed.rests, end):
+    for known, words in trespasses(
+        followed.sequel, followed.rests, end, followed.waited
+    ):
         where = "/".join((*known.resource, *known.key))
         sites = [each.site for each in trial.writes if each.path == where]
         by = f" by {sites[-1]}" if sites else ""
@@ -893,16 +947,28 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
     """The changes of one object's children by another that comes and goes."""
     if followed.sequel.ends:
         return
-    end = benign.seen.trial.ends[Phase.RESTARTED]
-    children = {each.alias for each in owned_in(end, followed.sequel.owners)}
-    expected = {k: each for k, each in benign.seen.world.items() if k in children}
-    found = {k: each for k, each in followed.seen.world.items() if k in children}
-    for each in differences(expected, found, benign.volatile):
+    changes = _changed(benign.seen.world, followed, benign)
+    if changes and followed.waited:  # some may come with time
+        usual = world_of(followed.waited[-1], benign.seen.trial.scene.bare)
+        others = {(e.alias, e.path) for e in _changed(usual, followed, benign)}
+        changes = [each for each in changes if (each.alias, each.path) in others]
+    for each in changes:
         if each.path and not f"{each.alias} {each.path}".startswith(
             benign.history or ("\0",)
         ):
             actions = " and ".join(f"`{e}`" for e in followed.sequel.actions[-2:])
             yield f"after {actions} {each}"
+
+
+def _changed(usual: World, followed: Followed, benign: Benign) -> list[Difference]:
+    """The differences of a sequel from a run without it, in the children of before."""
+    end = benign.seen.trial.ends[Phase.RESTARTED]
+    children = {each.alias for each in owned_in(end, followed.sequel.owners)}
+    expected, found = (
+        {alias: text for alias, text in world.items() if alias in children}
+        for world in (usual, followed.seen.world)
+    )
+    return differences(expected, found, benign.volatile)
 
 
 def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:

@@ -7,6 +7,8 @@ from enum import IntEnum
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import BACKGROUND
+from fnop.effects import Refused
 from fnop.interpreters.actions import Action
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Site
@@ -18,11 +20,13 @@ __all__ = [
     "Hold",
     "Limits",
     "Phase",
+    "Rejection",
     "Rival",
     "Scene",
     "Unrest",
     "Visit",
     "Write",
+    "has_background",
 ]
 
 Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
@@ -73,6 +77,11 @@ class Scene(NamedTuple):
     bare: Cluster = empty_cluster()
 
 
+def has_background(program: Program) -> bool:
+    """Whether the operator has timers or daemons, which may write at any time."""
+    return any(each.role in BACKGROUND for each in program.handlers)
+
+
 class Write(NamedTuple):
     """A request of the operator that has changed the cluster.
 
@@ -92,6 +101,14 @@ class Write(NamedTuple):
     phase: Phase
     body: Any = None
     uid: str | None = None
+
+
+class Rejection(NamedTuple):
+    """A write that the API server itself has refused, in the handling of a subject."""
+
+    site: Site
+    outcome: Refused
+    subject: str
 
 
 class Unrest(NamedTuple):

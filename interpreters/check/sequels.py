@@ -163,12 +163,16 @@ def owned_in(
 
 
 def trespasses(
-    sequel: Sequel, rests: Sequence[Cluster], usual: Cluster
+    sequel: Sequel,
+    rests: Sequence[Cluster],
+    usual: Cluster,
+    waited: Sequence[Cluster] = (),
 ) -> Iterator[tuple[Known, str]]:
     """The objects that are nobody's affair in a sequel, and what becomes of them.
 
     `rests` are the rests before it and after each of its actions, and after restarts;
-    what is gone in the `usual` end as well went by itself.
+    what is gone in the `usual` end as well went by itself, and so did what is gone when
+    the user has `waited` as long instead.
     """
     before, *later = rests
     watched: dict[Known, Manifest | None] = {
@@ -182,15 +186,22 @@ def trespasses(
             watched[stranger] = sequel.strangers[number]
         told = sequel.actions[number : number + 1]
         when = f"after `{told[0]}`" if told else "when the operator restarts"
+        instead = waited[number + 1 : number + 2]
         for each, was in [*watched.items()]:
             now = each.found_in(cluster)
             if now is None:
-                yield each, f"is gone {when}"
+                if was in sequel.strangers or not _is_gone(each, instead):
+                    yield each, f"is gone {when}"
             elif _owners(now) != _owners(was):
                 yield each, f"has another owner {when}"
             else:
                 continue
             del watched[each]
+
+
+def _is_gone(known: Known, clusters: Sequence[Cluster]) -> bool:
+    """Whether an object is gone in the cluster, if there is one to look at."""
+    return any(known.found_in(each) is None for each in clusters)
 
 
 def _owners(found: Manifest | None) -> Any:

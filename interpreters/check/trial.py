@@ -47,10 +47,12 @@ from fnop.interpreters.check.records import (
     Hold,
     Limits,
     Phase,
+    Rejection,
     Scene,
     Unrest,
     Visit,
     Write,
+    has_background,
 )
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
 from fnop.interpreters.check.worlds import digests_of
@@ -59,7 +61,7 @@ from fnop.interpreters.externals import forked
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.settling import Calm, Despair
-from fnop.interpreters.simulation import Delivery, SimulatedRun
+from fnop.interpreters.simulation import CannotFork, Delivery, SimulatedRun
 
 __all__ = ["Trial"]
 
@@ -100,7 +102,7 @@ class Trial:
         self.visits: list[Visit] = []
         self.writes: list[Write] = []
         # The writes that the API server itself has refused, without a fault.
-        self.rejections: list[tuple[Site, Outcome]] = []
+        self.rejections: list[Rejection] = []
         self.lines: list[tuple[Phase, Say]] = []
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
@@ -108,6 +110,7 @@ class Trial:
         self.actors: list[tuple[int, str]] = []
         self.refused: list[str] = []
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
+        self.unrestarted: Trial | None = None  # before the last restart
         self.crashes = 0  # those before all was healed
         # The state of external systems at each rest of a benign run.
         self.outside: list[Mapping[str, bytes]] = []
@@ -115,11 +118,13 @@ class Trial:
         self.users: set[tuple[str, str]] = set()
         # The cluster at the first rest after so many actions.
         self.rests: dict[int, Cluster] = {}
+        self.rest_times: dict[int, float] = {}  # in virtual seconds
         self.waited = 0.0  # virtual seconds in which nothing was to be done
         # The uids of objects that a request has created which landed late.
         self.stray: set[str] = set()
         self.unsettled: dict[Phase, Unrest] = {}
         self.ends: dict[Phase, Cluster] = {}
+        self.end_times: dict[Phase, float] = {}
         # ------------------------------------------------ what the faults keep up
         self.holds: dict[str, Hold] = {}
         self.late: list[tuple[ApiRequest, str, int]] = []
@@ -373,15 +378,41 @@ class Trial:
             self._on_rest_of_script()
         else:
             self.ends[self.phase] = self.run.cluster
+            self.end_times[self.phase] = self.run.clock.elapsed
             if self.phase is Phase.HEALED:
                 self._note_healed()
-            self.phase = Phase(self.phase + 1)
-            if self.phase is Phase.LAST and not self._came_to_rest_late():
-                self.phase = Phase.DONE
-            if self.phase is not Phase.DONE:
+            following = Phase(self.phase + 1)
+            if following is Phase.LAST and not self._came_to_rest_late():
+                following = Phase.DONE
+            if following in (Phase.AGAIN, Phase.LAST):
+                self._note_unrestarted()
+            self.phase = following
+            if following is not Phase.DONE:
                 self.tell("rest", "the operator restarts")
                 self.run.crash()
         self.rest_anew()
+
+    def _note_unrestarted(self) -> None:
+        """Keep what timers would go on with if the operator did not restart now."""
+        if has_background(self.scene.program):
+            with suppress(CannotFork):
+                self.unrestarted = self.fork()
+
+    def written_by_time(self) -> list[Write]:
+        """The writes that there would be by now if the last restart had not been."""
+        if self.unrestarted is None:
+            return []
+        twin = self.unrestarted.fork()
+        known = len(twin.writes)
+        twin.wait(self.run.clock.elapsed)
+        return twin.writes[known:]
+
+    def wait(self, until: float) -> None:
+        """Let time pass, and what is due with it happen; the user does nothing."""
+        self.rest_anew()
+        self.until = max(until, self.run.clock.elapsed)
+        while self.turn() and self.until is not None:
+            pass
 
     def _came_to_rest_late(self) -> bool:
         """Whether the second restart was the first after all changes were handled.
@@ -416,6 +447,7 @@ class Trial:
         if self.rested < self.place:
             self.rested = self.place
             self.rests[self.place] = self.run.cluster
+            self.rest_times[self.place] = self.run.clock.elapsed
             self.backup, self._present = self._present, self.run.cluster
             if not self.left and not self.struck:
                 self.outside.append(digests_of(self.run.calls))
@@ -559,7 +591,7 @@ class Trial:
         self._note(command, path, outcome)
         self._note_user(command, outcome)
         if isinstance(outcome, Refused):
-            self.rejections.append((site, outcome))
+            self.rejections.append(Rejection(site, outcome, self._who(command)[0]))
         return outcome
 
     def _path(self, command: Perform) -> str:
@@ -625,8 +657,18 @@ class Trial:
         """Take in a line of the log; the end of an attempt ends what it has read."""
         if say.level in ("warning", "error"):
             self.lines.append((self.phase, say))
+        if {"repaired", "anew"} <= dict(say.fields).keys():
+            self._asked_otherwise(say)
         if say.ended is not None and say.handler is not None:
             self._seen.pop((say.subject.label if say.subject else "", say.handler), "")
+
+    def _asked_otherwise(self, say: Say) -> None:
+        """Forget a refusal that is no author's: fnop has set a child's lists anew."""
+        subject = say.subject.label if say.subject else ""
+        for number, (site, _, whose) in reversed([*enumerate(self.rejections)]):
+            if (site.handler, whose, site.verb) == (say.handler, subject, "apply"):
+                del self.rejections[number]
+                return
 
     # ---------------------------------------------------------------- deliveries
 
@@ -767,6 +809,7 @@ _CONTAINERS = (
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
     *("_rivals_at", "stray", "outside", "actors", "users", "rests"),
+    *("rest_times", "end_times"),
 )
 
 

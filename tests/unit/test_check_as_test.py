@@ -6,16 +6,14 @@ For a failing operator of each script, and of each part of an author's world.
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tests.commands import fnop
-from tests.unit.test_check_command import CRD, OBJECT
+from tests.commands import pytest_of
+from tests.unit.test_check_command import CRD, OBJECT, called
 
 HEAD = """
 import fnop
@@ -144,12 +142,14 @@ BUGS = {
     "edit and revert": Bug("history", FOLLOWS, (LARGEST, 'spec["size"]'), FOLLOWING),
     "a field that is needed": Bug(
         *("settles", NEEDS, ("raise RuntimeError", "print"), CREATE),
+        options=("--budget", "20"),
     ),
     "delete": Bug(
         *("no_orphans", LEFT, ("fnop.create", "fnop.adopt"), f"{CREATE}, {DELETE}"),
     ),
     "delete and recreate": Bug(
         *("same_end", RECREATED, NEVER, f"{CREATE}, {DELETE}, {CREATE}"),
+        options=("--budget", "40"),
     ),
     "what may depend on the history": Bug(
         *("history", BOTH_FOLLOW, (LARGEST, 'spec["size"]'), FOLLOWING),
@@ -174,46 +174,34 @@ BUGS = {
 }
 
 
-def pytest_of(folder: Path) -> tuple[int, str]:
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "test_found.py"],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    return done.returncode, done.stdout
-
-
-def failures(bug: Bug, folder: Path) -> list[Path]:
-    """The recordings of the failures of a bug."""
-    (folder / "crd.yaml").write_text(json.dumps(CRD))
-    (folder / "op.py").write_text(HEAD + bug.source)
-    (folder / "script.py").write_text(script_of(bug))
-    for name, text in bug.files.items():
-        (folder / name).write_text(text)
-    done = fnop(
-        *("check", *bug.before, "op.py", "--crd", "crd.yaml", "--script", "script.py"),
-        *("--property", bug.property, "--save", "found", *bug.options),
-        folder=folder,
-        limit=120,
-    )
-    assert "recording" in done.out, done
-    return sorted((folder / "found").glob(f"{bug.property}-*"))
-
-
 @pytest.mark.parametrize("name", BUGS)
-def test_it_fails_alike_and_passes_once_mended(name: str, tmp_path: Path) -> None:
+def test_it_fails_alike_and_passes_once_mended(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     bug = BUGS[name]
     assert bug.mends[0] in bug.source
-    recording = failures(bug, tmp_path)[0]
-    test = fnop("check", "--as-test", recording, folder=tmp_path)
-    (tmp_path / "test_found.py").write_text(test.out)
-    status, told = pytest_of(tmp_path)
-    assert status == 1, told
+    monkeypatch.chdir(tmp_path)
+    test = called("--as-test", failure(bug)).stdout
+    # Two files of the operator: a process runs each of its files once.
+    Path("mended.py").write_text(HEAD + bug.source.replace(*bug.mends))
+    Path("test_found.py").write_text(test)
+    Path("test_mended.py").write_text(test.replace("'op.py'", "'mended.py'"))
+    told = pytest_of("test_found.py", "test_mended.py", folder=tmp_path).out
+    assert "1 failed, 1 passed" in told, told
+    assert "FAILED test_found.py" in told, told
     assert f"{bug.property}: " in told, told
-    (tmp_path / "op.py").write_text(HEAD + bug.source.replace(*bug.mends))
-    status, told = pytest_of(tmp_path)
-    assert status == 0, told
+
+
+def failure(bug: Bug) -> str:
+    """The recording of a failure of a bug, found in the working directory."""
+    Path("crd.yaml").write_text(json.dumps(CRD))
+    Path("op.py").write_text(HEAD + bug.source)
+    Path("script.py").write_text(script_of(bug))
+    for name, text in bug.files.items():
+        Path(name).write_text(text)
+    done = called(
+        *(*bug.before, "op.py", "--crd", "crd.yaml", "--script", "script.py"),
+        *("--property", bug.property, "--save", "found", *bug.options),
+    )
+    assert "recording" in done.stdout, done.output
+    return str(min(Path("found").glob(f"{bug.property}-*")))

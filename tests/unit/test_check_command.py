@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -12,6 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
+from fnop.adapters import check_command
 from fnop.adapters.check_report import EXPLAINED
 from fnop.adapters.cli import main
 from fnop.core.handlers.registry import default_registry
@@ -28,7 +27,7 @@ from fnop.testing import (
     never_create_twice,
     stabilise,
 )
-from tests.commands import fnop as command
+from tests.commands import fnop as command, pytest_of
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -96,15 +95,22 @@ def called(*arguments: str) -> Result:
         return CliRunner().invoke(main, ["check", *arguments])
 
 
-def operator(folder: Path, source: str) -> str:
-    name = f"op_{folder.name}.py".replace("-", "_")
+def operator(folder: Path, source: str, prefix: str = "op") -> str:
+    name = f"{prefix}_{folder.name}.py".replace("-", "_")
     (folder / name).write_text(source)
     return name
 
 
+def creation(folder: Path) -> tuple[str, ...]:
+    """Options for one script alone, which has a fifth of the schedules of all."""
+    scripts = f"SCRIPTS = {{'create': [apply({OBJECT})]}}"
+    (folder / "script.py").write_text(f"from fnop.testing import apply\n{scripts}")
+    return "--crd", "crd.yaml", "--script", "script.py", "--without", "pure"
+
+
 def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
     file = operator(folder, BUGGY)
-    result = called(file, "--without", "pure")
+    result = called(file, "--without", "pure", "--budget", "60")
     assert result.exit_code == 1, result.output
     assert "FAIL  same_end" in result.stdout
     assert "1. same_end: secrets/x-b is missing" in result.stdout
@@ -120,10 +126,10 @@ def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
     benign, failed = result.stdout.partition("compared  fnop diff ")[2].split()[:2]
     assert (Path(benign).parent, failed) == (Path(recording).parent, recording)
     assert Path(benign).name.startswith("benign-create-")
-    diff = command("diff", benign, failed, folder=folder)
-    assert diff.status == 1
-    assert "first difference: the process of b ended" in diff.out
-    assert "before the answer to Create secrets/default/x-a, for certify" in diff.out
+    diff = CliRunner().invoke(main, ["diff", benign, failed])
+    assert diff.exit_code == 1
+    assert "first difference: the process of b ended" in diff.stdout
+    assert "before the answer to Create secrets/default/x-a, for certify" in diff.stdout
     assert command("replay", benign, file, folder=folder).status == 0
     no_failure = called("--as-test", benign)
     assert no_failure.exit_code == 2
@@ -131,17 +137,12 @@ def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
     test = called("--as-test", recording)
     assert test.exit_code == 0
     (folder / "test_found.py").write_text(test.stdout)
-    pytest_of = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    again = subprocess.run(
-        [*pytest_of, "test_found.py"], capture_output=True, text=True, timeout=60
-    )
-    assert again.returncode == 1
-    assert "same_end: secrets/x-b is missing" in again.stdout
-    (folder / file).write_text(FIXED)
-    mended = subprocess.run(
-        [*pytest_of, "test_found.py"], capture_output=True, text=True, timeout=60
-    )
-    assert mended.returncode == 0, mended.stdout
+    mended = operator(folder, FIXED, "mended")
+    (folder / "test_mended.py").write_text(test.stdout.replace(file, mended))
+    again = pytest_of("test_found.py", "test_mended.py", folder=folder)
+    assert "1 failed, 1 passed" in again.out
+    assert "test_found.py::test_same_end - AssertionError" in again.out
+    assert "same_end: secrets/x-b is missing" in again.out
 
 
 def test_an_operator_without_bugs_passes(folder: Path) -> None:
@@ -153,13 +154,10 @@ def test_an_operator_without_bugs_passes(folder: Path) -> None:
 
 
 def test_shards_are_parts_of_the_whole(folder: Path) -> None:
-    file = operator(folder, BUGGY)
-    whole = json.loads(called(file, "-o", "json", "--without", "pure").stdout)
+    file, options = operator(folder, BUGGY), ("-o", "json", *creation(folder))
+    whole = json.loads(called(file, *options).stdout)
     for number in (1, 2, 3):
-        called(
-            *(file, "-o", "json", "--without", "pure"),
-            *("--shard", f"{number}/3", "--results", "parts"),
-        )
+        called(file, *options, "--shard", f"{number}/3", "--results", "parts")
     assert len([*Path("parts").glob("*.json")]) == 3
     merged = json.loads(called("--merge", "parts", "-o", "json").stdout)
     known = len([*Path("fnop-failures").glob("*.fnop")])
@@ -170,43 +168,49 @@ def test_shards_are_parts_of_the_whole(folder: Path) -> None:
 
 
 def test_several_processes_find_the_same(folder: Path) -> None:
-    file = operator(folder, BUGGY)
-    options = ("-o", "json", "--without", "pure")
+    file, options = operator(folder, BUGGY), ("-o", "json", *creation(folder))
     one = called(file, *options, "--save", "one").stdout
     two = called(file, *options, "--jobs", "2", "--save", "two").stdout
     assert json.loads(one) == json.loads(two)
+    assert json.loads(one)["failures"]
 
 
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_the_budget_counts_schedules(folder: Path, jobs: str) -> None:
-    options = ("--depth", "2", "--budget", "310", "--jobs", jobs, "--without", "pure")
-    result = called(operator(folder, FIXED), *options, "-o", "json")
-    assert json.loads(result.stdout)["tried"] == 310
+def test_the_budget_counts_schedules(
+    folder: Path, jobs: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not tasks: each of those that come last tries several pairs."""
+    # A process does not stop before the end of what it is given.
+    monkeypatch.setattr(check_command, "CHUNK", 1)
+    file, options = operator(folder, FIXED), ("-o", "json", *creation(folder))
+    limits = ("--depth", "2", "--budget", "90", "--jobs", jobs)
+    found = json.loads(called(file, *options, *limits).stdout)
+    assert found["tried"] == 90
+    assert sum(found["faults"].values()) > 90
 
 
 def test_equal_calls_give_equal_reports_under_any_hash_seed(folder: Path) -> None:
     file = operator(folder, BUGGY)
+    limits = ("--budget", "80", "--without", "pure")
     texts = {
-        subprocess.run(
-            [sys.executable, "-m", "fnop", "check", file, "-o", "json", "--save", seed],
-            env={"PYTHONHASHSEED": seed, "PATH": "/usr/bin:/bin"},
-            capture_output=True,
-            text=True,
-            timeout=120,
-        ).stdout
+        command(
+            *("check", file, "-o", "json", "--save", seed, *limits),
+            variables={"PYTHONHASHSEED": seed},
+            folder=folder,
+        ).out
         for seed in ("0", "1")
     }
     assert len(texts) == 1
-    assert json.loads(texts.pop())["tried"] > 100
+    assert json.loads(texts.pop())["tried"] == 80
 
 
 def test_an_order_that_depends_on_the_hash_seed_is_not_pure(folder: Path) -> None:
     source = FIXED.replace('"ab"', '{"alpha", "beta", "gamma", "delta", "epsilon"}')
     file = operator(folder, source)
-    pure = [sys.executable, "-m", "fnop", "check", file, "--property", "pure"]
-    result = subprocess.run(pure, capture_output=True, text=True, timeout=120)
-    assert result.returncode == 1
-    assert "goes otherwise under another PYTHONHASHSEED" in result.stdout
+    limits = ("--property", "pure", "--budget", "3")  # the runs without faults
+    result = command("check", file, *limits, folder=folder)
+    assert result.status == 1
+    assert "goes otherwise under another PYTHONHASHSEED" in result.out
 
 
 def test_what_was_not_tried_is_told(folder: Path) -> None:
@@ -218,7 +222,7 @@ def test_what_was_not_tried_is_told(folder: Path) -> None:
 
 def test_reports_for_machines(folder: Path) -> None:
     file = operator(folder, BUGGY)
-    result = called(file, "-o", "github", "--junit", "j.xml", "--without", "pure")
+    result = called(file, "-o", "github", "--junit", "j.xml", *creation(folder))
     assert result.stdout.startswith(f"::error file={file},title=fnop check: same_end::")
     suite = ElementTree.parse("j.xml").getroot()
     assert suite.get("failures") == "1"
@@ -233,7 +237,10 @@ def test_reports_for_machines(folder: Path) -> None:
         (("{file}", "--property", "nice"), "there is no property nice"),
         (("--as-test", "object.yaml"), "is no recording of a failure"),
         (("--merge", "."), "there are no results in ."),
-        (("{file}", "--object", "crd.yaml", "--crd", "object.yaml"), None),
+        (
+            ("{file}", "--object", "crd.yaml", "--crd", "object.yaml", "--budget", "3"),
+            None,
+        ),
     ],
 )
 def test_wrong_calls_have_a_sentence(
@@ -250,7 +257,8 @@ def test_wrong_calls_have_a_sentence(
 
 def test_without_manifests_they_are_made_up(tmp_path: Path) -> None:
     file = str(tmp_path / operator(tmp_path, FIXED))
-    result = called(file, "--save", str(tmp_path / "found"), "--without", "pure")
+    limits = ("--without", "pure", "--budget", "20")
+    result = called(file, "--save", str(tmp_path / "found"), *limits)
     assert result.exit_code == 0, result.output
     assert "made up a definition of xs that takes any spec; give --crd" in result.output
     assert "made up X x; give your own with --object" in result.output
@@ -320,16 +328,13 @@ def test_the_test_of_a_failure_has_its_models(
 ) -> None:
     file = operator(folder, CALLING)
     (folder / "outside.py").write_text(text)
-    limits = "--property", "creates_once", "--budget", "60"
+    limits = "--property", "creates_once", "--budget", "20"
     result = called(file, option, "outside.py", *limits)
     assert "2 things are made outside, 1 in the benign run" in result.stdout
     recording = result.stdout.partition("   recording ")[2].splitlines()[0]
     (folder / "test_found.py").write_text(called("--as-test", recording).stdout)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    again = subprocess.run(
-        [*command, "test_found.py"], capture_output=True, text=True, timeout=60
-    )
-    assert "things are made outside" in again.stdout, again.stdout
+    again = pytest_of("test_found.py", folder=folder)
+    assert "things are made outside" in again.out, again.out
 
 
 def test_a_function_that_uses_a_model_is_told(folder: Path) -> None:

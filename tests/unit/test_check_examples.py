@@ -13,12 +13,23 @@ from fnop.interpreters.check.faults import in_words
 EXAMPLES = {name: cases for name, cases in operators(examples_only=True).items()}
 # Schedules for each example.
 BUDGET = 40
+# Scripts of those that wait for minutes, where each costs seconds: others go alike.
+LEFT = {
+    "09-testing": ("edit and revert spec.size",),
+    "14-daemons": (
+        "edit spec.duration",
+        "edit and revert spec.duration",
+        "edit and revert spec.field",
+    ),
+}
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_no_fault_raises_an_alarm(name: str) -> None:
     without = frozenset(ON_PURPOSE.get(name, ()))
-    campaign = Campaign(EXAMPLES[name], Options(budget=BUDGET, without=without))
+    cases = [each for each in EXAMPLES[name] if each.name not in LEFT.get(name, ())]
+    assert len(EXAMPLES[name]) - len(cases) == len(LEFT.get(name, ()))
+    campaign = Campaign(cases, Options(budget=BUDGET, without=without))
     tasks = campaign.tasks()
     report = campaign.report(campaign.run(tasks), tasks)
     assert report.tried == min(BUDGET, len(tasks))

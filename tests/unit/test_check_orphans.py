@@ -177,6 +177,16 @@ def served(*, drops: bool = True, own: bool = True) -> Registry:
     return registry
 
 
+def explored(registry: Registry, model: Cloud | Backups) -> Explorer:
+    """An explorer of a script that deletes the object; without faults all is well."""
+    calls = {f"{__name__}:ensure": model.ensure, f"{__name__}:drop": model.drop}
+    script = apply(example()), delete(NAME)
+    program = Program(registry.handlers, Settings())
+    found = Explorer(Case(program, (DEFINITION,), script, calls=calls))
+    assert found.benign.violations == ()
+    return found
+
+
 DELETIONS: dict[str, tuple[Action, ...]] = {
     "a child": (apply(example()), delete("configmaps/example-1-host")),
     "another kind": (
@@ -197,6 +207,37 @@ def test_what_was_made_outside_goes_when_its_object_does(
     found = told(served(drops=drops), *DELETIONS[script])
     assert (found == []) is drops
     assert all(each.startswith("what was made outside is as") for each in found)
+
+
+@pytest.mark.parametrize("swallows", [True, False])
+def test_what_a_fault_lets_a_deletion_handler_leave_outside_is_an_orphan(
+    swallows: bool,
+) -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(name: str, **_: Any) -> None:
+        await fnop.call(ensure, key=name)
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def unmake(name: str, **_: Any) -> None:
+        try:
+            await fnop.call(drop, key=name)
+        except fnop.CallFailed as problem:
+            if "LookupError" not in str(problem) and not swallows:
+                raise
+
+    explorer = explored(registry, Cloud())
+    failing = [each for each in explorer.singles() if each[0].site.target == "drop"]
+    found = {
+        (each.property, each.message)
+        for schedule in failing
+        for each in explorer.tried(schedule).violations
+    }
+    left = "Cloud (1) example-1 is {} instead of absent"
+    told = {("same_end", left), ("no_orphans", f"its object is gone: {left}")}
+    assert failing
+    assert found == (told if swallows else set())
 
 
 @pytest.mark.parametrize("drops", [True, False])
@@ -257,12 +298,7 @@ def test_work_outside_that_has_begun_is_let_come_to_its_end() -> None:
     async def unmake(name: str, **_: Any) -> None:
         await fnop.delete("configmaps", name=f"{name}-host")
 
-    model = Backups()
-    calls = {f"{__name__}:ensure": model.ensure, f"{__name__}:drop": model.drop}
-    script = apply(example()), delete(NAME)
-    program = Program(registry.handlers, Settings())
-    explorer = Explorer(Case(program, (DEFINITION,), script, calls=calls))
-    assert explorer.benign.violations == ()
+    explorer = explored(registry, Backups())
     early = [each for each in explorer.singles() if each[0].kind.name == "F13:after"]
     assert early
     for schedule in early:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
+from bench.sweep import operators
 from fnop import Registry
 from fnop.adapters.check_report import as_lines
 from fnop.adapters.checking import cases_of, subjects_of
@@ -17,7 +18,13 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply, delete, edit, wait
 from fnop.interpreters.check.campaign import Campaign, Options
-from fnop.interpreters.check.explore import Case, Explorer, digest_of, prepared
+from fnop.interpreters.check.explore import (
+    Case,
+    Explorer,
+    digest_of,
+    prepared,
+    sort_of,
+)
 from fnop.interpreters.check.faults import (
     BY_NAME,
     FAULTS,
@@ -32,7 +39,7 @@ from fnop.interpreters.check.properties import seen_by
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.scripts import script_from_json, script_to_json
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.externals import PutService
+from fnop.interpreters.externals import PostService, PutService
 from fnop.testing import crash
 from tests.simulations import example, example_handlers, manifests_of
 
@@ -55,6 +62,46 @@ def children() -> Explorer:
 
 
 SINGLES = [each for (each,) in children().singles()]
+
+
+def test_the_first_schedules_have_some_of_every_kind() -> None:
+    """A small budget has the lost replies and the stale views of a large operator."""
+    kinds = [each.kind.name for each in SINGLES]
+    first = kinds[: 3 * len({*kinds})]
+    assert {*first} == {*kinds}
+    assert max(map(first.count, first)) <= 6
+    sorts = [sort_of(each) for each in SINGLES]
+    assert {*sorts[: len({*sorts})]} == {*sorts}
+
+
+def test_a_listing_after_a_lost_watch_does_not_hold_up_a_write() -> None:
+    """The live read expects a version that the new listing has left out already.
+
+    Full sweeps found this: the write went on with the version of before, and was
+    refused for ever.
+    """
+    case = max(
+        operators(examples_only=True)["11-filtering"],
+        key=lambda each: each.name == "create",
+    )
+    patched = "by_annotation, by_function, by_label"
+    example = "fnopexamples/example-1"
+    child = "configmaps/example-1-*"
+    schedule = (
+        Fault(BY_NAME["F8:touched"], Site(Place.OWN, patched, "patch", example)),
+        Fault(BY_NAME["F11:crash"], Site(Place.WRITE, "child", "create", child)),
+        Fault(BY_NAME["F6:gone"], Site(Place.EVENT, "", "MODIFIED", example)),
+    )
+    verdict = Explorer(case).tried(schedule)
+    assert verdict.struck
+    assert verdict.violations == ()
+
+
+def test_manifests_that_are_named_twice_count_once() -> None:
+    program = Program(example_handlers("02-children"), Settings())
+    manifests = manifests_of("02-children")
+    twice = [*manifests, *(dict(each) for each in manifests)]
+    assert subjects_of(program, twice) == subjects_of(program, manifests)
 
 
 def test_the_script_that_is_explored_deletes_and_recreates() -> None:
@@ -524,6 +571,68 @@ def test_what_was_made_outside_goes_with_its_object(cleans_up: bool) -> None:
     assert found == ([] if cleans_up else ["no_orphans"])
 
 
+def service(name: str, *ports: int) -> dict[str, Any]:
+    found = [{"name": "web", "port": each, "protocol": "TCP"} for each in ports]
+    meta = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}}
+    return {**meta, "spec": {"ports": found}}
+
+
+def refused_when_edited(*ports: int) -> list[str]:
+    """The refusals told of an operator whose Service a user edits."""
+    registry = Registry()
+
+    @fnop.reconcile("fnopexamples", owns="services", registry=registry)
+    def shop(name: str, **_: Any) -> fnop.Desired:
+        return fnop.desired(service(name, *ports))
+
+    edited = edit("services/example-1", spec=service("", 81)["spec"])
+    found = Explorer(case_of(registry, apply(example()), edited)).benign.violations
+    return [each.message for each in found if each.property == "no_refused_writes"]
+
+
+def test_what_fnop_asks_otherwise_when_it_is_refused_is_no_fault_of_the_author() -> (
+    None
+):
+    """The ports of somebody else are not valid beside ours: the list is set anew."""
+    assert refused_when_edited(80) == []
+
+
+def test_what_fnop_can_ask_in_no_valid_way_is_refused() -> None:
+    (message,) = refused_when_edited(80, 82)
+    assert 'Duplicate value: "web"' in message
+
+
+def record(**_: Any) -> str:
+    """A function that the operator calls; a model answers it."""
+    raise NotImplementedError
+
+
+class Records(PostService):
+    """A service whose entries are made by a token, and are updated then."""
+
+    def keep(self, token: str, size: int, *, id: str | None = None) -> str:
+        if id is not None:
+            return str(self.update(id, {"size": size})["id"])
+        return str(self.create({"size": size}, token=token)["id"])
+
+
+def test_what_was_updated_outside_is_as_after_one_creation() -> None:
+    """What came with a token at first is nothing that anybody sees."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    @fnop.on.update("fnopexamples", registry=registry)
+    async def kept(uid: str, spec: Any, status: Any, patch: Any, **_: Any) -> None:
+        known = status.get("id")
+        made = await fnop.call(record, token=uid, size=spec["size"], id=known)
+        patch.status["id"] = made
+
+    calls = {f"{record.__module__}:record": Records("rec").keep}
+    script = apply(example(size=1)), edit(NAME, spec={"size": 2})
+    explorer = Explorer(case_of(registry, *script, calls=calls))
+    assert explorer.benign.violations == ()
+
+
 def test_what_timers_do_outside_depends_on_when_they_do_it() -> None:
     """Another moment is another slot, and no second thing."""
     registry = Registry()
@@ -538,6 +647,71 @@ def test_what_timers_do_outside_depends_on_when_they_do_it() -> None:
 
     calls = {f"{charge.__module__}:charge": Backups().made}
     assert found(Explorer(case_of(registry, apply(example()), calls=calls))) == {}
+
+
+def jobs_of_slots(slot: Any, *, kept: int | None, once: bool = False) -> Explorer:
+    """An operator whose timer makes a Job for each slot of time, and keeps the last.
+
+    With `once` each of its processes makes one Job more.
+    """
+    registry = Registry()
+
+    def job(name: str, uid: str, image: str) -> dict[str, Any]:
+        container = {"name": "c", "image": image}
+        pod = {"spec": {"restartPolicy": "Never", "containers": [container]}}
+        meta = {"name": name, "labels": {"of": uid}}
+        kind = {"apiVersion": "batch/v1", "kind": "Job"}
+        return {**kind, "metadata": meta, "spec": {"template": pod}}
+
+    @fnop.timer("fnopexamples", interval=600, registry=registry)
+    async def tick(
+        name: str, uid: str, spec: Any, memo: Any, now: Any, **_: Any
+    ) -> fnop.Effect | None:
+        image = f"image:{spec['size']}"
+        if once and "begun" not in memo:
+            await fnop.adopt(job(f"{name}-begun-{slot(now)}", "x", image))
+            return fnop.remember(begun=True)
+        await fnop.adopt(job(f"{name}-{slot(now)}", uid, image))
+        if kept is None:
+            return None
+        found = await fnop.list("jobs.batch", labels={"of": uid})
+        for each in sorted(found, key=lambda each: each["metadata"]["name"])[:-kept]:
+            await fnop.delete(each, propagation="Background")
+        return None
+
+    @fnop.on.update("fnopexamples", registry=registry)
+    def changed(**_: Any) -> dict[str, bool]:
+        return {"changed": True}
+
+    script = apply(example(size=1)), edit(NAME, spec={"size": 2})
+    return Explorer(case_of(registry, *script))
+
+
+SLOTS = {
+    "number": lambda now: int(now.timestamp()) // 600,
+    "seconds": lambda now: int(now.timestamp()) // 600 * 600,
+    "date": lambda now: f"{now:%Y-%m-%d-%H}{now.minute // 10}0",
+}
+
+
+@pytest.mark.parametrize("kept", [2, None])
+@pytest.mark.parametrize("slot", SLOTS.values(), ids=SLOTS)
+def test_what_has_the_time_in_its_name_comes_and_goes_with_time(
+    slot: Any, kept: int | None
+) -> None:
+    explorer = jobs_of_slots(slot, kept=kept)
+    assert explorer.benign.violations == ()
+    faults = ("F1:after", "F1:rest", "F12:slow", "F3:gap")
+    verdicts = [e for name in faults for e in single(explorer, name)[:2]]
+    assert {each.struck for each in verdicts} == {True}
+    assert [each.violations for each in verdicts] == [()] * len(verdicts)
+
+
+def test_what_only_a_restart_makes_is_told_though_the_time_is_in_its_name() -> None:
+    explorer = jobs_of_slots(SLOTS["number"], kept=2, once=True)
+    told = {each.property: each.message for each in explorer.benign.violations}
+    assert "create jobs/example-1-begun-" in told["no_more_writes"]
+    assert "create jobs/example-1-294" not in told["no_more_writes"]
 
 
 def single(explorer: Explorer, name: str, verb: str = "") -> Any:

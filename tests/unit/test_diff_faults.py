@@ -14,6 +14,7 @@ from bench.diffs import compare, failing, recorded
 from bench.sweep import operators
 from fnop.core.history.causes import compared
 from fnop.interpreters.check.explore import Explorer
+from fnop.interpreters.check.faults import in_words
 
 EXAMPLES = operators(examples_only=True)
 # A crash before and after an effect, one in which a request lands late, and one at
@@ -53,3 +54,20 @@ def test_the_fault_that_shows_a_bug_is_named(name: str) -> None:
     schedule = next(failing(explorer, bug))
     found = compare(explorer, recorded(explorer.case), schedule)
     assert found.is_named, (found.words, found.found.first)
+
+
+def test_a_state_to_which_an_object_comes_back_is_told_apart() -> None:
+    """A user scales down and up again, before the operator has done with the first."""
+    explorer = Explorer(case_of(HERE / "13_claim_of_the_successor", "buggy"))
+    early = "benign, except: the user goes on after `patch xs/x` (2nd, the operator)"
+    schedule = next(each for each in explorer.singles() if in_words(each) == early)
+    found = compare(explorer, recorded(explorer.case), schedule)
+    assert found.found.first is not None
+    (order,) = found.found.first.cause.inputs
+    assert order.kind == "order"
+    ours, theirs = order.same
+    assert ours is not None
+    assert theirs is not None
+    assert theirs.body.data["spec"] == {"size": 2}
+    assert theirs.step < ours.step
+    assert found.is_named

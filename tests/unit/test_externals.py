@@ -226,6 +226,18 @@ def test_what_is_gone_is_not_in_the_digest_and_counts_as_created() -> None:
     assert "<thing t gone>" in json.dumps(cloud.digest())
 
 
+def test_what_was_updated_is_visible_as_if_it_had_been_made_so() -> None:
+    updated, made = PostService(), PostService()
+    id = updated.create({"host": "a", "token": 1}, token="t", tags={"of": "u"})["id"]
+    updated.update(id, {"host": "b", "token": 1})
+    made.create({"host": "b", "token": 1}, token="t", tags={"of": "u"})
+    assert updated.visible() == made.visible()
+    assert made.visible()[0]["body"] == {"host": "b", "token": 1}
+    assert updated.digest() != made.digest(), "the token is answered otherwise"
+    updated.update(id, {"host": "c", "token": 1})
+    assert updated.visible() != made.visible()
+
+
 def test_a_digest_tells_what_is_still_to_come_and_no_clock() -> None:
     def at(now: float) -> tuple[PostService, JobService]:
         cloud, jobs = PostService(lag=10), JobService()

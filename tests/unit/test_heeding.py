@@ -430,6 +430,41 @@ def test_a_stranger_with_the_labels_of_a_child_is_let_alone() -> None:
     assert "apart" not in told(pruner(asks_whose=True), apply(custom(size=1)))
 
 
+def keeper(*, asks_whose: bool) -> Registry:
+    """It keeps the last two of what it makes for each slot of time.
+
+    These are its own, or whatever has its label; a handler of them never succeeds.
+    """
+    registry = Registry()
+
+    @fnop.timer(XS, interval=600, id="tick", registry=registry)
+    async def tick(name: str, uid: str, spec: fnop.Spec, now: Any, **_: Any) -> None:
+        slot = str(int(now.timestamp()) // 600)
+        made = config(f"{name}-{slot}", size=spec["size"])
+        made["metadata"]["labels"] = {"slot": slot, "is": "kept"}
+        await fnop.adopt(made)
+        found = [
+            each
+            for each in await fnop.list("configmaps", labels={"is": "kept"})
+            if not asks_whose
+            or uid in [e["uid"] for e in each.meta.get("ownerReferences", ())]
+        ]
+        for each in sorted(found, key=lambda each: each.meta.labels["slot"])[:-2]:
+            await fnop.delete(each)
+
+    @fnop.on.create("configmaps", labels={"is": "kept"}, registry=registry)
+    def known(**_: Any) -> None:
+        raise KeyError("size")
+
+    return registry
+
+
+def test_what_goes_with_time_is_not_gone_by_another_object() -> None:
+    assert "apart" not in told(keeper(asks_whose=True), apply(custom(size=1)))
+    found = told(keeper(asks_whose=False), apply(custom(size=1)))["apart"]
+    assert "is gone after `apply X x-twin` by `delete configmaps/x-29" in found[0]
+
+
 def namer(*, by_object: bool) -> Registry:
     registry = Registry()
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from tests.commands import Done, fnop
+from tests.commands import Done, fnop, pytest_of
 from tests.recorded_operators import OBJECT, recorded_run
 
 BUGGY = """
@@ -37,18 +36,22 @@ MENDED = f"""{BUGGY.partition("    if")[0]}
 """
 
 
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return recorded_run(tmp_path_factory.mktemp("recorded"), BUGGY, "operator.py")
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(recorded: Path, tmp_path: Path) -> Path:
     """An operator with a bug, and a recording of a run of it."""
-    return recorded_run(tmp_path, BUGGY, "operator.py")
+    return shutil.copytree(recorded, tmp_path, dirs_exist_ok=True)
 
 
 def passes(folder: Path, test: str, source: str) -> bool:
     (folder / test).write_text(source)
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test]
-    done = subprocess.run(command, cwd=folder, capture_output=True, timeout=120)
-    assert done.returncode in (0, 1), done.stdout.decode()
-    return done.returncode == 0
+    done = pytest_of(test, folder=folder)
+    assert done.status in (0, 1), done.out
+    return done.status == 0
 
 
 def test_a_fault_is_found_around_a_run_that_went_well(folder: Path) -> None:

@@ -251,6 +251,17 @@ def test_who_replays_other_handlers_is_told(case: str, tmp_path: Path) -> None:
     assert done.out.startswith("different at step " if sentence else "identical: ")
 
 
+@pytest.mark.parametrize("text", ["1 / 0", "def f(:", "import no_such_module"])
+def test_an_operator_that_cannot_be_imported_is_no_difference(
+    text: str, recording: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "broken.py").write_text(text)
+    for more in ((), ("--shadow",), ("--from", "3")):
+        done = fnop("replay", recording, "broken.py", *more, folder=tmp_path)
+        assert (done.status, done.out) == (2, "")
+        assert done.err.startswith("fnop: ")
+
+
 # ------------------------------------------------------------- damaged files
 
 

@@ -997,6 +997,19 @@ def test_r24_a_listing_begun_before_the_answer_does_not(
     story.lose_events()
 
 
+def test_r24_a_later_version_ends_it(sizes: Registry, diary: Diary) -> None:
+    """A listing leaves out the written version, where another has come after it."""
+    story = written(sizes)
+    story.lose_events()
+    story.edit(KIND, spec={"size": 2})
+    story.lose_events()
+    number = story.streams[STREAM]
+    story.feed(WatchEvent(number, "MODIFIED", Body(story.get(KIND))))
+    story.settle(seconds=0.1)
+    assert diary == [("create", 1), ("update", 1, 2)]
+    assert story.reads == [], "no live read was needed"
+
+
 def test_r24_the_deletion_of_the_object_ends_it(sizes: Registry, diary: Diary) -> None:
     story = written(sizes)
     story.delete(KIND)

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from fnop.adapters import step_command
-from fnop.adapters.recorded import Recording, account_in
+from fnop.adapters.recorded import Recording, Unfolding, account_in
 from fnop.adapters.step_command import Session
 from fnop.core.history.cursor import Cursor
-from fnop.core.history.steps import Steps
-from fnop.interpreters.recordings import read_header, read_records
+from fnop.core.history.steps import Reading
+from fnop.interpreters.recordings import (
+    UNLIMITED,
+    RecordingProblem,
+    read_header,
+    read_records,
+)
 from tests.commands import Done, fnop
 from tests.recordings import compressed
 from tests.simulations import ROOT
@@ -107,11 +113,11 @@ def test_the_truth_in_a_failure_of_a_check_is_what_its_cluster_has(
     failed: Path,
 ) -> None:
     header, *records = records_of(failed)
-    steps = Steps(account_in(header))
+    reading = Reading(account_in(header))
     for each in records:
-        steps.add(each)
-    steps.end()
-    changes = steps.account.changes
+        reading.add(each)
+    reading.end()
+    steps, changes = reading.steps(), reading.account.changes
     assert len(changes) >= 3
     for number in steps.numbers:
         there: dict[tuple[str, ...], str] = {}
@@ -285,8 +291,6 @@ def test_enter_repeats_and_an_interrupt_does_not_end_it(
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr(step_command, "_with_readline", lambda session: None)
     with recording.open("rb") as file:
-        from fnop.interpreters.replay import UNLIMITED
-
         read = Recording(str(recording), file, UNLIMITED)
         status = step_command.stepped(read, None, None)
     assert status == 0
@@ -309,8 +313,111 @@ def test_a_question_that_is_interrupted_leaves_the_session_alive(
     monkeypatch.setattr(step_command, "_with_readline", lambda session: None)
     monkeypatch.setattr(Session, "do", interrupted)
     with recording.open("rb") as file:
-        from fnop.interpreters.replay import UNLIMITED
-
         read = Recording(str(recording), file, UNLIMITED)
         assert step_command.stepped(read, None, None) == 0
     assert capsys.readouterr().err == "fnop: interrupted\n"
+
+
+# ------------------------------------------------------------- read as it is asked for
+
+
+def scripted(
+    file: Path,
+    lines: Sequence[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> tuple[int, str, str]:
+    """A session that reads ten steps at first: its exit status, and what it tells."""
+    monkeypatch.setattr(step_command, "AHEAD", 5)
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{e}\n" for e in lines)))
+    with file.open("rb") as opened:
+        status = step_command.stepped(
+            Recording(str(file), opened, UNLIMITED), None, None
+        )
+    return status, *capsys.readouterr()
+
+
+def test_a_long_recording_is_read_as_it_is_asked_for(
+    recording: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    chosen = "object databases/example-1"
+    lines = ["next", "goto last", chosen, "who status.endpoint"]
+    status, out, err = scripted(recording, lines, monkeypatch, capsys)
+    assert (status, err) == (0, "")
+    title, *rest = out.splitlines()
+    assert title.startswith("run.fnop: its first 10 steps, ")
+    assert title.endswith("; more is read as it is asked for")
+    numbers = [each.partition(",")[0] for each in rest if each.startswith("#")]
+    assert numbers == ["#1", "#2", "#31"]
+    assert 'nothing -> "example-1.default.svc:5432"' in rest[-1]
+
+
+def test_the_end_that_is_missing_is_told_when_it_is_reached(
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (header, *records), cut = records_of(recording), tmp_path / "cut.fnop"
+    first = lines_of({**header, "format": 2}, *records[:20])
+    cut.write_bytes(compressed(first) + compressed(lines_of(*records[20:]))[:30])
+    assert scripted(cut, ["next"], monkeypatch, capsys)[::2] == (0, "")
+    status, _, err = scripted(cut, ["goto last"], monkeypatch, capsys)
+    assert status == 0
+    assert err == "fnop: the recording is cut off: its end was never written\n"
+
+
+def test_damage_ends_a_script_and_not_what_was_read_before(
+    recording: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    header, *records = records_of(recording)
+    header["format"] = 2
+    damaged = [*records[:20], {**records[20], "wall": "noon"}, *records[21:]]
+    file = tmp_path / "damaged.fnop"
+    file.write_bytes(compressed(lines_of(header, *damaged)))
+    assert scripted(file, ["next", "back"], monkeypatch, capsys)[0] == 0
+    with pytest.raises(RecordingProblem, match="record 21 of the recording cannot be"):
+        scripted(file, ["goto last"], monkeypatch, capsys)
+    with file.open("rb") as opened:
+        source = step_command._Source(Recording(str(file), opened, UNLIMITED))
+        with pytest.raises(RecordingProblem, match="record 21"):
+            source.read_on(None)
+        steps = source.read_on(None)
+        assert steps is not None
+        assert steps.last == 20
+        assert source.read_on(None) is None
+
+
+class Counted:
+    """A fold that is interrupted once, amid a record."""
+
+    interrupts = 1
+
+    def __init__(self) -> None:
+        self.begun = self.done = 0
+
+    def add(self, record: Any) -> None:
+        self.begun += 1
+        if self.begun == 20 and Counted.interrupts:
+            Counted.interrupts -= 1
+            raise KeyboardInterrupt
+        self.done += 1
+
+
+def test_a_reading_that_is_interrupted_begins_anew(recording: Path) -> None:
+    with recording.open("rb") as opened:
+        reading = Unfolding(Recording(str(recording), opened, UNLIMITED), Counted)
+        other = Unfolding(Recording(str(recording), opened, UNLIMITED), Counted)
+        assert reading.to(12)
+        with pytest.raises(KeyboardInterrupt):
+            reading.to(None)
+        assert reading.to(5)
+        assert other.to(None)
+        assert reading.to(None)
+        assert not reading.to(None)
+    assert reading.is_over
+    assert not reading.truncated
+    assert reading.fold.begun == reading.fold.done == other.fold.done == 31

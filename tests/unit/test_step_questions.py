@@ -15,7 +15,7 @@ from fnop.core.history.cursor import Cursor, NoAnswer
 from fnop.core.history.predicates import parse_predicate
 from fnop.core.history.provenance import Provenance
 from fnop.core.history.revisions import Ref, Revision
-from fnop.core.history.steps import Past, Steps
+from fnop.core.history.steps import Past, Reading
 from tests.histories import OURS, History, config
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
@@ -52,18 +52,19 @@ def slow() -> Registry:
 
 def session_of(records: Sequence[dict[str, Any]]) -> Session:
     """A session at the beginning of a recording."""
-    steps = Steps(manager=OURS, places=PLACES)
+    reading = Reading(manager=OURS, places=PLACES)
     for each in records:
-        steps.add(each)
-    steps.end()
+        reading.add(each)
+    reading.end()
 
-    def provenance(named: Named) -> Provenance:
+    def provenance(named: Named, until: int | None) -> Provenance:
         found = Provenance(*named, OURS)
         for each in records:
             found.add(each)
         return found
 
-    return Session(Cursor(steps, steps.first), provenance)
+    steps = reading.steps()
+    return Session(Cursor(steps, steps.first), lambda until: None, provenance)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +94,28 @@ def asked(session: Session, *lines: str) -> list[str]:
     for line in lines:
         told = [*session.do(line)]
     return told
+
+
+def test_who_tells_of_the_end_of_the_object_with_its_field() -> None:
+    registry = Registry()
+
+    @fnop.on.event(KIND, registry=registry)
+    def look(**_: Any) -> None:
+        """Shows the recording what others do."""
+
+    history = History(registry, example(n=1))
+    history.deletes(KIND)
+    history.run.apply(example(n=1))
+    assert history.run.settle()
+    session = session_of(history.records())
+    lines = asked(session, f"object {EXAMPLE}", "goto last", "who spec.n")
+    first, gone, again = lines
+    assert "nothing -> 1, " in first
+    assert gone.endswith(" 1 -> nothing, with the object")
+    assert again.startswith("-> ")
+    assert "nothing -> 1, " in again
+    step = gone.split("#")[1].split()[0]
+    assert asked(session, f"goto {step}", "who spec.n")[1].startswith("-> ")
 
 
 def test_a_call_and_its_writes_are_found(session: Session) -> None:

@@ -13,8 +13,11 @@ import fnop
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.registry import Registry
 from fnop.core.history.busy import Busy, call_of
+from fnop.core.history.contents import Contents
 from fnop.core.history.others import Others
+from fnop.core.history.plot import plot_of
 from fnop.core.history.story import Story
+from fnop.core.history.world import Own
 from fnop.core.values.paths import parse_path
 from tests.histories import OURS, History, config
 from tests.simulations import example
@@ -86,6 +89,122 @@ def test_what_the_operator_deletes_itself_is_no_deed_of_others() -> None:
     history = History(registry)
     history.writes("alice", KIND, "example-1", spec={"n": 2})
     assert history.told("other") == [f"{ABOUT} is changed by alice: spec.n"]
+
+
+def cleaning(*, named: bool) -> Registry:
+    """An operator that makes a ConfigMap for each number, and deletes the one before.
+
+    It deletes an object that it has read, or one by its name.
+    """
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    @fnop.on.update(KIND, registry=registry)
+    async def clean(spec: Any, name: str, **_: Any) -> None:
+        await fnop.adopt(config(f"{name}-{spec['n']}", n="1"))
+        before = f"{name}-{spec['n'] - 1}"
+        if named:
+            await fnop.delete("configmaps", name=before, propagation="Foreground")
+            return
+        for each in await fnop.list("configmaps"):
+            if each.name == before:
+                await fnop.delete(each)
+
+    @fnop.on.event("configmaps", registry=registry)
+    def look(**_: Any) -> None:
+        """Shows the recording what becomes of them."""
+
+    return registry
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_no_deletion_of_the_operator_is_a_change_by_others(named: bool) -> None:
+    """Neither one whose answer shows no object, nor the policy's finalizer."""
+    history = History(cleaning(named=named))
+    history.writes("alice", KIND, "example-1", spec={"n": 2})
+    records = [without_shown(each) for each in history.records()]
+    plot = plot_of(lambda: iter(records), manager=OURS)
+    names = [(each.place.kind, each.place.name) for each in plot.changes]
+    assert {*names} == {("FnopExample", "example-1")}
+    assert history.told("other") == [f"{ABOUT} is changed by alice: spec.n"]
+
+
+def without_shown(record: dict[str, Any]) -> dict[str, Any]:
+    """A record in which the answer to a deletion shows no object: many servers do so.
+
+    Deletions alone are answered with one that is being deleted.
+    """
+    outcome = record["input"].get("outcome") or {}
+    shown = outcome.get("object") or {}
+    if "deletionTimestamp" not in (shown.get("metadata") or {}):
+        return record
+    less = {key: each for key, each in outcome.items() if key != "object"}
+    return {**record, "input": {**record["input"], "outcome": less}}
+
+
+def test_a_refused_deletion_is_none() -> None:
+    own = Own()
+    effect = {"is": "Delete", "uid": "u"}
+    asked = {"do": "Perform", "id": 7, "effect": effect, "resource": "pods.v1."}
+    own.add({"input": {"in": "Started"}, "commands": [asked]})
+    assert own.deleted == {"u"}
+    refused = {"in": "Answered", "id": 7, "outcome": {"is": "Conflict"}}
+    own.add({"input": refused, "commands": []})
+    assert own.deleted == set()
+
+
+def test_a_child_has_a_story_before_its_owner_is_called_again() -> None:
+    """A child that nobody has read is known by its owner reference."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def make(name: str, **_: Any) -> None:
+        await fnop.adopt(config(f"{name}-conf", n="1"))
+
+    @fnop.on.event("configmaps", registry=registry)
+    def look(**_: Any) -> None:
+        """Shows the recording what others write."""
+
+    history = History(registry)
+    history.writes("alice", "configmaps", "example-1-conf", data={"n": "9"})
+    (line,) = [each for each in history.lines() if each.sort == "other"]
+    assert (line.where, line.object) == (
+        "default/example-1",
+        "configmaps/default/example-1-conf",
+    )
+    assert line.text == f"{line.object} is changed by alice: data.n"
+
+
+def test_the_story_of_a_child_has_the_requests_about_it() -> None:
+    history = History(keeping())
+    history.writes("alice", "configmaps", "example-1-conf", data={"n": "9"})
+    child = contents_of(history).named("configmaps/example-1-conf")
+    told = [*story_lines(history.lines(), child)]
+    texts = [each.partition("[default/example-1]")[2].strip() for each in told]
+    made, changed, restored = (each.partition(" ->")[0] for each in texts)
+    assert made == restored == "Apply configmaps/default/example-1-conf, for keep"
+    assert changed == "configmaps/default/example-1-conf is changed by alice: data.n"
+
+
+def contents_of(history: History) -> Contents:
+    """All that a recording is about."""
+    found = Contents()
+    for each in history.records():
+        found.add(each)
+    return found
+
+
+def test_an_object_without_a_story_is_told(tmp_path: Path) -> None:
+    from tests.commands import fnop as command
+
+    path = record("19-database", tmp_path)
+    about = ("--object", "configmaps/default/kube-root-ca.crt")
+    done = command("replay", path, *about, folder=tmp_path)
+    assert (done.status, done.out) == (0, "")
+    assert "has no line about" in done.complaint
+    nobody = command("replay", path, "--object", "namespaces/default", folder=tmp_path)
+    assert nobody.status == 1
+    assert "the recording shows no object" in nobody.complaint
 
 
 def test_labels_are_told_as_why_takes_them() -> None:

@@ -126,7 +126,11 @@ def test_what_others_have_written_names_their_managers(
 @pytest.mark.parametrize(
     ("about", "why", "sentence"),
     [
-        ("nobody", "spec.a", "shows no object 'nobody'; it has databases.fnop.dev"),
+        (
+            "nobody",
+            "spec.a",
+            "shows no object 'nobody'; handlers were called for databases.fnop.dev",
+        ),
         (
             *("example-1", "spec.no"),
             "has no field spec.no at the end of the recording, nor had it before",
@@ -145,7 +149,7 @@ def test_what_is_not_there(
     ("at", "status", "sentence"),
     [
         ("1000", 2, "--at 1000: the recording has 31 steps, and no step 1000"),
-        ("1", 1, "it has none that handlers were called for, up to #1"),
+        ("1", 1, "handlers were called for none, up to #1"),
     ],
 )
 def test_a_step_at_which_it_is_not_there(

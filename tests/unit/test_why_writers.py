@@ -359,7 +359,9 @@ def test_an_equal_entry_of_an_index_is_named_with_its_object() -> None:
         ("colour",),
     )
     lines = [each.strip() for each in text(why, "status.colour")]
-    assert "it could read the indices templates (1 key)" in lines
+    assert (
+        "there were the indices templates (1 key), for handlers that take them" in lines
+    )
     assert (
         'the value is equal to what the index templates holds for "gold", in colour: '
         f"it is of configmaps/default/gold, since #{step}"

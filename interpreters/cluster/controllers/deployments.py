@@ -14,7 +14,6 @@ from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,
     condition,
-    controlled_by,
     is_going,
     key_of,
     moment,
@@ -90,11 +89,7 @@ class Rollout:
 
     def refresh(self) -> None:
         """Look at the replica sets again."""
-        found = self.desk.all(SETS, self.deployment["metadata"]["namespace"])
-        self.sets = sorted(
-            (each for each in found if controlled_by(each, self.deployment)),
-            key=_age,
-        )
+        self.sets = sorted(self.desk.controlled(SETS, self.deployment), key=_age)
 
     def current(self) -> Object | None:
         """FindNewReplicaSet: the oldest set of this very template."""
@@ -363,14 +358,13 @@ class Rollout:
     def old_pods_run(self) -> bool:
         """oldPodsRunning: also those that are on their way out."""
         others = [each["metadata"]["uid"] for each in self.others()]
-        return any(
-            phase(pod) not in ("Succeeded", "Failed")
-            and any(
-                reference["uid"] in others
-                for reference in pod["metadata"].get("ownerReferences", ())
-            )
-            for pod in self.desk.all(("", "pods"), key_of(self.deployment)[0])
-        )
+
+        def is_of_others(pod: Object) -> bool:
+            references = pod["metadata"].get("ownerReferences", ())
+            return any(reference["uid"] in others for reference in references)
+
+        pods = self.desk.all(("", "pods"), key_of(self.deployment)[0], is_of_others)
+        return any(phase(pod) not in ("Succeeded", "Failed") for pod in pods)
 
     def scale(self) -> None:
         """Another number of replicas: the sets share it in proportion."""

@@ -9,7 +9,6 @@ from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,
     condition,
-    controlled_by,
     is_going,
     is_ready,
     key_of,
@@ -40,9 +39,7 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
     if is_finished(job):
         _expire(desk, job)
         return desk.turn()
-    pods = [
-        pod for pod in desk.all(("", "pods"), task.key[0]) if controlled_by(pod, job)
-    ]
+    pods = [*desk.controlled(("", "pods"), job)]
     _Run(desk, job, pods).turn()
     return desk.turn()
 

@@ -18,7 +18,6 @@ from fnop.interpreters.cluster.controllers.turns import (
     phase,
 )
 from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
-from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Object, same, timestamp
 
 __all__ = ["budgeting", "listing", "slicing"]
@@ -31,9 +30,8 @@ def _selected(desk: Desk, service: Object) -> list[Object]:
     selector = {"matchLabels": service["spec"]["selector"]}
     return [
         pod
-        for pod in desk.all(("", "pods"), key_of(service)[0])
-        if matches(selector, pod["metadata"].get("labels", {}))
-        and (pod.get("status") or {}).get("podIP")
+        for pod in desk.selected(("", "pods"), key_of(service)[0], selector)
+        if (pod.get("status") or {}).get("podIP")
         and phase(pod) not in ("Succeeded", "Failed")
     ]
 
@@ -127,7 +125,7 @@ def slicing(cluster: Cluster, task: Task, now: float) -> Turn:
     ports = [
         {"name": "", **each} for each in _ports(service, pods[0] if pods else None)
     ]
-    mine = [each for each in desk.all(SLICES, task.key[0]) if _is_of(each, service)]
+    mine = [*desk.controlled(SLICES, service)]
     if not mine:
         labels = {
             **service["metadata"].get("labels", {}),
@@ -152,11 +150,6 @@ def slicing(cluster: Cluster, task: Task, now: float) -> Turn:
     elif not same(mine[0].get("endpoints") or [], endpoints):
         desk.patch(mine[0], {"endpoints": endpoints, "ports": ports})
     return desk.turn()
-
-
-def _is_of(obj: Object, service: Object) -> bool:
-    reference = controller_of(obj)
-    return reference is not None and reference["uid"] == service["metadata"]["uid"]
 
 
 def _endpoint(service: Object, pod: Object) -> dict[str, Any]:
@@ -191,9 +184,8 @@ def budgeting(cluster: Cluster, task: Task, now: float) -> Turn:
     spec = budget.get("spec") or {}
     pods = [
         pod
-        for pod in desk.all(("", "pods"), task.key[0])
-        if matches(spec.get("selector"), pod["metadata"].get("labels", {}))
-        and phase(pod) not in ("Succeeded", "Failed")
+        for pod in desk.selected(("", "pods"), task.key[0], spec.get("selector"))
+        if phase(pod) not in ("Succeeded", "Failed")
     ]
     expected, desired = _expected(desk, spec, pods)
     healthy = sum(is_ready(pod) and not is_going(pod) for pod in pods)

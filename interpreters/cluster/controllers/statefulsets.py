@@ -12,7 +12,6 @@ from fnop.interpreters.cluster.controllers.replicasets import available_at, pod_
 from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,
-    controlled_by,
     is_going,
     is_ready,
     key_of,
@@ -72,12 +71,7 @@ class _Set:
 
     def revisions(self) -> tuple[Object, Object, list[Object]]:
         """getStatefulSetRevisions: the one to come from, and the one to go to."""
-        namespace = self.owner["metadata"]["namespace"]
-        found = [
-            each
-            for each in self.desk.all(REVISIONS, namespace)
-            if controlled_by(each, self.owner)
-        ]
+        found = [*self.desk.controlled(REVISIONS, self.owner)]
         found.sort(key=lambda each: each["revision"])
         data = {"spec": {"template": {**self.spec["template"], "$patch": "replace"}}}
         equal = [each for each in found if same(each.get("data"), data)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -67,11 +67,29 @@ class Desk:
         """An object as it is now."""
         return lookup(self.cluster, resource, key)
 
-    def all(self, resource: Resource, namespace: str) -> Iterator[Object]:
-        """The objects of a namespace, by name."""
+    def all(
+        self, resource: Resource, namespace: str, where: Callable[[Object], bool]
+    ) -> Iterator[Object]:
+        """The objects of a namespace for which something holds, by name."""
         found = shelf(self.cluster, resource)
-        for key in sorted(key for key in found if key[0] == namespace):
+        present = ((key, obj) for key, obj in found.items() if key[0] == namespace)
+        for key in sorted(key for key, obj in present if where(obj)):
             yield found[key]
+
+    def controlled(self, resource: Resource, owner: Object) -> Iterator[Object]:
+        """The objects beside an owner that it controls, by name."""
+        namespace = owner["metadata"]["namespace"]
+        return self.all(resource, namespace, lambda obj: controlled_by(obj, owner))
+
+    def selected(
+        self, resource: Resource, namespace: str, selector: Any
+    ) -> Iterator[Object]:
+        """The objects of a namespace that a label selector meets, by name."""
+
+        def is_selected(obj: Object) -> bool:
+            return matches(selector, obj["metadata"].get("labels", {}))
+
+        return self.all(resource, namespace, is_selected)
 
     def kind(self, obj: Object) -> Kind:
         """The kind of an object."""
@@ -171,12 +189,14 @@ def owned(desk: Desk, resource: Resource, owner: Object) -> list[Object]:
     namespace = owner["metadata"]["namespace"]
     uid = owner["metadata"]["uid"]
     found: list[Object] = []
-    for obj in desk.all(resource, namespace):
+
+    def is_free_or_mine(obj: Object) -> bool:
+        return controller_of(obj) is None or controlled_by(obj, owner)
+
+    for obj in desk.all(resource, namespace, is_free_or_mine):
         mine = controller_of(obj)
         selected = matches(selector, obj["metadata"].get("labels", {}))
         if mine is not None:
-            if mine["uid"] != uid:
-                continue
             if selected or is_going(owner):
                 found.append(obj)
             elif not is_going(obj):
