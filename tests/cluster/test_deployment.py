@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import urllib.error
@@ -34,6 +35,7 @@ PLACES = {
     "RoleBinding": f"{RBAC}/namespaces/{{}}/rolebindings",
     "Deployment": "/apis/apps/v1/namespaces/{}/deployments",
 }
+ENDED_BY_SERVER = re.compile(r"the stream of \S+ broke: eof")
 
 
 def applied(api: ApiServer, found: list[dict[str, Any]], served: str) -> list[str]:
@@ -187,7 +189,10 @@ def assert_all_is_well(text: str) -> None:
     lines = [json.loads(each) for each in text.splitlines()]
     assert lines
     bad = [each for each in lines if each["severity"] in ("warning", "error")]
-    assert bad == []
+    # An API server may end a watch whenever it likes, and does so for a kind whose
+    # definition another test has just replaced; the operator resumes it.
+    mine = [each for each in bad if not ENDED_BY_SERVER.fullmatch(each["message"])]
+    assert mine == []
     assert "forbidden" not in text
 
 
