@@ -375,7 +375,7 @@ class Checking:
         """A violation for each case that ends otherwise in the other process."""
         from fnop.interpreters.check.campaign import Result, Task
         from fnop.interpreters.check.explore import Verdict
-        from fnop.interpreters.check.properties import Violation
+        from fnop.interpreters.check.properties.evidence import Violation
 
         if other is None:
             return

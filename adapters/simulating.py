@@ -36,7 +36,8 @@ from fnop.interpreters.actions import (
 )
 from fnop.interpreters.check.explore import Case, Explorer, prepared
 from fnop.interpreters.check.faults import Fault, in_words
-from fnop.interpreters.check.properties import judged, seen_by
+from fnop.interpreters.check.properties import judged
+from fnop.interpreters.check.properties.evidence import seen_by
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.clock import EPOCH, VirtualClock

@@ -13,7 +13,7 @@ from itertools import cycle
 from bench.sweep import operators
 from fnop.interpreters.check.explore import Explorer, digest_of
 from fnop.interpreters.check.faults import Schedule, in_words
-from fnop.interpreters.check.properties import seen_by
+from fnop.interpreters.check.properties.evidence import seen_by
 from fnop.interpreters.check.trial import Trial
 
 NAMES = ("01-minimal", "04-events", "05-handlers", "13-hooks", "16-indexing")

@@ -27,11 +27,8 @@ from fnop.effects.wire import digest_of
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.assumed import assumed_definitions
-from fnop.interpreters.check.worlds import (
-    Difference,
-    differences,
-    world_of,
-)
+from fnop.interpreters.check.differences import Difference, differences
+from fnop.interpreters.check.worlds import world_of
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest

@@ -18,7 +18,8 @@ from bench.mutants.subjects import WHOLE, Subject, cases_of
 from fnop.adapters.loading import LoadProblem
 from fnop.interpreters.check.explore import Explorer, Verdict
 from fnop.interpreters.check.faults import Place as At, Schedule, Site, in_words
-from fnop.interpreters.check.properties import Benign, Seen, Violation, judged, seen_by
+from fnop.interpreters.check.properties import judged
+from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, seen_by
 from fnop.interpreters.check.worlds import World
 
 __all__ = ["Outcome", "Subjected", "judge"]

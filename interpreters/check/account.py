@@ -28,11 +28,12 @@ from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.now import Now
+from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.explore import Case, Explorer, Failure, observed
 from fnop.interpreters.check.faults import Place as Kind, Schedule, Site
-from fnop.interpreters.check.properties import seen_by
+from fnop.interpreters.check.properties.evidence import seen_by
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import ASIDE, Difference, differences
+from fnop.interpreters.check.worlds import ASIDE
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.redaction import Redaction

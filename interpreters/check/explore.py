@@ -28,6 +28,7 @@ from fnop.interpreters.actions import (
     SetPace,
     act,
 )
+from fnop.interpreters.check.differences import learned
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
     BY_NAME,
@@ -41,16 +42,16 @@ from fnop.interpreters.check.faults import (
 )
 from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.idleness import Idleness
-from fnop.interpreters.check.properties import (
+from fnop.interpreters.check.properties import judged
+from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,
     Seen,
     Violation,
     handled_kinds,
-    judged,
     seen_by,
-    unsteady,
 )
+from fnop.interpreters.check.properties.writes import unsteady
 from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.records import (
     Happened,
@@ -64,7 +65,7 @@ from fnop.interpreters.check.records import (
 from fnop.interpreters.check.sequels import left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import World, learned
+from fnop.interpreters.check.worlds import World
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.externals import forked

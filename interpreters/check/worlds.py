@@ -8,10 +8,9 @@ left out; nothing else is, so there is no mask for an author to set.
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
-from typing import Any, NamedTuple
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import orjson
 
@@ -23,26 +22,36 @@ from fnop.interpreters.externals import External, externals_of
 __all__ = [
     "ASIDE",
     "UID",
-    "Difference",
-    "Volatile",
     "World",
-    "differences",
+    "alias_of",
     "digests_of",
     "is_builtin",
-    "learned",
+    "objects_in",
     "records_in",
+    "rolling_in",
     "world_of",
 ]
 
 # Alias of an object -> its normalised JSON text.
 World = Mapping[str, bytes]
 
+
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+
 _STABLE = re.compile(r"-[0-9a-f]{10}(?![0-9a-z])")
+
+
 # The end of a name that looks like a hash, and is the time in seconds.
 _UNIX = re.compile(r"-(1[5-9]|2\d)\d{8}$")
+
+
 _OWN = "fnop.dev/"
+
+
 # Kinds that say nothing about the end: what was told, who leads, and what the cluster's
 # own controllers keep about the past.
 ASIDE = frozenset(
@@ -53,108 +62,10 @@ ASIDE = frozenset(
         ("apps", "replicasets"),
     )
 )
+
+
 # Annotations of the cluster's own controllers.
 _THEIRS = ("deployment.kubernetes.io/", "pv.kubernetes.io/", "batch.kubernetes.io/")
-
-
-class Volatile(NamedTuple):
-    """The differences of two benign runs, with another seed and another clock.
-
-    `paths` are pairs of an alias and a dotted path, `objects` aliases that only one of
-    the runs has. `moments` are aliases with a `#` for each number that the runs have
-    otherwise, such as a slot of the clock, and `steady` says of how many of those
-    there are however much time passes.
-    """
-
-    paths: frozenset[tuple[str, str]] = frozenset()
-    objects: frozenset[str] = frozenset()
-    moments: frozenset[str] = frozenset()
-    steady: frozenset[tuple[str, int]] = frozenset()
-
-    def moment_in(self, alias: str) -> str | None:
-        """The one of `moments` that an alias is of, if it is of any."""
-        if not self.moments or not any(each.isdigit() for each in alias):
-            return None
-        found = (each for each in self.moments if _numbers(each, alias) is not None)
-        return min(found, default=None)
-
-
-class Difference(NamedTuple):
-    """One difference of two worlds; None stands for what is not there."""
-
-    alias: str
-    path: str
-    expected: Any
-    found: Any
-
-    def __str__(self) -> str:
-        where = f"{self.alias} {self.path.strip('.')}".strip()
-        if self._is_whole and self.found is None:
-            return f"{where} is missing"
-        if self._is_whole and self.expected is None:
-            return f"{where} is there, and should not be"
-        plain = self.concealed
-        found, expected = _text(plain.found), _text(plain.expected)
-        if found == expected:
-            return f"{where} is another one"
-        pairs = enumerate(zip(found, expected, strict=False))
-        same = next((place for place, (one, other) in pairs if one != other), 0)
-        return f"{where} is {_cut(found, same)} instead of {_cut(expected, same)}"
-
-    @property
-    def _is_whole(self) -> bool:
-        """Whether it is of an object, or of a thing of an external system, as such."""
-        values = (self.expected, self.found)
-        things = (each["id"] for each in values if _is_thing(each))
-        return self.path == "" or any(self.path.startswith(each) for each in things)
-
-    @property
-    def concealed(self) -> Difference:
-        """The difference without the contents of Secrets.
-
-        >>> str(Difference("secrets/x", "data.password", "YQ==", "Yg=="))
-        'secrets/x data.password is another one'
-        """
-        if not self.alias.startswith("secrets/"):
-            return self
-        inside = self.path.partition(".")[0] in _CONTENTS
-        values = (_hidden(each, inside=inside) for each in (self.expected, self.found))
-        return Difference(self.alias, self.path, *values)
-
-
-_CONTENTS = ("data", "stringData")
-_SECRET = "(secret)"
-
-
-def _hidden(value: Any, *, inside: bool) -> Any:
-    if isinstance(value, Mapping):
-        return {
-            name: _hidden(each, inside=inside or name in _CONTENTS)
-            for name, each in value.items()
-        }
-    return _SECRET if inside and value is not None else value
-
-
-def _text(value: Any) -> str:
-    return "absent" if value is None else orjson.dumps(value).decode()
-
-
-def _cut(text: str, same: int) -> str:
-    """A long text around the place where it differs from the other.
-
-    >>> _cut("a" * 100 + "b" + "c" * 100, 100)[:30]
-    '...aaaaaaaaaaaaaaaaaaaabcccccc'
-    """
-    if len(text) <= _SHOWN:
-        return text
-    begin = max(0, same - 20)
-    end = begin + _SHOWN
-    return (
-        ("..." if begin else "") + text[begin:end] + ("..." if end < len(text) else "")
-    )
-
-
-_SHOWN = 120
 
 
 def objects_in(
@@ -198,6 +109,8 @@ def rolling_in(cluster: Cluster) -> frozenset[str]:
 
 
 _SETS = (("apps", "deployments"), ("apps", "statefulsets"), ("apps", "daemonsets"))
+
+
 _OF_ROLLOUTS = (("apps", "replicasets"), ("", "pods"))
 
 
@@ -365,219 +278,3 @@ def _condition(found: Any, generation: Any) -> Any:
         current = found["observedGeneration"] == generation
         return {**found, "observedGeneration": current}
     return found
-
-
-# ------------------------------------------------------------------ differences
-
-
-def differences(
-    expected: World,
-    found: World,
-    volatile: Volatile = Volatile(),  # noqa: B008 (an immutable value)
-    *,
-    without_status: Collection[str] = (),
-) -> list[Difference]:
-    """The differences of two worlds.
-
-    Those of kinds in `without_status`, as `claims.example.com`, may differ in status.
-    Things of an external system are told by their ids, where none of it is volatile.
-    """
-    plain = _differences(expected, found, volatile, without_status)
-    known = {alias for alias, _ in volatile.paths}
-    result: list[Difference] = []
-    for alias, several in groupby(plain, key=lambda each: each.alias):
-        things = [*_by_id(alias, expected, found)] if alias not in known else []
-        result += things or several
-    return result
-
-
-def _differences(
-    expected: World,
-    found: World,
-    volatile: Volatile,
-    without_status: Collection[str] = (),
-) -> list[Difference]:
-    """The differences of two worlds, where elements of lists are told by their places.
-
-    Places are volatile as well where things outside have another id in each run.
-    """
-    result = [*_more_of(found, volatile)]
-    expected, found = _timeless(expected, volatile), _timeless(found, volatile)
-    for alias in sorted({*expected, *found}):
-        if alias in volatile.objects:
-            continue
-        one, other = expected.get(alias), found.get(alias)
-        if one == other:
-            continue
-        if one is None or other is None:
-            whole = orjson.loads(one or other or b"null")
-            result.append(
-                Difference(alias, "", whole, None)
-                if other is None
-                else Difference(alias, "", None, whole)
-            )
-            continue
-        bare = alias.partition("/")[0] in without_status
-        result += [
-            each
-            for each in _within(alias, "", orjson.loads(one), orjson.loads(other))
-            if (alias, each.path) not in volatile.paths
-            and not (bare and each.path.partition(".")[0] in ("status", "metadata"))
-        ]
-    return result
-
-
-def _by_id(alias: str, expected: World, found: World) -> Iterator[Difference]:
-    """The differences of the things of an external system, each by its id.
-
-    Where one is missing, that is the whole difference, and not all that come after it.
-    """
-    mine, yours = (_things_in(each.get(alias)) for each in (expected, found))
-    if mine is None or yours is None:
-        return
-    for id in sorted({*mine, *yours}):
-        if id in mine and id in yours:
-            yield from _within(alias, id, mine[id], yours[id])
-        else:
-            yield Difference(alias, id, mine.get(id), yours.get(id))
-
-
-def _things_in(text: bytes | None) -> dict[str, Any] | None:
-    """The things that a model shows, by their ids; None for what is no list of them."""
-    things = orjson.loads(text or b"{}").get("")
-    if not isinstance(things, list) or not all(map(_is_thing, things)):
-        return None
-    seen: Counter[str] = Counter()
-    result = {}
-    for each in things:
-        seen[each["id"]] += 1
-        number = seen[each["id"]]
-        result[each["id"] if number == 1 else f"{each['id']} ({number})"] = each
-    return result
-
-
-def _is_thing(found: Any) -> bool:
-    return isinstance(found, dict) and isinstance(found.get("id"), str)
-
-
-def _within(alias: str, path: str, one: Any, other: Any) -> Iterator[Difference]:
-    if isinstance(one, dict) and isinstance(other, dict):
-        for key in sorted({*one, *other}):
-            where = f"{path}.{key}" if path else key
-            yield from _within(alias, where, one.get(key), other.get(key))
-    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
-        for number, (mine, yours) in enumerate(zip(one, other, strict=True)):
-            yield from _within(alias, f"{path}[{number}]", mine, yours)
-    elif one != other or type(one) is not type(other):
-        yield Difference(alias, path or ".", one, other)
-
-
-def learned(one: World, other: World, *later: World) -> Volatile:
-    """The differences between two benign runs, which are volatile.
-
-    Worlds of the first one at other times tell what of it is steady.
-    """
-    moments = _moments(one, other)
-    found = _differences(one, other, Volatile(moments=moments))
-    paths = {(each.alias, each.path) for each in found if each.path}
-    objects = {each.alias for each in found if not each.path}
-    known = Volatile(frozenset(paths), frozenset(objects), moments)
-    numbers = [set(_counted(each, known).items()) for each in (one, other, *later)]
-    return known._replace(steady=frozenset(set.intersection(*numbers)))
-
-
-# ------------------------------------------------------- names that hold a moment
-
-_NUMBER = re.compile(r"\d+")
-
-
-def _moments(one: World, other: World) -> frozenset[str]:
-    """The aliases of two runs that are alike up to numbers, without these.
-
-    Of several like it, an alias has most in common with the one that has its meaning.
-    """
-    mine, yours = sorted(one.keys() - other.keys()), other.keys() - one.keys()
-    alike: defaultdict[str, list[str]] = defaultdict(list)
-    for each in sorted(yours):
-        alike[_NUMBER.sub("#", each)].append(each)
-    return frozenset(
-        min(
-            (_without_numbers(each, twin) for twin in alike[_NUMBER.sub("#", each)]),
-            key=lambda found: (found.count("#"), found),
-        )
-        for each in mine
-        if "#" not in each and alike.get(_NUMBER.sub("#", each))
-    )
-
-
-def _without_numbers(one: str, other: str) -> str:
-    """The first text with `#` for the numbers that the second one has otherwise.
-
-    >>> _without_numbers("jobs/x-1-100", "jobs/x-1-101")
-    'jobs/x-1-#'
-    """
-    theirs = iter(_NUMBER.findall(other))
-    return _NUMBER.sub(lambda each: each[0] if each[0] == next(theirs) else "#", one)
-
-
-def _numbers(moment: str, alias: str) -> tuple[str, ...] | None:
-    """The numbers of an alias at the places of `#`; None where it is another one.
-
-    >>> _numbers("jobs/x-1-#", "jobs/x-1-100"), _numbers("jobs/x-1-#", "jobs/x-2-100")
-    (('100',), None)
-    """
-    pattern = re.escape(moment).replace(re.escape("#"), r"(\d+)")
-    found = re.fullmatch(pattern, alias)
-    return found.groups() if found else None
-
-
-def _timeless(world: World, volatile: Volatile) -> World:
-    """The world with the newest of those objects that moments are in the names of.
-
-    How many there are, and of which moments, is a question of how much time has passed.
-    """
-    newest: dict[str, tuple[list[int], str]] = {}
-    result = dict(world)
-    for alias in world if volatile.moments else ():
-        moment = volatile.moment_in(alias)
-        if moment is not None:
-            order = [int(each) for each in _numbers(moment, alias) or ()]
-            newest[moment] = max(newest.get(moment, ([], "")), (order, alias))
-            del result[alias]
-    for moment, (_, alias) in newest.items():
-        result[moment.replace("#", "*")] = _at_no_moment(world[alias], moment, alias)
-    return result
-
-
-def _at_no_moment(text: bytes, moment: str, alias: str) -> bytes:
-    """The text of an object without the moment that is in its name.
-
-    >>> _at_no_moment(b'{"of": "x-99001", "at": 99001}', "jobs/x-#", "jobs/x-99001")
-    b'{"of": "x-0", "at": 0}'
-    """
-    begin = moment.index("#")
-    end = len(alias) - (len(moment) - moment.rindex("#") - 1)
-    span = alias[begin:end]
-    if len(span) < _TELLING:  # too many texts have it
-        name, bare = alias.partition("/")[2], f"{alias[:begin]}0{alias[end:]}"
-        return text.replace(name.encode(), bare.partition("/")[2].encode())
-    return re.sub(rf"(?<!\d){re.escape(span)}(?!\d)", "0", text.decode()).encode()
-
-
-# A moment is known by so many characters, wherever it stands.
-_TELLING = 4
-
-
-def _more_of(world: World, volatile: Volatile) -> Iterator[Difference]:
-    """The moments in names of which there are more than there always are."""
-    usual = dict(volatile.steady)
-    for moment, number in sorted(_counted(world, volatile).items()):
-        if number > usual.get(moment, number):
-            alias = moment.replace("#", "*")
-            yield Difference(alias, "(how many)", usual[moment], number)
-
-
-def _counted(world: World, volatile: Volatile) -> Counter[str]:
-    """The numbers of objects by the moments in their names."""
-    found = map(volatile.moment_in, world) if volatile.moments else ()
-    return Counter(each for each in found if each is not None)

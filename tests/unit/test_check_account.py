@@ -29,10 +29,10 @@ from fnop.core.history.account import (
 from fnop.core.history.timeline import Timeline
 from fnop.interpreters.actions import apply, edit
 from fnop.interpreters.check.account import account_of, happened, record_of
+from fnop.interpreters.check.differences import Difference
 from fnop.interpreters.check.explore import Case, Explorer, Failure
 from fnop.interpreters.check.faults import Schedule
-from fnop.interpreters.check.properties import Violation
-from fnop.interpreters.check.worlds import Difference
+from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.redaction import Redaction
 from tests.commands import fnop
 from tests.pages import read_recording

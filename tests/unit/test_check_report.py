@@ -8,7 +8,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import Apply
 from fnop.interpreters.check.campaign import Report
 from fnop.interpreters.check.explore import Case, Failure
-from fnop.interpreters.check.properties import Violation
+from fnop.interpreters.check.properties.evidence import Violation
 
 SYMPTOMS = tuple(f"configmaps/{each} is missing" for each in "abcdefgh")
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}

@@ -35,7 +35,7 @@ from fnop.interpreters.check.faults import (
     schedule_from_json,
     schedule_to_json,
 )
-from fnop.interpreters.check.properties import seen_by
+from fnop.interpreters.check.properties.evidence import seen_by
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.scripts import script_from_json, script_to_json
 from fnop.interpreters.check.trial import Trial

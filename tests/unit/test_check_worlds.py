@@ -8,13 +8,8 @@ from typing import Any
 import orjson
 
 from fnop.interpreters.check import worlds
-from fnop.interpreters.check.worlds import (
-    Volatile,
-    World,
-    differences,
-    learned,
-    world_of,
-)
+from fnop.interpreters.check.differences import Volatile, differences, learned
+from fnop.interpreters.check.worlds import World, world_of
 from fnop.interpreters.cluster import empty_cluster
 from fnop.testing import PostService
 

@@ -1,0 +1,79 @@
+"""The properties that each trial is judged by.
+
+Each is a function of the benign run and of a trial, and answers the violations that it
+finds; the benign run is judged as well. None looks at the operator's code, and those
+that need no input from an author are always on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from fnop.interpreters.check.properties.ends import history, matches, same_end
+from fnop.interpreters.check.properties.evidence import Benign, Judge, Seen, Violation
+from fnop.interpreters.check.properties.handlers import heeds, idle, pure, serves, total
+from fnop.interpreters.check.properties.lives import (
+    creates_once,
+    deletes,
+    keeps_data,
+    no_orphans,
+)
+from fnop.interpreters.check.properties.neighbours import apart, refers
+from fnop.interpreters.check.properties.rest import (
+    bounded_work,
+    no_more_writes,
+    settles,
+)
+from fnop.interpreters.check.properties.writes import (
+    honest_status,
+    no_clobber,
+    no_refused_writes,
+    right_object,
+)
+
+__all__ = ["PROPERTIES", "judged"]
+
+PROPERTIES: dict[str, Judge] = {
+    "matches": matches,
+    "settles": settles,
+    "total": total,
+    "keeps_data": keeps_data,
+    "creates_once": creates_once,
+    "no_clobber": no_clobber,
+    "right_object": right_object,
+    "deletes": deletes,
+    "no_orphans": no_orphans,
+    "honest_status": honest_status,
+    "same_end": same_end,
+    "history": history,
+    "no_more_writes": no_more_writes,
+    "no_refused_writes": no_refused_writes,
+    "bounded_work": bounded_work,
+    "pure": pure,
+    "idle": idle,
+    "heeds": heeds,
+    "serves": serves,
+    "apart": apart,
+    "refers": refers,
+}
+
+
+# The properties that look at the end alone, and not at what was before.
+_OF_THE_END = frozenset(
+    ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
+)
+
+
+def judged(
+    benign: Benign, seen: Seen, only: Collection[str] | None = None
+) -> list[Violation]:
+    """The violations of all properties, or of some."""
+    names = set(PROPERTIES if only is None else only)
+    if any(each.kind.code == "F21" for each in seen.trial.struck):
+        names &= _OF_THE_END  # versions count again from the backup on
+    return [
+        found
+        for name, judge in PROPERTIES.items()
+        if name in names
+        for found in judge(benign, seen)
+    ]

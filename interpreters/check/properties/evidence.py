@@ -1,0 +1,176 @@
+"""The evidence that properties are judged by: the benign run, and a finished trial."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.interpreters.check.differences import Volatile
+from fnop.interpreters.check.heeding import Heeding
+from fnop.interpreters.check.records import Phase, Write
+from fnop.interpreters.check.sequels import Sequel
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.worlds import World, world_of
+from fnop.interpreters.cluster import Cluster, StoredEvent
+from fnop.interpreters.cluster.storage.store import events_after
+
+__all__ = [
+    "Benign",
+    "Followed",
+    "Judge",
+    "Seen",
+    "Violation",
+    "handled_kinds",
+    "merges",
+    "seen_by",
+    "skips",
+    "tampers",
+    "told",
+    "value_at",
+]
+
+
+class Violation(NamedTuple):
+    """A property that does not hold, and how that shows.
+
+    `details` are lines such as the differences of two worlds.
+    """
+
+    property: str
+    message: str
+    details: tuple[str, ...] = ()
+
+
+class Seen(NamedTuple):
+    """A finished trial, prepared for the judges.
+
+    `events` are all changes since its beginning; `writes` its operator's writes by the
+    versions that they made; `world` is that after the first restart, `healed` the one
+    before it.
+    """
+
+    trial: Trial
+    events: tuple[StoredEvent, ...]
+    writes: Mapping[int, Write]
+    world: World
+    healed: World
+
+
+class Followed(NamedTuple):
+    """A sequel of the script, and the trial in which it has followed.
+
+    `waited` are the clusters of `rests` if the user had done nothing instead, where the
+    operator has timers or daemons.
+    """
+
+    sequel: Sequel
+    seen: Seen
+    waited: tuple[Cluster, ...] = ()
+
+    @property
+    def times(self) -> list[float]:
+        """The times of `rests`, without that of the end."""
+        return [self.seen.trial.rest_times[each] for each in self._numbers]
+
+    @property
+    def rests(self) -> list[Cluster]:
+        """The cluster before the sequel, after each action of it, and at the end."""
+        trial = self.seen.trial
+        found = [trial.rests[each] for each in self._numbers]
+        return [*found, trial.ends[Phase.RESTARTED]]
+
+    @property
+    def _numbers(self) -> list[int]:
+        """The numbers of actions after which all has come to rest."""
+        trial, length = self.seen.trial, len(self.sequel.actions)
+        since = len(trial.scene.script) - length
+        numbers = range(since, since + length + 1)
+        return [each for each in numbers if each in trial.rests]
+
+
+class Benign(NamedTuple):
+    """The run without faults, which the others are compared with.
+
+    `handled` are the kinds that the operator has handlers for (`claims.example.com`);
+    `fresh` is the world of a user who creates at once what the script ends with; where
+    the script is `straight`, and deletes nothing, it is that of the script as well,
+    except for what begins like one of `history`. `impure` says which pure
+    handlers have asked the world, `unsteady` which numbers in status two benign runs
+    have written otherwise.
+    """
+
+    seen: Seen
+    volatile: Volatile
+    handled: frozenset[str]
+    background: bool
+    fresh: World | None = None
+    history: tuple[str, ...] = ()
+    impure: tuple[str, ...] = ()
+    unsteady: frozenset[tuple[str, str]] = frozenset()
+    straight: bool = True
+    idle: tuple[str, ...] = ()
+    heeding: Heeding = Heeding()
+    followed: tuple[Followed, ...] = ()
+
+
+Judge = Callable[[Benign, Seen], Iterator[Violation]]
+
+
+def seen_by(trial: Trial) -> Seen:
+    """Prepare a finished trial for the judges."""
+    end = trial.run.cluster
+    events = tuple(events_after(end, trial.first_version) or ())
+    writes = {
+        version: each
+        for each in trial.writes
+        for version in range(each.before + 1, each.after + 1)
+    }
+    base, calls = trial.scene.bare, trial.run.calls
+    before, after = trial.ends[Phase.HEALED], trial.ends[Phase.RESTARTED]
+    world = world_of(after, base, calls)
+    healed = world if before is after else world_of(before, base, trial.healed_calls)
+    return Seen(trial, events, writes, world, healed)
+
+
+def handled_kinds(trial: Trial) -> frozenset[str]:
+    """The kinds that handlers are called for, as aliases name them."""
+    kinds = trial.run.machine.state.survey.kinds
+    return frozenset(
+        f"{each.resource.plural}.{each.resource.group}".rstrip(".")
+        for each in kinds.values()
+    )
+
+
+def merges(trial: Trial) -> bool:
+    """Whether several changes may have been seen as one."""
+    return any(each.kind.merges for each in trial.struck)
+
+
+def skips(trial: Trial) -> bool:
+    """Whether a state in between may not have come about, or not been seen.
+
+    A controller that is stuck makes nothing of what the operator asks for meanwhile.
+    """
+    return merges(trial) or any(e.kind.name == "F14:stuck" for e in trial.struck)
+
+
+def tampers(trial: Trial) -> bool:
+    """Whether somebody has changed or deleted what the operator had made."""
+    return any(each.kind.tampers for each in trial.struck)
+
+
+def told(name: str, sentences: Sequence[str]) -> Iterator[Violation]:
+    """A violation of a property that tells all of it."""
+    if sentences:
+        yield Violation(name, sentences[0], tuple(sentences))
+
+
+def value_at(found: Any, field: tuple[str, ...]) -> Any:
+    """The value in nested mappings; None where there is none.
+
+    >>> value_at({"spec": {"size": 1}}, ("spec", "size"))
+    1
+    """
+    for key in field:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found

@@ -1,0 +1,63 @@
+"""Properties of handlers: they are total and pure, and heed what they look at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, told
+from fnop.interpreters.check.redeciding import OWN_ERRORS
+from fnop.interpreters.check.trial import Trial
+
+__all__ = ["heeds", "idle", "pure", "serves", "total"]
+
+
+def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """No handler fails of an error of its own, in Python's sense."""
+    known = _own_errors(benign.seen.trial) if seen is not benign.seen else {}
+    for (who, name), message in _own_errors(seen.trial).items():
+        if (who, name) not in known:
+            yield Violation("total", f"{who} raises {name}: {message}")
+            return
+    if seen is benign.seen:
+        yield from told("total", benign.heeding.unforeseen)
+
+
+def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for _, say in trial.lines:
+        if isinstance(say.exception, OWN_ERRORS):
+            name = type(say.exception).__name__
+            found[say.handler or "the operator", name] = str(say.exception)
+    return found
+
+
+def pure(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers decide by their arguments alone.
+
+    That the run is the same in another process is for the caller to find out.
+    """
+    if seen is benign.seen and benign.impure:
+        yield Violation("pure", benign.impure[0], benign.impure)
+
+
+def idle(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Handlers do something: if not in this state, then in another one."""
+    if seen is benign.seen:
+        for each in benign.idle:
+            yield Violation("idle", f"{each} does nothing, in whatever state")
+
+
+def heeds(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Each input that a handler looks at matters to one of its decisions."""
+    if seen is benign.seen:
+        yield from told("heeds", benign.heeding.unheeded)
+
+
+def serves(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The operator starts, and each handler that is called may come to a good end."""
+    if seen is not benign.seen:
+        return
+    ended = seen.trial.scene.booted.exit
+    if ended is not None and ended.status:
+        yield Violation("serves", f"the operator does not start: {ended.reason}")
+    yield from told("serves", benign.heeding.fruitless)

@@ -1,0 +1,256 @@
+"""Properties of lives: what is made once, what goes with its object, what stays."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from fnop.core.children.marks import KEEP_ANNOTATION
+from fnop.interpreters.check.orphans import (
+    is_shared,
+    left_by_fault,
+    left_outside,
+    uids_in,
+)
+from fnop.interpreters.check.properties.ends import same_end
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Judge,
+    Seen,
+    Violation,
+    merges,
+    tampers,
+    told,
+    value_at,
+)
+from fnop.interpreters.check.records import Phase
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.worlds import UID, alias_of, objects_in
+from fnop.interpreters.externals import externals_of
+
+__all__ = ["creates_once", "deletes", "keeps_data", "no_orphans"]
+
+# Kinds whose loss is a loss of data.
+_DATA = frozenset((("", "persistentvolumeclaims"), ("", "secrets")))
+
+
+def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """An object that was created for one that is gone is gone as well."""
+    if tampers(seen.trial):
+        return  # whoever takes an owner away answers for what is left
+    yield from _of_sequels(no_orphans, benign, seen)
+    if seen is benign.seen and left_outside(seen.trial):
+        yield Violation("no_orphans", _LEFT_OUTSIDE)
+    if seen is not benign.seen:
+        yield from _left_by_fault(benign, seen)
+    end = seen.trial.ends[Phase.RESTARTED]
+    base = seen.trial.scene.base.cluster
+    living = uids_in(end)
+    made = {
+        each["metadata"]["uid"]: alias_of(resource, each)
+        for resource, each in objects_in(end, base)
+        if KEEP_ANNOTATION not in (each["metadata"].get("annotations") or {})
+    }
+    left = set(seen.world) if seen is not benign.seen else set[str]()
+    for write in seen.trial.writes:
+        body, subject = write.body, write.subject
+        if write.site.verb not in ("create", "adopt", "apply") or not body:
+            continue
+        uid = body["metadata"].get("uid")
+        is_new = body["metadata"].get("resourceVersion") is not None
+        if not subject or subject in living or not is_new or uid not in made:
+            continue
+        if not is_shared(seen.trial, seen.events, subject, uid, living):
+            alias = made[uid]
+            if alias in benign.seen.world and left:
+                continue  # the benign run leaves it, too, and has been told so
+            yield Violation("no_orphans", f"{alias} is left, its object is gone")
+            return
+
+
+_LEFT_OUTSIDE = (
+    "what was made outside is as it was before the deletion: let the deletion handler "
+    "take it away, or say `keeps_records = True` in the class of a model of which "
+    "nothing is to be taken away"
+)
+
+
+def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The things outside that a deletion handler takes away, but for a fault.
+
+    It is part of what the faults change of the end (`same_end`), and no more is told.
+    """
+    systems = left_by_fault(benign.seen.trial, seen.trial)
+    for violation in same_end(benign, seen) if systems else ():
+        found = [each for each in violation.details if each.startswith(tuple(systems))]
+        yield from told("no_orphans", [f"its object is gone: {each}" for each in found])
+
+
+def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The first violation in the sequels of a benign run, which delete objects."""
+    for followed in benign.followed if seen is benign.seen else ():
+        own = benign._replace(seen=followed.seen, followed=())
+        for each in judge(own, followed.seen):
+            when = f"after `{followed.sequel.actions[-1]}`"
+            yield each._replace(message=f"{each.message} {when}")
+            return
+
+
+def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """A deleted object disappears."""
+    yield from _of_sequels(deletes, benign, seen)
+    end = seen.trial.ends[Phase.RESTARTED]
+    for resource, found in objects_in(end, seen.trial.scene.base.cluster):
+        meta = found["metadata"]
+        if "deletionTimestamp" not in meta:
+            continue
+        held = ", ".join(meta.get("finalizers") or ()) or "nothing"
+        alias = alias_of(resource, found)
+        yield Violation("deletes", f"{alias} does not go; it is held by {held}")
+        return
+
+
+def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Claims, Secrets and replicas go only where the benign run lets them go."""
+    if tampers(seen.trial) or seen is benign.seen:
+        return
+    usual, found = _losses(benign.seen), _losses(seen)
+    more = found - usual
+    for alias, number in (usual - found).items():
+        # A value is lost instead of the whole: that is less.
+        more -= Counter({f"a value of {alias}": number})
+    for alias, number in more.items():
+        yield Violation("keeps_data", f"{alias} is lost {_times(number)} more often")
+        return
+    lowest, least = _replicas(benign.seen), _replicas(seen)
+    for alias, replicas in least.items():
+        if alias in lowest and replicas < lowest[alias]:
+            message = f"{alias} is scaled to {replicas}, never below {lowest[alias]}"
+            yield Violation("keeps_data", f"{message} in the benign run")
+            return
+
+
+def _loses_owner(trial: Trial) -> bool:
+    """Whether somebody has taken a child away from its owner."""
+    return any(each.kind.name == "F19:owner" for each in trial.struck)
+
+
+def _times(number: int) -> str:
+    return "once" if number == 1 else f"{number} times"
+
+
+def _losses(seen: Seen) -> Counter[str]:
+    """The number of times that each Secret or claim was deleted, or lost a value."""
+    lost: Counter[str] = Counter()
+    late = _born_orphans(seen)
+    for event in seen.events:
+        if event.resource not in _DATA:
+            continue
+        if event.object["metadata"]["uid"] in seen.trial.stray | late:
+            continue  # it was never part of what the operator knew, or never in use
+        if event.type == "DELETED":
+            lost[alias_of(event.resource, event.object)] += 1
+        elif event.previous is not None and event.version in seen.writes:
+            was, now = event.previous.get("data") or {}, event.object.get("data") or {}
+            if any(now.get(key) != value for key, value in was.items()):
+                lost[f"a value of {alias_of(event.resource, event.object)}"] += 1
+    return lost
+
+
+def _born_orphans(seen: Seen) -> set[str]:
+    """The uids of objects that were made for an owner that was gone by then.
+
+    The operator had yet to see that, and the garbage collector deletes them at once.
+    """
+    gone: set[str] = set()
+    found: set[str] = set()
+    for event in seen.events:
+        meta = event.object["metadata"]
+        if event.type == "DELETED":
+            gone.add(meta["uid"])
+        elif event.type == "ADDED":
+            owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
+            if owners & gone:
+                found.add(meta["uid"])
+    return found
+
+
+def _replicas(seen: Seen) -> dict[str, int]:
+    """The lowest number of replicas that the operator has set, by object."""
+    least: dict[str, int] = {}
+    for event in seen.events:
+        replicas = (event.object.get("spec") or {}).get("replicas")
+        if event.version not in seen.writes or not isinstance(replicas, int):
+            continue
+        was = value_at(event.previous, ("spec", "replicas"))
+        if event.type == "MODIFIED" and was != replicas:
+            alias = alias_of(event.resource, event.object)
+            least[alias] = min(replicas, least.get(alias, replicas))
+    return least
+
+
+def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Nothing is there twice, or is made outside more often than in the benign run."""
+    if seen is benign.seen:
+        return
+    usual, most = _most_alive(benign.seen), _most_alive(seen)
+    for alias, number in most.items():
+        if number > max(1, usual.get(alias, 0)) and not _loses_owner(seen.trial):
+            message = f"{number} of {alias} live at once, {usual.get(alias, 0)}"
+            yield Violation("creates_once", f"{message} in the benign run")
+            return
+    expected = _made_outside(benign.seen.trial)
+    total, usually = _made_outside(seen.trial).total(), expected.total()
+    if total > usually and not benign.background and not merges(seen.trial):
+        message = f"{total} things are made outside, {usually} in the benign run"
+        yield Violation("creates_once", message)
+        return
+    for name, number in _made_outside(seen.trial).items():
+        if number > max(expected.get(name, 0), 1):
+            was = expected.get(name, 0)
+            message = f"{name} is made {number} times outside, {was} in the benign run"
+            yield Violation("creates_once", message)
+            return
+
+
+def _most_alive(seen: Seen) -> dict[str, int]:
+    """The largest number of objects under one generated name that live at once.
+
+    Those that are being deleted do not count, nor do those of another owner, nor what
+    the cluster's own controllers make: a set has as many pods as it says.
+    """
+    theirs = _made_by_the_cluster(seen)
+    alive: dict[tuple[str, str], set[str]] = {}
+    most: dict[str, int] = {}
+    for event in seen.events:
+        meta = event.object["metadata"]
+        if event.resource[1] == "events" or meta["uid"] in theirs:
+            continue
+        alias = alias_of(event.resource, event.object)
+        if "*" not in alias:
+            continue
+        owners = sorted(each["uid"] for each in meta.get("ownerReferences") or ())
+        found = alive.setdefault((alias, ",".join(owners)), set())
+        if event.type == "DELETED" or "deletionTimestamp" in meta:
+            found.discard(meta["uid"])
+        else:
+            found.add(meta["uid"])
+        most[alias] = max(most.get(alias, 0), len(found))
+    return most
+
+
+def _made_by_the_cluster(seen: Seen) -> set[str]:
+    """The uids of what the cluster's own controllers have created."""
+    return {
+        event.object["metadata"]["uid"]
+        for event in seen.events
+        if event.type == "ADDED" and seen.trial.maker_of(event.version) == "cluster"
+    }
+
+
+def _made_outside(trial: Trial) -> Counter[str]:
+    made: Counter[str] = Counter()
+    for system in externals_of(trial.run.calls):
+        for key, number in system.creations().items():
+            made[UID.sub("<uid>", key)] += number
+    return made

@@ -1,0 +1,88 @@
+"""Properties of rest: the operator settles, and a restart finds nothing to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, tampers
+from fnop.interpreters.check.records import Phase, Write
+
+__all__ = ["WORK_FACTOR", "WORK_MORE", "bounded_work", "no_more_writes", "settles"]
+
+# The trial may take so many times the benign run's writes, and some more.
+WORK_FACTOR, WORK_MORE = 3, 12
+
+
+def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """After the faults all comes to rest."""
+    known = benign.seen.trial.unsettled
+    for phase, found in seen.trial.unsettled.items():
+        if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
+            continue
+        if seen is benign.seen and found.waits:
+            continue  # for what nobody does in the script
+        if found.endless or not tampers(seen.trial):
+            yield Violation("settles", found.reason)
+            return
+
+
+def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The last restart at the end changes nothing: the second one, or the third.
+
+    Timers and daemons may tell in their own object, again and again, that they are
+    alive, and make what has the time in its name, as they would have done without the
+    restart; what else they have made stays as it is.
+    """
+    last = max(seen.trial.ends)
+    if last in seen.trial.unsettled:
+        return
+    again = [
+        each
+        for each in seen.trial.writes
+        if each.phase is last
+        and not (benign.background and _kind_of(each) in benign.handled)
+    ]
+    if again and any(_moment_of(benign, each) for each in again):
+        due = {
+            _due(benign, each)
+            for each in seen.trial.written_by_time()
+            if _moment_of(benign, each) is not None
+        }
+        again = [each for each in again if _due(benign, each) not in due]
+    if again:
+        what = ", ".join(str(each.site) for each in again[:3])
+        yield Violation(
+            "no_more_writes", f"a restart at the end changes something again: {what}"
+        )
+
+
+def _due(benign: Benign, write: Write) -> tuple[str, str, str | None]:
+    """The sort of a write, which a timer makes whenever it is called."""
+    return write.site.handler, write.site.verb, _moment_of(benign, write)
+
+
+def _moment_of(benign: Benign, write: Write) -> str | None:
+    """The alias of what is written without the moment in it, if one is in it."""
+    *_, namespace, name = ("", "", *write.path.split("/"))
+    if not name and isinstance(write.body, Mapping):
+        name = (write.body.get("metadata") or {}).get("name") or ""
+    where = f" in {namespace}" if namespace not in ("", "default") else ""
+    return benign.volatile.moment_in(f"{_kind_of(write)}/{name}{where}")
+
+
+def _kind_of(write: Write) -> str:
+    """The kind of what is written, as aliases name it."""
+    group, _, rest = write.path.partition("/")
+    return f"{rest.partition('/')[0]}.{group}".rstrip(".")
+
+
+def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The operator writes at most three times as often as in the benign run."""
+    usual, now = len(benign.seen.trial.writes), len(seen.trial.writes)
+    # An operator that waits may look again every second.
+    waited = max(0.0, seen.trial.waited - benign.seen.trial.waited)
+    most = WORK_FACTOR * usual + WORK_MORE + 2 * waited
+    if now > most and not benign.background:
+        yield Violation(
+            "bounded_work", f"{now} writes, where the benign run has {usual}"
+        )

@@ -1,0 +1,199 @@
+"""Properties of writes: others' work stays, and a status tells what was observed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from fnop.core.children.applying import is_immutable
+from fnop.core.values.diff import diff
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Seen,
+    Violation,
+    merges,
+    tampers,
+    value_at,
+)
+from fnop.interpreters.check.strikes import RIVAL
+from fnop.interpreters.check.worlds import alias_of
+from fnop.interpreters.cluster import StoredEvent
+
+__all__ = [
+    "honest_status",
+    "no_clobber",
+    "no_refused_writes",
+    "right_object",
+    "unsteady",
+]
+
+
+def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """No write takes back what others have changed since the handler looked."""
+    if tampers(seen.trial):
+        return  # to repair its own objects is its task
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or write.view is None or event.previous is None:
+            continue
+        if not write.path.endswith(f"/{event.object['metadata']['name']}"):
+            continue
+        for field in _foreign(seen, event, write.view):
+            was, now = value_at(event.previous, field), value_at(event.object, field)
+            if was != now and _takes_back(field, was, now):
+                where = alias_of(event.resource, event.object)
+                message = f"{write.site} takes back {'.'.join(field)} of {where}"
+                yield Violation(
+                    "no_clobber", f"{message}, which was changed after it had looked"
+                )
+                return
+
+
+def right_object(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Nothing is deleted or changed that only has the name of what was looked at.
+
+    A handler that never looked is not judged: it means whatever has the name.
+    """
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or write.uid is None or event.previous is None:
+            continue
+        meta = event.object["metadata"]
+        where = f"{'/'.join(event.resource)}/{meta.get('namespace') or ''}"
+        if write.path != f"{where}/{meta['name']}" or write.uid == meta["uid"]:
+            continue
+        if write.site.verb in ("patch", "delete"):
+            alias = alias_of(event.resource, event.object)
+            message = f"{write.site} strikes another {alias} than the one it had seen"
+            yield Violation("right_object", message)
+            return
+
+
+_NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
+
+
+def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
+    """The fields that others have changed between the view and the write."""
+    uid = event.object["metadata"]["uid"]
+    return {
+        field
+        for each in seen.events
+        if view < each.version < event.version
+        and each.version not in seen.writes
+        and each.previous is not None
+        and each.object["metadata"]["uid"] == uid
+        for item in diff(each.previous, each.object)
+        for field in _leaves(item.field, item.old, item.new)
+        if not (field[0] == "metadata" and field[1] in _NOT_THEIRS)
+        and not (seen.trial.hooked and field[-1] == RIVAL)
+        and field[0] != "status"
+    }
+
+
+def _leaves(field: tuple[str, ...], old: Any, new: Any) -> Iterator[tuple[str, ...]]:
+    """The fields within a change of a mapping as a whole."""
+    whole = new if isinstance(new, Mapping) else old
+    if isinstance(whole, Mapping) and whole:
+        for key in whole:
+            yield from _leaves((*field, key), None, whole[key])
+    else:
+        yield field
+
+
+def _takes_back(field: tuple[str, ...], was: Any, now: Any) -> bool:
+    """Whether it is lost: of a list of finalizers, an element; else the value."""
+    if field == ("metadata", "finalizers"):
+        return RIVAL in (was or ()) and RIVAL not in (now or ())
+    return True
+
+
+def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """A status tells what was observed: no generation, no number is made up."""
+    yield from _invented(benign, seen)
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or event.previous is None:
+            continue
+        now = _observed(event.object)
+        was = _observed(event.previous)
+        if now is None or now == was:
+            continue
+        where = alias_of(event.resource, event.object)
+        generation = event.object["metadata"].get("generation")
+        seen_up_to = write.generation if write.generation is not None else generation
+        if seen_up_to is not None and now > seen_up_to:
+            message = f"{where} says observedGeneration {now}; the handler saw"
+            yield Violation("honest_status", f"{message} {seen_up_to}")
+            return
+        if was is not None and now < was:
+            message = f"observedGeneration of {where} goes back from {was} to {now}"
+            yield Violation("honest_status", message)
+            return
+
+
+def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """A number in a status that no benign run shows was not observed, but made up."""
+    if seen is benign.seen or merges(seen.trial) or tampers(seen.trial):
+        return
+    usual = _numbers(benign.seen)
+    for (alias, path), values in _numbers(seen).items():
+        if (alias, path) not in usual or (alias, path) in benign.unsteady:
+            continue
+        if min(values) < min(usual[alias, path]):
+            message = f"{alias} says {path} {min(values):g}, which no benign run shows"
+            yield Violation("honest_status", message)
+            return
+
+
+def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
+    """The numbers that the operator has written to each field of a status."""
+    found: dict[tuple[str, str], set[float]] = {}
+    for event in seen.events:
+        status = event.object.get("status")
+        if event.version not in seen.writes or not isinstance(status, dict):
+            continue
+        alias = alias_of(event.resource, event.object)
+        for key, value in status.items():
+            if value == value_at(event.previous, ("status", key)):
+                continue
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                found.setdefault((alias, f"status.{key}"), set()).add(value)
+    return found
+
+
+def unsteady(one: Seen, other: Seen) -> frozenset[tuple[str, str]]:
+    """The numbers in status that two runs have written otherwise."""
+    mine, yours = _numbers(one), _numbers(other)
+    return frozenset(
+        each for each in {*mine, *yours} if mine.get(each) != yours.get(each)
+    )
+
+
+def _observed(found: Mapping[str, Any]) -> int | None:
+    value = (found.get("status") or {}).get("observedGeneration")
+    return value if isinstance(value, int) else None
+
+
+def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """No write is refused as invalid, unless a fault says so.
+
+    That a field cannot be changed is how a handler learns to replace the object
+    (`on_immutable=`): then it deletes it. What fnop itself has asked otherwise then, as
+    lists of a child, is not refused (`Trial.rejections`).
+    """
+    if seen is not benign.seen:
+        return
+    deleted = {
+        (each.site.handler, each.site.target)
+        for each in seen.trial.writes
+        if each.site.verb == "delete"
+    }
+    for site, outcome, _ in seen.trial.rejections:
+        if outcome.status == 422:
+            is_replaced = (site.handler, site.target) in deleted
+            if is_replaced and is_immutable(outcome.message):
+                continue
+            yield Violation(
+                "no_refused_writes", f"{site} is refused: {outcome.message}"
+            )
+            return
