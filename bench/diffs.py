@@ -112,7 +112,7 @@ def recorded(
 def names_fault(told: Told, fault: Fault, script: tuple[Action, ...]) -> bool:
     """Whether a difference and its cause name the fault."""
     match fault.kind.code, fault.site.place:
-        case "F1" | "F11", Place.WRITE | Place.OWN | Place.READ | Place.CALL:
+        case "F1" | "F3" | "F11", Place.WRITE | Place.OWN | Place.READ | Place.CALL:
             if fault.kind.name == "F11:late":
                 return _is_answer(told, fault.site)
             return told.found.sort is Sort.ENDED and any(

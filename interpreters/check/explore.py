@@ -494,16 +494,17 @@ def candidates(visits: Iterable[Visit], actions: int) -> Iterator[Fault]:
     A crash leaves nothing of the operator: two are the same if the cluster has not
     changed between them.
     """
-    crashes: set[tuple[int, int]] = set()
+    crashes: set[tuple[str, int, int]] = set()
     for visit, following in _with_next(visits):
         for kind in FAULTS:
             if visit.site.place not in kind.places or visit.site.place is Place.RUN:
                 continue
             if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
                 continue
-            if kind.code == "F1":
-                version = following if kind.mode == "after" else visit.version
-                place = (visit.place, version)
+            if kind.code == "F1" or kind.name == "F3:crash":
+                is_done = kind.mode in ("after", "crash")
+                version = following if is_done else visit.version
+                place = (kind.code, visit.place, version)
                 if visit.site.place is not Place.CALL:
                     if place in crashes:
                         continue
@@ -525,7 +526,7 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
     match kind.name:
         case "F13:before" | "F13:after" | "F13:event" | "F2:action" | "F3:gap":
             return left > 0
-        case "F11:zombie" | "F3:down":
+        case "F11:zombie" | "F3:down" | "F3:crash":
             return left > 0
         case "F3:down twice":
             return left > 1

@@ -162,6 +162,13 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F13", "before", _ASKED, "the user goes on before {site}", merges=True),
     FaultKind("F13", "after", _SENT, "the user goes on after {site}", merges=True),
     FaultKind("F13", "event", _EVENT, "the user goes on before {site}", merges=True),
+    FaultKind(
+        "F3",
+        "crash",
+        _SENT,
+        "crash after {site}, and down while the user goes on",
+        merges=True,
+    ),
     FaultKind("F2", "rest", _EVENT, "the watch is late from {site} on, until rest"),
     FaultKind(
         "F2",

@@ -87,6 +87,10 @@ def _answered(
         case "F1", "after":
             performed()
             raise Crashed
+        case "F3", "crash":
+            performed()
+            trial.down = 1
+            raise Crashed
         case "F8", "remade":
             _remake(trial, command)
             return performed()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ import fnop
 from fnop import Registry
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import Action, apply, delete
+from fnop.interpreters.actions import Action, apply, delete, edit
 from fnop.interpreters.check.explore import Case, Explorer
 from fnop.interpreters.externals import External, JobService, PutService
 from tests.simulations import example, manifests_of
@@ -328,3 +329,47 @@ def test_a_life_that_nobody_saw_leaves_no_records(twice: bool) -> None:
         if each.property == "same_end" or not twice
     }
     assert told == ({"Backups"} if twice else set())
+
+
+class Forgiving(Cloud):
+    """A cloud that is not asked in vain to take away what is not there."""
+
+    def drop(self, key: str) -> None:
+        with suppress(LookupError):
+            super().drop(key)
+
+
+def test_a_crash_and_an_edit_forget_what_was_made_for_the_spec_before() -> None:
+    """An operator is down while the user edits, and begins with what is new.
+
+    Without a crash the status tells what is to be taken away; without an edit, or with
+    one later, it makes the same thing again.
+    """
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    @fnop.on.update("fnopexamples", registry=registry)
+    async def make(name: str, spec: Any, status: Any, **_: Any) -> None:
+        key = f"{name}-{spec['duration']}"
+        former = status.get("key")
+        await fnop.call(ensure, key=key)
+        if former and former != key:
+            await fnop.call(drop, key=former)
+        await fnop.patch(status={"key": key})
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def unmake(status: Any, **_: Any) -> None:
+        await fnop.call(drop, key=status["key"])
+
+    cloud = Forgiving()
+    calls = {f"{__name__}:ensure": cloud.ensure, f"{__name__}:drop": cloud.drop}
+    script = apply(example(duration="1m")), edit(NAME, spec={"duration": "2m"})
+    program = Program(registry.handlers, Settings())
+    explorer = Explorer(Case(program, (DEFINITION,), script, calls=calls))
+    assert explorer.benign.violations == ()
+    failing = {
+        schedule[0].kind.name
+        for schedule in explorer.singles()
+        if explorer.tried(schedule).violations
+    }
+    assert failing == {"F3:crash"}
