@@ -9,12 +9,14 @@ ADDRESS = "example.fnop.dev/address"
 
 
 @fnop.on.create("configmaps", labels={COPY: fnop.PRESENT})
+@fnop.on.resume("configmaps", labels={COPY: fnop.PRESENT})
 @fnop.on.update("configmaps", labels={COPY: fnop.PRESENT})
 async def copied(body: fnop.Body, labels: fnop.Labels, **_: Any) -> None:
     """A ConfigMap with this label has a copy, which follows it and goes with it.
 
     What is written is for the copy as it was found: a request that is late, and meets
-    another version of it, is refused.
+    another version of it, is refused.  A restart looks again: whoever crashed half-way
+    through a change, and comes back to find it undone, is told of no change.
     """
     bare = {
         "apiVersion": "v1",
