@@ -9,7 +9,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import chain
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from fnop.adapters.check_report import Shown
     from fnop.interpreters.check.campaign import Campaign, Report, Result, Task
     from fnop.interpreters.check.explore import Case, Explorer, Failure
+    from fnop.interpreters.check.properties.evidence import Violation
 
 __all__ = ["Checking", "check", "options_of_check"]
 
@@ -402,13 +403,12 @@ class Checking:
 
         explorers = {each.case.name: each for each in self.campaign.explorers}
         told: set[tuple[str, ...]] = set()
-        # One of each property first, so that each verdict is explained.
-        kinds = {
-            each.violation.property: (each, n) for each, n in report.failures[::-1]
-        }
-        first = [*kinds.values()][::-1]
-        ordered = [*first, *(each for each in report.failures if each not in first)]
-        for failure, number in ordered[:SHOWN_MAX]:
+        left = {_sentence(each.violation) for each, _ in report.failures}
+        tries = SHOWN_MAX
+        for failure, number in _each_property_first(report.failures):
+            if not tries or _sentence(failure.violation) not in left:
+                continue  # a run that is shown has it, too
+            tries -= 1
             explorer = explorers[failure.case]
             if failure.violation.property == "pure":  # it takes two processes
                 yield Shown(explorer.case, failure, number)
@@ -419,7 +419,20 @@ class Checking:
                 continue  # another site shows the same
             told.add(same)
             files = self._saved(explorer, smaller)
-            yield Shown(explorer.case, smaller, number, *files)
+            left -= {_sentence(failure.violation), _sentence(smaller.violation)}
+            beside = self._beside(explorer, smaller, left)
+            left -= {*map(_sentence, beside)}
+            yield Shown(explorer.case, smaller, number, *files, beside)
+
+    def _beside(
+        self, explorer: Explorer, shown: Failure, left: Container[tuple[str, str]]
+    ) -> tuple[Violation, ...]:
+        """The other failures that are yet to be shown, and that this run has, too."""
+        with self._interruptible():
+            is_benign = not shown.schedule
+            run = explorer.benign if is_benign else explorer.tried(shown.schedule)
+            found = run.violations
+        return tuple(each for each in found if _sentence(each) in left)
 
     def _shrunk(self, explorer: Explorer, failure: Failure) -> tuple[Explorer, Failure]:
         """The smallest failure that is found within the limits, with its story."""
@@ -618,3 +631,20 @@ def _merged(options: Mapping[str, Any]) -> int:
     if any(not each["special"] for each in unique.values()):
         return EXIT_VIOLATION
     return 0 if whole["tried"] > whole["unknown"] else EXIT_UNKNOWN
+
+
+def _sentence(violation: Violation) -> tuple[str, str]:
+    """A failure as it is told in one line."""
+    return violation.property, violation.message
+
+
+def _each_property_first(
+    failures: Sequence[tuple[Failure, int]],
+) -> list[tuple[Failure, int]]:
+    """The first failure of each property, so that each verdict is explained; then all.
+
+    The numbers are of those like it.
+    """
+    kinds = {each.violation.property: (each, number) for each, number in failures[::-1]}
+    first = [*kinds.values()][::-1]
+    return [*first, *(each for each in failures if each not in first)]

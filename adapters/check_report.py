@@ -10,6 +10,7 @@ from fnop.core.values.errors import number_of
 from fnop.interpreters.check.campaign import SHOWN_MAX, Report
 from fnop.interpreters.check.explore import Case, Failure
 from fnop.interpreters.check.faults import in_words, schedule_to_json
+from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.scripts import script_to_json
 
 __all__ = [
@@ -53,6 +54,7 @@ class Shown(NamedTuple):
     """A failure that is shown, shrunk: with its case, and the number of those like it.
 
     `file` is its recording, `benign` that of the run without faults; "" for none.
+    `beside` are other failures that the same run shows.
     """
 
     case: Case
@@ -60,6 +62,7 @@ class Shown(NamedTuple):
     number: int
     file: str = ""
     benign: str = ""
+    beside: tuple[Violation, ...] = ()
 
 
 def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
@@ -71,7 +74,7 @@ def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
     yield ""
     for number, each in enumerate(shown, 1):
         yield from _failure_lines(number, each)
-    more = len(report.failures) - len(shown)
+    more = len(report.failures) - sum(1 + len(each.beside) for each in shown)
     if more > 0:
         further = number_of(more, "further sort")
         yield f"{further} of failures, of the same end or not shown: see -o json"
@@ -81,7 +84,7 @@ def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
 
 
 def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
-    case, failure, like, file, benign = shown
+    case, failure, like, file, benign, beside = shown
     violation = failure.violation
     special = " (it takes more than one API server)" if failure.special else ""
     yield f"{number}. {violation.property}: {violation.message}{special}"
@@ -90,6 +93,7 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     if more > 0:
         details.append(f"and {number_of(more, 'further difference')}")
     yield from _stanza("also", details)
+    yield from _stanza("as well", [f"{e.property}: {e.message}" for e in beside])
     others = [f"and {number_of(like - 1, 'other')} of this sort"] if like > 1 else []
     yield from _stanza("schedule", [in_words(failure.schedule), *others])
     yield from _stanza("script", case.script)

@@ -405,3 +405,25 @@ def test_faults_are_named_by_their_sites() -> None:
         fault("F2:action", "c", create="xs/x")
     with pytest.raises(ValueError, match="name one effect"):
         fault("F1:after", "c")
+
+
+def test_a_run_is_shown_once_whatever_it_violates(folder: Path) -> None:
+    file = operator(
+        folder,
+        """
+import fnop
+
+@fnop.on.create("xs.example.com")
+def make(spec, **_):
+    return fnop.patch(status={"size": spec["missing"]})
+""",
+    )
+    result = called(file, *creation(folder), "--budget", "1", "--without", "serves")
+    lines = result.stdout.splitlines()
+    failed = [each.split()[1] for each in lines if each.startswith("  FAIL")]
+    shown = [each for each in lines if each[:2] in ("1.", "2.")]
+    beside = [each for each in lines if each.startswith("   as well")]
+    assert failed == ["total", "settles"]
+    assert (len(shown), len(beside)) == (1, 1)
+    assert shown[0].startswith("1. total: make raises KeyError")
+    assert "further" not in result.stdout

@@ -27,19 +27,24 @@ INTERRUPTED = "fnop: interrupted; what is known by now"
 DEEDS: list[Callable[[], None]] = []
 
 
-def failing() -> Case:
-    """An operator that fails for a field that nobody writes."""
-    registry = Registry()
+def failing(how: str) -> Case:
+    """An operator that fails for a field that nobody writes, once or again and again.
 
-    @facade.on.create("xs.example.com", registry=registry)
+    In another script it fails otherwise: no run shows both.
+    """
+    registry, mode = Registry(), facade.ErrorsMode(how)
+
+    @facade.on.create("xs.example.com", errors=mode, registry=registry)
     def made(spec: Any, **_: Any) -> None:
         with suppress(BaseException):
             while DEEDS:
                 DEEDS.pop()()
-        spec["missing"]
+        if how == "permanent":
+            spec["missing"]
+        raise ConnectionError("nobody answers")
 
     script = (apply({**OBJECT, "spec": SPEC}),)
-    return Case(Program(registry.handlers, Settings()), (CRD,), script)
+    return Case(Program(registry.handlers, Settings()), (CRD,), script, name=how)
 
 
 class Tries:
@@ -71,7 +76,8 @@ def tries(monkeypatch: pytest.MonkeyPatch) -> Iterator[Tries]:
 
 def checking(folder: Path, **options: Any) -> Checking:
     given = {"save": str(folder), "only": ("total", "settles"), **options}
-    return Checking(["op.py"], options_of_check(**given), [failing()])
+    cases = [failing(each) for each in ("permanent", "temporary")]
+    return Checking(["op.py"], options_of_check(**given), cases)
 
 
 def recorded(folder: Path) -> list[str]:
@@ -126,7 +132,7 @@ def test_a_signal_while_a_failure_is_recorded_leaves_no_part_of_a_file(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(check_recordings, "write_failure", record)
-    assert checking(tmp_path, budget=1).run() == 1
+    assert checking(tmp_path, budget=2).run() == 1
     assert recorded(tmp_path) == []
     told = capsys.readouterr()
     assert told.err.count("fnop: interrupted; no further recordings are written") == 1

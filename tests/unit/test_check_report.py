@@ -46,3 +46,16 @@ def test_what_is_too_much_is_counted_where_it_belongs() -> None:
 
 def test_one_symptom_needs_no_further_line() -> None:
     assert [*told(SYMPTOMS[:1], 1)] == ["", "schedule", "script"]
+
+
+def test_what_the_same_run_shows_stands_beside_it_and_is_no_further_failure() -> None:
+    first, second = (
+        Failure("script", (), Violation(each, f"{each} is wrong"))
+        for each in ("same_end", "settles")
+    )
+    report = Report(("script",), 1, ((first, 1), (second, 1)), (), 0, 0, {}, ())
+    shown = Shown(CASE, first, 1, beside=(second.violation,))
+    lines = [*as_lines(report, [shown])]
+    assert lines[2] == "   as well   settles: settles is wrong"
+    assert not any("further" in each for each in lines)
+    assert lines[-1].endswith("2 failures")

@@ -35,8 +35,8 @@ __all__ = ["PROPERTIES", "judged"]
 
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
+    "total": total,  # an error is often why it does not settle
     "settles": settles,
-    "total": total,
     "keeps_data": keeps_data,
     "creates_once": creates_once,
     "no_clobber": no_clobber,
