@@ -92,6 +92,9 @@ class Sequel(NamedTuple):
     owners: tuple[str, ...]
     ends: bool = False
 
+    def __str__(self) -> str:
+        return f"the script goes on: {'; '.join(map(str, self.actions))}"
+
 
 def sequels_of(scene: Scene, handled: frozenset[str], end: Cluster) -> list[Sequel]:
     """The sequels of a script that has ended in this cluster; `handled` are kinds.

@@ -373,3 +373,22 @@ def test_a_crash_and_an_edit_forget_what_was_made_for_the_spec_before() -> None:
         if explorer.tried(schedule).violations
     }
     assert failing == {"F3:crash"}
+
+
+def test_what_a_user_does_after_the_script_is_told() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(name: str, **_: Any) -> None:
+        await fnop.create(child(f"{name}-host"))
+
+    program = Program(registry.handlers, Settings())
+    explorer = Explorer(Case(program, (DEFINITION,), (apply(example()),)))
+    (found,) = explorer.benign.violations
+    assert found.property == "no_orphans"
+    assert found.message.endswith("after `delete fnopexamples.fnop.dev/example-1-twin`")
+    assert found.details == (
+        found.message,
+        "the script goes on: apply FnopExample example-1-twin; "
+        "delete fnopexamples.fnop.dev/example-1-twin",
+    )

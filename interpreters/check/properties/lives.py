@@ -91,8 +91,9 @@ def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]
     for followed in benign.followed if seen is benign.seen else ():
         own = benign._replace(seen=followed.seen, followed=())
         for each in judge(own, followed.seen):
-            when = f"after `{followed.sequel.actions[-1]}`"
-            yield each._replace(message=f"{each.message} {when}")
+            message = f"{each.message} after `{followed.sequel.actions[-1]}`"
+            details = message, *each.details[1:], str(followed.sequel)
+            yield each._replace(message=message, details=details)
             return
 
 

@@ -24,12 +24,11 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """Objects share nothing: what one has, or a stranger, is no affair of another."""
     if seen is not benign.seen:
         return
-    found = [
-        each
-        for followed in benign.followed
-        for each in (*_trespasses(benign, followed), *_changes(benign, followed))
-    ]
-    yield from told("apart", found)
+    sentences: list[str] = []
+    for followed in benign.followed:
+        found = [*_trespasses(benign, followed), *_changes(benign, followed)]
+        sentences += [found[0], str(followed.sequel), *found[1:]] if found else []
+    yield from told("apart", sentences)
 
 
 def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
