@@ -141,12 +141,15 @@ class Children(Mapping[str, Mapping[str, View]]):
     """The argument `children`: what an object owns, by kind and by name.
 
     `children["services"]["web"]` is the Service web, as the store has it. The kinds are
-    those of `owns=`, in the same words; a kind without objects is an empty mapping. The
-    name of an object in another namespace than its owner is `namespace/name`.
+    those of `owns=`, in the same words, or by the plural alone where that is one kind;
+    one without objects is an empty mapping. The name of an object in another namespace
+    than its owner is `namespace/name`.
 
-    >>> children = Children({"services": {}})
+    >>> children = Children({"services": {}, "statefulsets.apps": {}})
     >>> "services" in children, children["services"].get("web")
     (True, None)
+    >>> "statefulsets" in children, "deployments" in children
+    (True, False)
     """
 
     __slots__ = ("_kinds",)
@@ -156,10 +159,13 @@ class Children(Mapping[str, Mapping[str, View]]):
 
     def __getitem__(self, kind: str) -> Mapping[str, View]:
         found = self._kinds.get(kind)
-        if found is None:
+        if found is not None:
+            return found
+        alike = [each for each in self._kinds if _is_plural_of(each, kind)]
+        if len(alike) != 1:
             words = ", ".join(map(repr, self._kinds)) or "none"
             raise KeyError(f"owns= does not name {kind!r}; it names {words}")
-        return found
+        return self._kinds[alike[0]]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._kinds)
@@ -169,6 +175,18 @@ class Children(Mapping[str, Mapping[str, View]]):
 
     def __repr__(self) -> str:
         return repr({kind: dict(found) for kind, found in self._kinds.items()})
+
+
+def _is_plural_of(one: str, other: str) -> bool:
+    """Whether two words are a kind with its group, and its plural alone.
+
+    >>> _is_plural_of("statefulsets.apps", "statefulsets")
+    True
+    >>> _is_plural_of("events", "events.events.k8s.io"), _is_plural_of("a.b", "a.c")
+    (True, False)
+    """
+    groups = {each.partition(".")[2] for each in (one, other)}
+    return "" in groups and one.partition(".")[0] == other.partition(".")[0]
 
 
 class Owned(NamedTuple):

@@ -15,7 +15,7 @@ from fnop.core.values.cause import Reason
 from fnop.interpreters.actions import ActionRefused, Delete, address_of
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import digests_of
+from fnop.interpreters.check.worlds import digests_of, is_builtin
 from fnop.interpreters.cluster import Cluster, StoredEvent
 
 __all__ = ["is_shared", "left_by_fault", "left_outside", "uids_in"]
@@ -75,10 +75,11 @@ def _sort(found: Mapping[str, Any]) -> Sort:
 def left_outside(trial: Trial) -> bool:
     """Whether the deletions of a script leave all that was made outside as it was.
 
-    Only deletions count that a handler is called for, and only where no object of these
-    kinds stays: others may share what was made.
+    Only deletions count that a handler is called for, or should be, since what is made
+    outside upon an object of a custom kind is made for it; Nodes and Leases come and go
+    as they are. No object of these kinds may stay: others may share what was made.
     """
-    kinds = frozenset(_cleaned_up(trial))
+    kinds = frozenset((*_cleaned_up(trial), *_custom(trial)))
     script = trial.scene.script
     deletions = [
         number
@@ -111,9 +112,16 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
 
 
 def _cleaned_up(trial: Trial) -> Iterator[Sort]:
-    """The kinds whose deletions a handler is called for; others stay on purpose."""
+    """The kinds whose deletions a handler is called for."""
     for kind in trial.run.machine.state.survey.kinds.values():
         if any(each.rule.reasons == (Reason.DELETE,) for each in kind.changes):
+            yield kind.resource.group, kind.resource.plural
+
+
+def _custom(trial: Trial) -> Iterator[Sort]:
+    """The custom kinds that handlers are for."""
+    for kind in trial.run.machine.state.survey.kinds.values():
+        if not is_builtin(kind.resource.group):
             yield kind.resource.group, kind.resource.plural
 
 

@@ -77,6 +77,7 @@ def test_who_lives_has_no_orphans(kind: str, given: bool) -> None:
     async def tell(name: str, type: str | None, **_: Any) -> None:
         if type == "DELETED":
             await fnop.delete("configmaps", name=f"{name}-host")
+            await fnop.call(drop, key="a")
         else:
             host = await fnop.call(ensure, key="a")
             await fnop.apply(child(f"{name}-host", host), force=True)
@@ -392,3 +393,22 @@ def test_what_a_user_does_after_the_script_is_told() -> None:
         "the script goes on: apply FnopExample example-1-twin; "
         "delete fnopexamples.fnop.dev/example-1-twin",
     )
+
+
+@pytest.mark.parametrize("kind", ["fnopexamples", "configmaps"])
+def test_a_deletion_handler_may_be_missing(kind: str) -> None:
+    """An operator of a custom kind takes away what it has made for its objects.
+
+    Of a kind of the cluster's own it may be told of objects that are nobody's affair.
+    """
+    registry = Registry()
+
+    @fnop.on.create(kind, registry=registry)
+    async def make(name: str, **_: Any) -> None:
+        await fnop.call(ensure, key=name)
+
+    objects = {"fnopexamples": example(), "configmaps": child("x")}
+    script = apply(objects[kind]), delete(f"{kind}/{objects[kind]['metadata']['name']}")
+    found = told(registry, *script)
+    assert len(found) == (kind == "fnopexamples")
+    assert all("let a deletion handler take it away" in each for each in found)

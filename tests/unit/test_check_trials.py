@@ -610,6 +610,8 @@ def record(**_: Any) -> str:
 class Records(PostService):
     """A service whose entries are made by a token, and are updated then."""
 
+    keeps_records = True
+
     def keep(self, token: str, size: int, *, id: str | None = None) -> str:
         if id is not None:
             return str(self.update(id, {"size": size})["id"])
@@ -642,6 +644,8 @@ def test_what_timers_do_outside_depends_on_when_they_do_it() -> None:
         await fnop.call(charge, key=f"{name}-{now:%H%M}")
 
     class Backups(PutService):
+        keeps_records = True
+
         def made(self, key: str) -> None:
             self.put(key)
 

@@ -69,7 +69,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 _LEFT_OUTSIDE = (
-    "what was made outside is as it was before the deletion: let the deletion handler "
+    "what was made outside is as it was before the deletion: let a deletion handler "
     "take it away, or say `keeps_records = True` in the class of a model of which "
     "nothing is to be taken away"
 )
