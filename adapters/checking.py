@@ -81,7 +81,10 @@ def subjects_for(
     ]
     looked_at = [*paths, *found, *(str(each.__file__) for each in modules)]
     beside = _manifests_in(found)
-    subjects = subjects_of(program, manifests, beside=beside, looked_at=looked_at)
+    scripted = any(_own_scripts(vars(each)) for each in modules)
+    subjects = subjects_of(
+        program, manifests, beside=beside, looked_at=looked_at, scripted=scripted
+    )
     notes = (f"with {', '.join(found)}",) if found else ()
     return subjects._replace(notes=(*notes, *subjects.notes))
 
@@ -101,12 +104,13 @@ def subjects_of(
     *,
     beside: Sequence[Manifest] = (),
     looked_at: Sequence[str] = (),
+    scripted: bool = False,
 ) -> Subjects:
     """Tell the manifests apart; definitions and objects that are missing are made up.
 
     Those `beside` the operator were named by nobody: objects of unknown kinds are left
-    out. `looked_at` are the files of all. Raises `CheckProblem` where nothing can be
-    made up.
+    out. `looked_at` are the files of all. Where it is `scripted`, its author's scripts
+    bring the objects. Raises `CheckProblem` where nothing can be made up.
     """
     found: list[Manifest] = []
     for each in (*beside, *manifests):
@@ -126,9 +130,9 @@ def subjects_of(
         notes.append(f"left out {name} beside the operator: nobody defines its kind")
     subjects = [each for each in others if _kind_of(run, each) in handled]
     given = [each for each in others if _kind_of(run, each) not in handled]
-    if not subjects:
+    if not subjects and not scripted:
         subjects = [*_made_up_objects(run, handled, definitions, notes)]
-    if not subjects:
+    if not subjects and not scripted:
         raise CheckProblem(
             "there is no object to check the operator with; give one with --object"
         )

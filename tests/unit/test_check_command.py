@@ -427,3 +427,26 @@ def make(spec, **_):
     assert (len(shown), len(beside)) == (1, 1)
     assert shown[0].startswith("1. total: make raises KeyError")
     assert "further" not in result.stdout
+
+
+def test_no_object_is_made_up_where_scripts_bring_their_own(folder: Path) -> None:
+    """Of such a schema none can be made up."""
+    definition = json.loads(json.dumps(CRD))
+    schema = definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+    size = {"type": "string", "pattern": "^[0-9]+Gi$"}
+    spec = {"type": "object", "required": ["size"], "properties": {"size": size}}
+    schema["properties"]["spec"] = spec
+    (folder / "crd.yaml").write_text(json.dumps(definition))
+    (folder / "object.yaml").unlink()
+    file = operator(folder, FIXED)
+    options = (file, "--crd", "crd.yaml", "--budget", "3", "--without", "pure")
+    refused = called(*options)
+    assert refused.exit_code == 2
+    assert "give one with --object" in refused.stderr
+
+    thing = {**OBJECT, "spec": {"size": "2Gi"}}
+    script = f"from fnop.testing import apply\nSCRIPT = [apply({thing})]"
+    (folder / "script.py").write_text(script)
+    taken = called(*options, "--script", "script.py")
+    assert taken.exit_code == 0, taken.output
+    assert "made up" not in taken.stderr
