@@ -984,3 +984,26 @@ def test_an_upgrade_is_tried_where_there_is_former_code() -> None:
     case = case_of(later, apply(example()), former=program)
     result = found(Explorer(case))
     assert "F20:upgrade" in result["same_end"]
+
+
+def test_an_attempt_that_fails_may_be_noted_each_time() -> None:
+    """It counts against `retries=`, also after a restart."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", retries=60, registry=registry)
+    async def make(**_: Any) -> None:
+        try:
+            await fnop.get("configmaps", name="given")
+        except fnop.Refused as problem:
+            raise fnop.TemporaryError(str(problem), delay=0.1) from None
+
+    explorer = Explorer(case_of(registry, apply(example())))
+    (refused,) = next(
+        each
+        for each in explorer.singles()
+        if each[0].kind.name == "F22:forbidden" and each[0].site.verb == "get"
+    )
+    later = [refused.site._replace(nth=10 * number + 1) for number in range(4)]
+    verdict = explorer.tried(tuple(refused._replace(site=each) for each in later))
+    assert verdict.struck
+    assert verdict.violations == ()

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, tampers
 from fnop.interpreters.check.records import Phase, Write
+from fnop.interpreters.check.trial import Trial
 
 __all__ = ["WORK_FACTOR", "WORK_MORE", "bounded_work", "no_more_writes", "settles"]
 
@@ -81,8 +82,15 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
     usual, now = len(benign.seen.trial.writes), len(seen.trial.writes)
     # An operator that waits may look again every second.
     waited = max(0.0, seen.trial.waited - benign.seen.trial.waited)
-    most = WORK_FACTOR * usual + WORK_MORE + 2 * waited
+    # An attempt that has failed may be noted on the object (`retry`, the delay).
+    failed = max(0, _failures(seen.trial) - _failures(benign.seen.trial))
+    most = WORK_FACTOR * usual + WORK_MORE + 2 * waited + failed
     if now > most and not benign.background:
         yield Violation(
             "bounded_work", f"{now} writes, where the benign run has {usual}"
         )
+
+
+def _failures(trial: Trial) -> int:
+    """The number of attempts that have failed."""
+    return sum(say.ended is not None for _, say in trial.lines)
