@@ -2,8 +2,9 @@
 
 A thousand objects have four ConfigMaps each, kept by a reconcile handler.  Measured are
 the requests at rest and after a restart, the repair of what somebody else has changed,
-and the CPU time of a change that concerns nobody, beside that of a mere spy.  Requests
-are those that the API server has counted, less those that it counts without operator.
+a plan of some repairs, and the CPU time of a change that concerns nobody, beside that
+of a mere spy.  Requests are those that the API server has counted, less those that it
+counts without operator.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from tests.cluster import envtest
 HERE = Path(__file__).parent
 PADDING = 200
 REPAIRS = 50
+DRIFTED = 3
 DEADLINE_SECONDS = 300.0
 IDLE_SECONDS = 1.0
 _SAMPLE = re.compile(r"^apiserver_request_total\{(.*)\} (\S+)$", re.MULTILINE)
@@ -247,6 +249,7 @@ async def measure(kubeconfig: str, folder: Path, given: argparse.Namespace) -> N
         before = await bench.requests()
         async with bench.running("level") as process:
             await first_run(bench, process, window, nobody)
+        await planned(bench)
         before = await bench.requests()
         async with bench.running("level") as process:
             await asyncio.sleep(IDLE_SECONDS)
@@ -276,6 +279,23 @@ async def first_run(
         f"{drift.requests}"
     )
     say(f"peak memory: {process.peak_mb():.0f} MB")
+
+
+async def planned(bench: Bench) -> None:
+    """Call `fnop plan` where some children have drifted, while no operator runs."""
+    for number in range(DRIFTED):
+        await bench.touch(number, {"number": "changed"})
+    before, began = await bench.requests(), time.perf_counter()
+    args = [sys.executable, "-m", "fnop", "plan", str(HERE / "level_operator.py")]
+    args += ["--kubeconfig", bench.kubeconfig, "-n", bench.place]
+    log = bench.folder / "plan.log"
+    process = Process.start(args, environment(bench.kubeconfig, False), log)
+    cpu = await process.exited
+    if process.popen.returncode != 0:
+        raise RuntimeError(f"fnop plan has failed:{process.last_words()}")
+    took = time.perf_counter() - began
+    asked = (await bench.requests()).less(before)
+    say(f"planned {DRIFTED} repairs in {took:.1f} s with {cpu:.1f} s of CPU: {asked}")
 
 
 async def events(bench: Bench, rounds: int, spies: Sequence[str]) -> None:

@@ -489,8 +489,9 @@ def test_a_script_without_a_deletion_is_judged_by_one() -> None:
     async def made(name: str, spec: fnop.Spec, **_: Any) -> None:
         await fnop.apply(config(name, size=spec["size"]))
 
-    (sentence,) = told(registry, apply(custom(size=1)))["no_orphans"]
+    sentence, story = told(registry, apply(custom(size=1)))["no_orphans"]
     assert sentence.startswith("configmaps/x-twin is left, its object is gone")
+    assert story == ("the script goes on: apply X x-twin; delete xs.example.com/x-twin")
 
 
 # -------------------------------------------------------------------------- refers
