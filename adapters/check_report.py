@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+import orjson
+
 from fnop.core.values.errors import number_of
 from fnop.interpreters.check.campaign import SHOWN_MAX, Report
 from fnop.interpreters.check.explore import Case, Failure
@@ -15,6 +17,7 @@ from fnop.interpreters.check.scripts import script_to_json
 
 __all__ = [
     "EXPLAINED",
+    "PRETTY",
     "Shown",
     "as_json",
     "as_junit",
@@ -24,6 +27,7 @@ __all__ = [
     "for_github",
 ]
 
+PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
 # The meaning of each property, in a line.
 EXPLAINED = {
     "matches": "what the author expects holds after the faults, and stays true",

@@ -30,6 +30,7 @@ from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.crd_command import crd
 from fnop.adapters.diff_command import diff
+from fnop.adapters.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
 from fnop.adapters.explain_command import explain
 from fnop.adapters.freeze_command import freeze, resume
 from fnop.adapters.loading import LoadProblem, load
@@ -40,14 +41,7 @@ from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.adapters.plan_command import plan
-from fnop.adapters.programs import (
-    EXIT_ERROR,
-    EXIT_USAGE,
-    fail,
-    guarded,
-    interrupted,
-    program_of,
-)
+from fnop.adapters.programs import guarded, interrupted, program_of
 from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
 from fnop.adapters.uninstall_command import uninstall
@@ -440,13 +434,13 @@ def _recorder(
         fail(f"--redact: {problem}", EXIT_USAGE)
     try:
         if mode == "ring":
-            return RingFiles(Path(path), program, fields, _warn)
+            return RingFiles(Path(path), program, fields, warn)
         kept = made_room(Path(path))
         if kept is not None:
-            _warn(f"the recording that was in {path} is in {kept} now")
+            warn(f"the recording that was in {path} is in {kept} now")
         recorder = recorder_to(Path(path), program, redaction)
         # Simulated time does not wait for a disk: no step may be dropped for it.
-        return recorder if simulated else Background(recorder, _warn)
+        return recorder if simulated else Background(recorder, warn)
     except OSError as problem:
         fail(f"cannot write the recording: {problem}", EXIT_USAGE)
 
@@ -496,7 +490,7 @@ def _simulate(
         watchdog=watchdog,
     )
     try:
-        objects = read_manifests(manifests, _warn)
+        objects = read_manifests(manifests, warn)
         if not objects:
             fail(f"there is no object in {', '.join(manifests)}")
         apply_manifests(sim, objects)
@@ -514,12 +508,8 @@ def _simulate(
     click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
     sim.machine.close()
     if models.unused:
-        echo(f"fnop: {models.unused}", err=True)
+        warn(models.unused)
     return _verdict(sim, settled)
-
-
-def _warn(sentence: str) -> None:
-    echo(f"fnop: {sentence}", err=True)
 
 
 def _show_line(console: Console, say: Say, at: float) -> None:
@@ -539,20 +529,20 @@ def _verdict(sim: Any, settled: bool) -> int:
     failures = sim.machine.state.notes.failures + sim.failures
     for sentence in () if failures else sim.unmodelled.values():
         failures += 1  # its handler has caught the error
-        echo(f"fnop: {sentence}", err=True)
+        warn(sentence)
     if sim.exit is not None and sim.exit.status:
-        echo(f"fnop: {sim.exit.reason}", err=True)
+        warn(sim.exit.reason)
         return EXIT_ERROR
     is_mistaken = False
     for found in sim.unserved():
         is_mistaken |= found.is_mistake
-        echo(f"fnop: {found.sentence}", err=True)
+        warn(found.sentence)
     if not settled:
         after = f"after {sim.clock.elapsed:g} s of virtual time"
-        echo(f"fnop: not settled {after}: {sim.unsettled}", err=True)
+        warn(f"not settled {after}: {sim.unsettled}")
     if failures:
         handlers = number_of(failures, "handler")
-        echo(f"fnop: {handlers} failed for good; see the log above", err=True)
+        warn(f"{handlers} failed for good; see the log above")
         return EXIT_ERROR
     if is_mistaken:
         return EXIT_ERROR
@@ -628,6 +618,6 @@ async def _serve_cluster(
             with stopped_by_signals(running), _dumped_by_signal(recorder):
                 await running.ended()
     except OperatorFailed as problem:
-        echo(f"fnop: {problem}", err=True)
+        warn(str(problem))
         return EXIT_ERROR
     return 0

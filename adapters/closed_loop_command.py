@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from fnop.adapters.endings import EXIT_INCOMPLETE, EXIT_USAGE, fail, warn
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_INCOMPLETE, EXIT_USAGE, fail
 from fnop.adapters.recorded import Recording, account_in
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.program import Program
@@ -35,10 +35,9 @@ def plotted(
         fail(str(problem), EXIT_USAGE)
     if plot.missing:
         steps = number_of(plot.missing, "step")
-        echo(
-            f"fnop: {steps} before #{plot.step} are missing: what was shown in these "
-            "is not among the objects",
-            err=True,
+        warn(
+            f"{steps} before #{plot.step} are missing: what was shown in these "
+            "is not among the objects"
         )
     return plot
 
@@ -67,9 +66,9 @@ def gone_on(
     pace = {} if runs_pods(plot) else {"pace": without_kubelet}
     found = go_on(plot, program, calls=calls, tell=tell, **pace)
     for each in found.refused:
-        echo(f"fnop: not done again, the cluster refuses it: {each}", err=True)
+        warn(f"not done again, the cluster refuses it: {each}")
     for sentence in found.calls.values():
-        echo(f"fnop: {sentence}", err=True)
+        warn(sentence)
     if found.unsettled:
         echo(f"it does not come to rest: {found.unsettled}")
     for difference in found.differences[:_DIFFERENCES_SHOWN]:

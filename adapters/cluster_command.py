@@ -16,10 +16,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.endings import fail, warn
 from fnop.adapters.plain import echo
 
 if TYPE_CHECKING:
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["KubeconfigProblem", "cluster", "kubeconfig", "write_kubeconfig"]
 
-EXIT_ERROR = 1
 ADMIN, ADMINS = "kubernetes-admin", "system:masters"
 # The service by which pods find the API server: a real one makes it for itself.
 OWN_SERVICE = {
@@ -126,7 +126,7 @@ def cluster(manifests: Sequence[str], **options: Any) -> None:
     try:
         _loop_runner()(_serve(manifests, options))
     except ServingProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
 
 
 class ServingProblem(Exception):
@@ -135,15 +135,6 @@ class ServingProblem(Exception):
 
 class KubeconfigProblem(ServingProblem):
     """The kubeconfig cannot be written; the text is one sentence."""
-
-
-def _warn(sentence: str) -> None:
-    echo(f"fnop: {sentence}", err=True)
-
-
-def _fail(sentence: str) -> NoReturn:
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(EXIT_ERROR)
 
 
 def _checked(options: dict[str, Any]) -> dict[str, Any]:
@@ -269,7 +260,7 @@ def _beginning(
         return response
 
     try:
-        create_all(lambda: state.registry, send, read_manifests(manifests, _warn))
+        create_all(lambda: state.registry, send, read_manifests(manifests, warn))
     except (ManifestProblem, ObjectProblem) as problem:
         raise ServingProblem(str(problem)) from problem
     # Refused where the manifests have one of their own.

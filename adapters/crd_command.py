@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
+from fnop.adapters.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 
 __all__ = ["crd"]
-
-EXIT_ERROR, EXIT_USAGE = 1, 2
 
 
 @click.command()
@@ -62,17 +59,17 @@ def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
     try:
         classes = kinds_in(load(paths, module))
         if not classes:
-            _fail(
+            fail(
                 f"{', '.join(names)}: there is no kind; decorate a class with "
                 "@fnop.definition('databases.v1.example.com')",
                 EXIT_USAGE,
             )
         definitions = definitions_of(classes)
     except (LoadProblem, DefinitionProblem) as problem:
-        _fail(str(problem))
+        fail(str(problem))
     for each in definitions:
         for warning in warnings_about(each):
-            echo(f"fnop: {each['metadata']['name']}: {warning}", err=True)
+            warn(f"{each['metadata']['name']}: {warning}")
     text = definitions_yaml(definitions)
     if check is None:
         click.echo(text, nl=False)
@@ -86,7 +83,7 @@ def _compare(file: str, text: str, command: str) -> None:
     try:
         found = Path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
-        _fail(f"{file} cannot be read as text in UTF-8")
+        fail(f"{file} cannot be read as text in UTF-8")
     if found == text:
         return
     lines = difflib.unified_diff(
@@ -94,9 +91,4 @@ def _compare(file: str, text: str, command: str) -> None:
     )
     for line in lines:
         echo(line)
-    _fail(f"{file} is not what the types say; write it anew: {command} > {file}")
-
-
-def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(status)
+    fail(f"{file} is not what the types say; write it anew: {command} > {file}")

@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from fnop.adapters.options import shared
-from fnop.adapters.plain import echo
-from fnop.adapters.programs import (
+from fnop.adapters.endings import (
     EXIT_DAMAGED,
     EXIT_ERROR,
     EXIT_INCOMPLETE,
     EXIT_UNSUPPORTED,
     fail,
-    interrupted,
+    warn,
 )
+from fnop.adapters.options import shared
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import interrupted
 from fnop.adapters.recorded import CUT_OFF, Recording, places_in
 from fnop.core.values.errors import number_of
 
@@ -88,9 +89,9 @@ def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
     for each in sides:
         if each.missing:
             gap = f"{number_of(each.missing, 'step')} after #{each.steps}"
-            echo(f"fnop: {each.file} lacks {gap}: it is compared up to there", err=True)
+            warn(f"{each.file} lacks {gap}: it is compared up to there")
         elif each.truncated:
-            echo(f"fnop: {each.file} {CUT_OFF}", err=True)
+            warn(f"{each.file} {CUT_OFF}")
     if differs:
         return EXIT_ERROR
     return EXIT_INCOMPLETE if any(each.is_open for each in sides) else 0

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import shutil
-import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.endings import fail, warn
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.name_options import a_namespace
 from fnop.adapters.operator_settings import (
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["explain"]
 
-EXIT_ERROR = 1
 _WIDTH_MAX = 110
 
 
@@ -97,7 +96,7 @@ def explain(
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
     handlers = _handlers(paths, module)
-    settings = told_settings(handlers or (), given, storages, _warn)
+    settings = told_settings(handlers or (), given, storages, warn)
     from fnop.adapters.explaining import with_recording
     from fnop.adapters.kubernetes import ConfigurationProblem
     from fnop.interpreters.reading import ReadProblem
@@ -106,11 +105,11 @@ def explain(
         evidence = asyncio.run(_connected(kind, name, settings, handlers, options))
         evidence = with_recording(evidence, options["record"])
     except ConfigurationProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
     except Unreachable as problem:
-        _fail(f"the API server cannot be reached: {problem}")
+        fail(f"the API server cannot be reached: {problem}")
     except ReadProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
     _print(evidence, options)
 
 
@@ -132,7 +131,7 @@ def _handlers(
     try:
         load(paths, modules)
     except LoadProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
     return default_registry.handlers
 
 
@@ -174,12 +173,3 @@ def _print(evidence: Evidence, options: dict[str, Any]) -> None:
     width = min(shutil.get_terminal_size((_WIDTH_MAX, 24)).columns, _WIDTH_MAX)
     for line in as_lines(story, width):
         echo(one_line(line))
-
-
-def _warn(sentence: str) -> None:
-    echo(f"fnop: {sentence}", err=True)
-
-
-def _fail(sentence: str) -> NoReturn:
-    _warn(sentence)
-    sys.exit(EXIT_ERROR)

@@ -6,12 +6,12 @@ A record of a higher priority than the operators' makes them all keep still.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from fnop.adapters.endings import fail
 from fnop.adapters.options import shared
 from fnop.adapters.plain import echo
 from fnop.core.api.namespaces import check_namespace, has_patterns
@@ -105,7 +105,7 @@ def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
     try:
         return asyncio.run(_send(patch, where))
     except (ConfigurationProblem, Unreachable) as problem:
-        _fail(str(problem))
+        fail(str(problem))
 
 
 async def _send(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
@@ -134,16 +134,11 @@ async def _send_into(
             within = f" in {namespace}" if namespace else ""
             found.append(f"{plural}.{group} {name}{within}")
         elif response.status != 404:
-            _fail(f"{plural}.{group} {name}: {message_of(response)}")
+            fail(f"{plural}.{group} {name}: {message_of(response)}")
     if not found:
         scope = f"in {namespace}" if namespace else "in the cluster"
-        _fail(
+        fail(
             f"there is no peering object {name!r} {scope}; operators that nobody can "
             "freeze have none (see docs/peering.md)"
         )
     return found
-
-
-def _fail(sentence: str) -> NoReturn:
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(1)

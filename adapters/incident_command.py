@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fnop.adapters.closed_loop_command import outline, plotted
+from fnop.adapters.endings import fail, warn
 from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import fail
 from fnop.adapters.recorded import Recording
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
@@ -63,7 +63,8 @@ def explored(
     options: dict[str, Any],
 ) -> int:
     """Try faults around a part of a run, and report; the exit status."""
-    from fnop.adapters.check_command import Checking, options_of_check
+    from fnop.adapters.check_command import options_of_check
+    from fnop.adapters.check_run import Checking
     from fnop.adapters.incident_tests import answers_to_json
     from fnop.interpreters.check.explore import Case
     from fnop.interpreters.externals import Recorded
@@ -134,7 +135,7 @@ def _incident(plot: Plot, part: Part) -> Incident:
         _compare(plot, manifests)
     found = incident_of(plot, manifests)
     for sentence in found.left_out:
-        echo(f"fnop: left out {sentence}", err=True)
+        warn(f"left out {sentence}")
     return found
 
 
@@ -155,14 +156,13 @@ def _compare(plot: Plot, definitions: Sequence[dict[str, Any]]) -> None:
         )
     if fit.lacking:
         kinds = ", ".join(fit.lacking)
-        echo(
-            f"fnop: --crd has no definition of {kinds}: any field is allowed there; "
-            "give its CustomResourceDefinition, too",
-            err=True,
+        warn(
+            f"--crd has no definition of {kinds}: any field is allowed there; "
+            "give its CustomResourceDefinition, too"
         )
     if fit.unused:
         kinds = listed(fit.unused)
-        echo(f"fnop: --crd defines {kinds}: the recording has none of it", err=True)
+        warn(f"--crd defines {kinds}: the recording has none of it")
 
 
 def _given(outcome: Answer | Raised) -> Any:

@@ -9,16 +9,15 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import NoReturn
 
 import click
 
+from fnop.adapters.endings import fail
 from fnop.adapters.plain import echo
 from fnop.adapters.project_names import NameProblem, Names, names_of
 
 __all__ = ["new"]
 
-EXIT_ERROR = 1
 # A repository that was just made, or cloned when it had nothing in it yet.
 _OF_GIT = frozenset((".git",))
 
@@ -74,16 +73,16 @@ def new(name: str, dir: Path | None, kind: str, group: str, plural: str | None) 
         folder.mkdir(parents=True, exist_ok=True)
         number = _make(names, folder)
     except OSError as problem:
-        _fail(f"{problem.filename or folder}: {problem.strerror or problem}")
+        fail(f"{problem.filename or folder}: {problem.strerror or problem}")
     for line in _told(names, folder, number):
         echo(line)
 
 
 def _check_empty(folder: Path) -> None:
     if folder.exists() and not folder.is_dir():
-        _fail(f"{folder} is a file; name a folder with --dir")
+        fail(f"{folder} is a file; name a folder with --dir")
     if folder.is_dir() and {each.name for each in folder.iterdir()} - _OF_GIT:
-        _fail(f"{folder} is not empty; name a new folder with --dir")
+        fail(f"{folder} is not empty; name a new folder with --dir")
 
 
 def _make(names: Names, folder: Path) -> int:
@@ -135,7 +134,7 @@ def _output_of(command: tuple[str, ...], root: Path) -> str:
         check=False,
     )
     if done.returncode:
-        _fail(f"fnop {shlex.join(command)} has failed:\n{done.stderr.strip()}")
+        fail(f"fnop {shlex.join(command)} has failed:\n{done.stderr.strip()}")
     return done.stdout
 
 
@@ -152,8 +151,3 @@ def _told(names: Names, folder: Path, number: int) -> list[str]:
         "  python3 -m venv .venv && . .venv/bin/activate && pip install -e '.[dev]'",
         "  make lint test",
     ]
-
-
-def _fail(sentence: str) -> NoReturn:
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(EXIT_ERROR)

@@ -10,22 +10,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.images import is_image
 from fnop.adapters.plain import echo
-from fnop.adapters.rbac_command import (
-    fail,
-    study_options,
-    study_with,
-    tell,
-    wishes_of,
-)
+from fnop.adapters.rbac_command import study_options, study_with, wishes_of
 
 if TYPE_CHECKING:
     from fnop.adapters.olm import About
 
 __all__ = ["olm"]
 
-EXIT_BROKEN, EXIT_USAGE = 1, 2
+EXIT_BROKEN = 1
 _PERSON = re.compile(r"\s*([^<]+?)\s*<([^<>]+)>\s*")
 _NAMES_OF_SCOPE = ("namespace", "all_namespaces")
 
@@ -197,7 +192,7 @@ def olm(paths: Sequence[str], validate: str | None, **options: Any) -> None:
     try:
         files = made(study, wishes, _about(paths, wishes.account.name, options))
     except BundleProblem as problem:
-        fail(str(problem))
+        fail(str(problem), EXIT_USAGE)
     _write(Path(options["output"]), files)
     sys.exit(_judged(files, options["output"]))
 
@@ -209,7 +204,7 @@ def _about(paths: Sequence[str], account: str, options: dict[str, Any]) -> About
     package = options["package"] or account
     image = options["image"] or f"{package}:{options['version']}"
     if not options["image"]:
-        tell(f"the image is taken to be {image}; give --image")
+        warn(f"the image is taken to be {image}; give --image")
     description = options["description"] or module_of_file(paths[0]).__doc__ or ""
     return About(
         package,
@@ -239,7 +234,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(text)
         except OSError as problem:
-            fail(f"cannot write {file}: {problem.strerror}")
+            fail(f"cannot write {file}: {problem.strerror}", EXIT_USAGE)
 
 
 def _files_in(folder: Path) -> dict[str, str]:
@@ -249,7 +244,7 @@ def _files_in(folder: Path) -> dict[str, str]:
             try:
                 found[file.relative_to(folder).as_posix()] = file.read_text()
             except (OSError, UnicodeDecodeError):
-                fail(f"{file} cannot be read as text")
+                fail(f"{file} cannot be read as text", EXIT_USAGE)
     return found
 
 

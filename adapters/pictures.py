@@ -9,8 +9,8 @@ from typing import Any
 
 import click
 
+from fnop.adapters.endings import fail, warn
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import fail
 from fnop.adapters.recorded import (
     Recording,
     account_in,
@@ -88,7 +88,7 @@ def _page(
 def _tell_left_out(path: str, timeline: Timeline) -> None:
     """Tell what a file does not show."""
     if timeline.left_out:
-        echo(f"fnop: {path} has no place for {timeline.left_out}", err=True)
+        warn(f"{path} has no place for {timeline.left_out}")
 
 
 def _read(recording: Recording, most: int) -> tuple[Timeline, bool]:

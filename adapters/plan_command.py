@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.endings import EXIT_ERROR, fail, warn
 from fnop.adapters.operator_settings import signing
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo, one_line
-from fnop.adapters.programs import fail, program_of
+from fnop.adapters.programs import program_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.clock import SystemClock
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["plan", "planned"]
 
-EXIT_ERROR, EXIT_CHANGES, EXIT_FAIL_ON = 1, 2, 3
+EXIT_CHANGES, EXIT_FAIL_ON = 2, 3
 _ROUNDS_MAX = 100
 # The words of --fail-on.
 FAIL_ON = ("create", "change", "delete", "raise", "call", "unread", "refused")
@@ -257,7 +258,7 @@ def _status(found: Plan, options: dict[str, Any]) -> int:
     if found.again:
         reasons.append(f"handlers would be called again: {len(found.again)}")
     for reason in reasons:
-        _warn(reason)
+        warn(reason)
     if reasons:
         return EXIT_FAIL_ON
     if options["detailed_exitcode"] and not found.is_empty:
@@ -281,7 +282,3 @@ def _reasons(found: Plan, words: Sequence[str]) -> list[str]:
         for word, (count, what) in counts.items()
         if word in words and count
     ]
-
-
-def _warn(sentence: str) -> None:
-    echo(f"fnop: {sentence}", err=True)

@@ -4,31 +4,16 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import NoReturn
 
 import click
 
+from fnop.adapters.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
 from fnop.adapters.loading import LoadProblem, authors_place, load
-from fnop.adapters.plain import echo
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 
-__all__ = [
-    "EXIT_DAMAGED",
-    "EXIT_ERROR",
-    "EXIT_INCOMPLETE",
-    "EXIT_UNSUPPORTED",
-    "EXIT_USAGE",
-    "fail",
-    "guarded",
-    "interrupted",
-    "program_of",
-]
-
-EXIT_ERROR, EXIT_USAGE = 1, 2
-# Those about a recording (docs/recording.md).
-EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
+__all__ = ["guarded", "interrupted", "program_of"]
 
 guarded = click.option(
     "--guard/--no-guard",
@@ -37,12 +22,6 @@ guarded = click.option(
     "and a replay; on a cluster only warn.",
 )
 """The option by which the guard is on or off."""
-
-
-def fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    """End the command, with a sentence on what is wrong."""
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(status)
 
 
 def program_of(
@@ -81,5 +60,5 @@ def interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
     """Tell where Ctrl-C has met the author's code: it may be what does not end."""
     place = authors_place(interrupt)
     at = f", at {place}" if place else ""
-    echo(f"fnop: interrupted{after}{at}", err=True)
+    warn(f"interrupted{after}{at}")
     return EXIT_ERROR

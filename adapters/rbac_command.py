@@ -6,10 +6,11 @@ import asyncio
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from fnop.adapters.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 from fnop.core.handlers.rights import by_right
@@ -20,18 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rbac", "study_options", "study_with", "wishes_of"]
 
-EXIT_DIFFERENT, EXIT_USAGE = 1, 2
-
-
-def fail(sentence: str, status: int = EXIT_USAGE) -> NoReturn:
-    """Tell why the command cannot go on, and end it."""
-    echo(f"fnop: {sentence}", err=True)
-    sys.exit(status)
-
-
-def tell(sentence: str) -> None:
-    """Tell what is to be known beside the result."""
-    echo(f"fnop: {sentence}", err=True)
+EXIT_DIFFERENT = 1
 
 
 def study_options(
@@ -124,14 +114,14 @@ def study_with(wishes: Wishes, *, quiet: bool) -> Study:
         with _progress(quiet) as step:
             found = studied(wishes, step)
     except (RightsProblem, CheckProblem, LoadProblem, ManifestProblem) as problem:
-        fail(str(problem))
+        fail(str(problem), EXIT_USAGE)
     except (ActionRefused, ApplyProblem) as problem:
-        fail(f"{problem} (as --crd or --object)")
+        fail(f"{problem} (as --crd or --object)", EXIT_USAGE)
     except ValueError as problem:  # of a name, or of a namespace
-        fail(str(problem))
+        fail(str(problem), EXIT_USAGE)
     if not quiet:
         for note in (*found.notes, *found.unknown):
-            tell(note)
+            warn(note)
     return found
 
 
@@ -210,12 +200,12 @@ def _against(study: Study, options: dict[str, Any]) -> Difference:
     given = options["service_account"]
     account = account_of(given, options["name"]) if given else None
     try:
-        manifests = read_manifests(options["against"], tell)
+        manifests = read_manifests(options["against"], warn)
         grants = granted_by(manifests, account)
     except (ManifestProblem, NoAccount) as problem:
-        fail(str(problem))
+        fail(str(problem), EXIT_USAGE)
     for note in grants.notes:
-        tell(note)
+        warn(note)
     return compared(study.needs, grants.granted)
 
 
@@ -230,7 +220,7 @@ def _in_cluster(study: Study, options: dict[str, Any]) -> Difference:
                 study.needs,
                 kubeconfig=options["kubeconfig"],
                 context=options["context"],
-                tell=tell,
+                tell=warn,
             )
         )
     except (ConfigurationProblem, ReviewProblem, Unreachable) as problem:

@@ -11,7 +11,7 @@ from typing import Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
 import click
 
-from fnop.adapters.plain import echo
+from fnop.adapters.endings import warn
 from fnop.core.history.account import Account
 
 __all__ = [
@@ -275,4 +275,4 @@ def lacks(header: Header, *, truncated: bool) -> Iterator[str]:
 def tell_what_lacks(header: Header, *, truncated: bool) -> None:
     """Say on stderr what a recording does not hold."""
     for sentence in lacks(header, truncated=truncated):
-        echo(f"fnop: {sentence}", err=True)
+        warn(sentence)

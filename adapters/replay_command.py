@@ -11,20 +11,19 @@ import click
 
 import fnop
 from fnop.adapters.codes import Code, code_lines
-from fnop.adapters.options import files, shared
-from fnop.adapters.pictures import picture, pictured
-from fnop.adapters.plain import echo
-from fnop.adapters.programs import (
+from fnop.adapters.endings import (
     EXIT_DAMAGED,
     EXIT_ERROR,
     EXIT_INCOMPLETE,
     EXIT_UNSUPPORTED,
     EXIT_USAGE,
     fail,
-    guarded,
-    interrupted,
-    program_of,
+    warn,
 )
+from fnop.adapters.options import files, shared
+from fnop.adapters.pictures import picture, pictured
+from fnop.adapters.plain import echo
+from fnop.adapters.programs import guarded, interrupted, program_of
 from fnop.adapters.recorded import (
     Recording,
     places_in,
@@ -270,7 +269,7 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
         )
     found = replay_file(source.file, program, source.limits)
     for act in found.acts:
-        echo(f"fnop: refused: {act.refusal}", err=True)
+        warn(f"refused: {act.refusal}")
     if found.difference is not None:
         codes = Code.recorded(header), Code.present(program, fnop.__version__)
         lines = difference_lines(found.difference, *codes)
@@ -278,7 +277,7 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
             echo(line)
         others = other_handlers(header, program)
         if others:
-            echo(f"fnop: {others}", err=True)
+            warn(others)
         return EXIT_INCOMPLETE if found.difference.doubt else EXIT_ERROR
     if found.missing:
         fail(
@@ -325,7 +324,7 @@ def _explore(
     source: Recording, wish: Wish, program: Program, paths: Sequence[str]
 ) -> int:
     """Try faults around a part of the run."""
-    from fnop.adapters.check_command import EXIT_UNKNOWN
+    from fnop.adapters.endings import EXIT_UNKNOWN
     from fnop.adapters.incident_command import explored
     from fnop.adapters.loading import LoadProblem, load
     from fnop.adapters.models import models_of
@@ -373,7 +372,7 @@ def _shadow(
 
     found = shadow(records, header, program)
     for act in found.acts:
-        echo(f"fnop: refused: {act.refusal}", err=True)
+        warn(f"refused: {act.refusal}")
     with understood():
         codes = Code.recorded(header), Code.present(program, fnop.__version__)
         first, *rest = shadow_lines(found)
@@ -408,10 +407,9 @@ def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
 
     read = source.into(story.add, then=tell)
     if named is not None and not told:
-        echo(
-            f"fnop: the story has no line about {named}: no handler was called for it, "
-            "and no request is about it; --why and --step tell how it was shown",
-            err=True,
+        warn(
+            f"the story has no line about {named}: no handler was called for it, "
+            "and no request is about it; --why and --step tell how it was shown"
         )
     tell_what_lacks(source.header, truncated=read.truncated)
     return 0

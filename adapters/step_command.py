@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+from fnop.adapters.endings import EXIT_ERROR, fail, warn
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import EXIT_ERROR, fail
 from fnop.adapters.recorded import (
     CUT_OFF,
     Recording,
@@ -463,10 +463,10 @@ class _Source:
         with understood():
             reading.end()
         if self._reading.truncated:
-            echo(f"fnop: the recording {CUT_OFF}", err=True)
+            warn(f"the recording {CUT_OFF}")
         if reading.left_out:
             events = number_of(reading.left_out, "event")
-            echo(f"fnop: the first {events} are left out: too many to keep", err=True)
+            warn(f"the first {events} are left out: too many to keep")
 
     def provenance(self, named: Named, until: int | None) -> Provenance:
         """The answers about an object, with what is recorded up to a step at least."""
@@ -536,7 +536,7 @@ def _converse(session: Session) -> None:
         except Quit:
             return
         except RecordingProblem as problem:
-            echo(f"fnop: {problem}", err=True)
+            warn(str(problem))
         except KeyboardInterrupt:
             echo("fnop: interrupted", err=True)
 
@@ -576,7 +576,7 @@ def _answer(session: Session, line: str) -> bool:
         with understood(NoAnswer, NoSuchObject, Quit, Unclear):
             _tell(session.do(line))
     except (NoAnswer, NoSuchObject, Unclear) as problem:
-        echo(f"fnop: {problem}", err=True)
+        warn(str(problem))
         return False
     return True
 

@@ -6,10 +6,11 @@ import asyncio
 import random
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
+from fnop.adapters.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.operator_settings import state_places, storage_at, told_settings
 from fnop.adapters.options import files, shared
@@ -20,6 +21,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.uninstalling import Tally, kinds_named
+from fnop.core.values.errors import number_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
 from fnop.interpreters.reading import ReadProblem
@@ -27,7 +29,6 @@ from fnop.interpreters.uninstalling import Uninstaller
 
 __all__ = ["uninstall", "uninstalled"]
 
-EXIT_ERROR, EXIT_USAGE = 1, 2
 # Of each kind so many objects are named that could not be freed.
 _SHOWN_MAX = 5
 # Progress is told after so many objects.
@@ -79,13 +80,13 @@ def uninstall(
     except ValueError as problem:
         raise click.UsageError(str(problem)) from problem
     handlers = _handlers(paths, module)
-    settings = told_settings(handlers, settings, storages, _warn)
+    settings = told_settings(handlers, settings, storages, warn)
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     try:
         status = asyncio.run(_connected(handlers, settings, options))
     except (ConfigurationProblem, Unreachable, ReadProblem) as problem:
-        _fail(str(problem))
+        fail(str(problem))
     sys.exit(status)
 
 
@@ -98,11 +99,11 @@ def _handlers(paths: Sequence[str], modules: Sequence[str]) -> tuple[Handler, ..
     try:
         load(paths, modules)
     except LoadProblem as problem:
-        _fail(str(problem))
+        fail(str(problem))
     handlers = default_registry.handlers
     if not any(each.selector for each in handlers):
         names = ", ".join([*paths, *modules])
-        _fail(f"{names} declares no handlers of objects", EXIT_USAGE)
+        fail(f"{names} declares no handlers of objects", EXIT_USAGE)
     return handlers
 
 
@@ -138,13 +139,13 @@ async def uninstalled(
     uninstaller = Uninstaller(api, settings, jitter=random.random)
     catalogue, problem = await uninstaller.reader.catalogue()
     if problem is not None:
-        _warn(f"not all kinds of the API server are known: {problem}")
+        warn(f"not all kinds of the API server are known: {problem}")
     kinds, unserved = _named(handlers, catalogue)
     for each in unserved:
-        _warn(f"the API server serves no {each!r}: there are no such objects")
+        warn(f"the API server serves no {each!r}: there are no such objects")
     namespaces = await uninstaller.namespaces(settings.namespaces)
     if namespaces == ():
-        _fail(f"no namespace is meant by {', '.join(settings.namespaces or ())}")
+        fail(f"no namespace is meant by {', '.join(settings.namespaces or ())}")
     counts, unread = await _counted(uninstaller, kinds, namespaces)
     complete = problem is None and not unread
     total = _sum(counts.values())
@@ -164,7 +165,7 @@ async def uninstalled(
         wall=SystemClock().now().wall,
     )
     for sign in signs:
-        _warn(f"{sign}; stop the operator first")
+        warn(f"{sign}; stop the operator first")
     if dry_run:
         echo("nothing was changed (--dry-run)")
         return 0 if complete else EXIT_ERROR
@@ -182,11 +183,11 @@ def _named(
         return kinds_named(handlers, catalogue)
     except Exception as problem:  # of a function of the author's that names kinds
         why = f"{type(problem).__name__}: {problem}"
-        _fail(f"which kinds are meant cannot be told: {why}")
+        fail(f"which kinds are meant cannot be told: {why}")
 
 
 def _confirmed(total: Tally, marker: str) -> bool:
-    question = f"Take the marks of {marker} off {_many(total.objects, 'object')}?"
+    question = f"Take the marks of {marker} off {number_of(total.objects, 'object')}?"
     try:
         return click.confirm(f"The operator must not run any more. {question}")
     except click.Abort:  # nobody is there to answer
@@ -207,7 +208,7 @@ async def _counted(
             counts[kind] = await uninstaller.count(kind, namespaces)
         except ReadProblem as problem:
             unread += 1
-            _warn(str(problem))
+            warn(str(problem))
         else:
             echo(f"{kind.label}: {_counts(counts[kind])}")
     return counts, unread
@@ -224,7 +225,7 @@ async def _stripped(
     for kind, tally in marked.items():
         progress = _progress(kind, tally.objects)
         done, failed = await uninstaller.strip(kind, namespaces, progress)
-        echo(f"{kind.label}: taken off {_many(done, 'object')}")
+        echo(f"{kind.label}: taken off {number_of(done, 'object')}")
         _tell_failed(kind, failed)
         complete = complete and not failed
     if not complete:
@@ -252,18 +253,18 @@ async def _is_clean(
 ) -> bool:
     again = _sum([await uninstaller.count(kind, namespaces) for kind in kinds])
     if again.objects:
-        what = _many(again.objects, "object")
+        what = number_of(again.objects, "object")
         verb = "carries" if again.objects == 1 else "carry"
-        _warn(f"{what} {verb} marks again; stop the operator, then run this once more")
+        warn(f"{what} {verb} marks again; stop the operator, then run this once more")
     return not again.objects
 
 
 def _tell_failed(kind: Resource, failed: dict[str, str]) -> None:
     for name, problem in [*failed.items()][:_SHOWN_MAX]:
-        _warn(f"{kind.label} {name} keeps its marks: {problem}")
+        warn(f"{kind.label} {name} keeps its marks: {problem}")
     if len(failed) > _SHOWN_MAX:
         rest = len(failed) - _SHOWN_MAX
-        _warn(f"{kind.label}: {_many(rest, 'other object')} likewise")
+        warn(f"{kind.label}: {number_of(rest, 'other object')} likewise")
 
 
 # ---------------------------------------------------------------------- words
@@ -280,11 +281,11 @@ def _counts(tally: Tally) -> str:
     >>> _counts(Tally(1))
     'none of 1 object carries marks'
     """
-    of = _many(tally.seen, "object")
+    of = number_of(tally.seen, "object")
     if not tally.objects:
         return f"none of {of} carries marks" if tally.seen else "there are none"
     marks = [
-        _many(count, name)
+        number_of(count, name)
         for count, name in (
             (tally.finalizers, "finalizer"),
             (tally.states, "state"),
@@ -294,20 +295,3 @@ def _counts(tally: Tally) -> str:
     ]
     verb = "carries" if tally.objects == 1 else "carry"
     return f"{tally.objects} of {of} {verb} marks: {', '.join(marks)}"
-
-
-def _many(count: int, name: str) -> str:
-    """
-    >>> _many(1, "object"), _many(2, "object")
-    ('1 object', '2 objects')
-    """
-    return f"{count} {name}" if count == 1 else f"{count} {name}s"
-
-
-def _warn(sentence: str) -> None:
-    echo(f"fnop: {sentence}", err=True)
-
-
-def _fail(sentence: str, status: int = EXIT_ERROR) -> NoReturn:
-    _warn(sentence)
-    sys.exit(status)

@@ -10,7 +10,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from fnop.adapters import check_command
+from fnop.adapters import check_trials
 from fnop.adapters.check_report import EXPLAINED
 from fnop.adapters.cli import main
 from fnop.core.handlers.registry import default_registry
@@ -181,7 +181,7 @@ def test_the_budget_counts_schedules(
 ) -> None:
     """Not tasks: each of those that come last tries several pairs."""
     # A process does not stop before the end of what it is given.
-    monkeypatch.setattr(check_command, "CHUNK", 1)
+    monkeypatch.setattr(check_trials, "CHUNK", 1)
     file, options = operator(folder, FIXED), ("-o", "json", *creation(folder))
     limits = ("--depth", "2", "--budget", "90", "--jobs", jobs)
     found = json.loads(called(file, *options, *limits).stdout)

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import fnop as facade
-from fnop.adapters import check_recordings
-from fnop.adapters.check_command import Checking, options_of_check
+from fnop.adapters import check_folder
+from fnop.adapters.check_command import options_of_check
+from fnop.adapters.check_run import Checking
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -102,7 +103,7 @@ def test_without_time_nothing_is_shrunk(
     tmp_path: Path, tries: Tries, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limited = checking(tmp_path)
-    monkeypatch.setattr(limited, "_has_time", lambda: not tries.number)
+    monkeypatch.setattr(limited.limits, "has_time", lambda: not tries.number)
     assert limited.run() == 1
     assert tries.number == 1
     assert recorded(tmp_path) == BOTH
@@ -131,7 +132,7 @@ def test_a_signal_while_a_failure_is_recorded_leaves_no_part_of_a_file(
         file.write_bytes(b"a part")
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(check_recordings, "write_failure", record)
+    monkeypatch.setattr(check_folder, "write_failure", record)
     assert checking(tmp_path, budget=2).run() == 1
     assert recorded(tmp_path) == []
     told = capsys.readouterr()
