@@ -125,7 +125,7 @@ class Checking:
         return campaign
 
     def _call(self) -> dict[str, Any]:
-        """The call, as the recording of a failure tells it so that it can be run again."""
+        """The call as the recording of a failure tells it: so it can be run again."""
         name = self.options["name"]
         return {
             "operator": [*self.paths],
