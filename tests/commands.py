@@ -18,6 +18,9 @@ from tests.simulations import ROOT
 
 __all__ = ["Done", "fnop", "pytest_of"]
 
+# The longest that a command may take where all cores are busy: then it hangs.
+LIMIT_SECONDS = 180.0
+
 
 @dataclass(frozen=True)
 class Done:
@@ -45,7 +48,7 @@ def fnop(
     python: tuple[str, ...] = (),
     variables: Mapping[str, str] | None = None,
     stdin: str = "",
-    limit: float = 60,
+    limit: float = LIMIT_SECONDS,
 ) -> Done:
     """Run the command in a folder, with no cluster configured, for `limit` seconds."""
     # -P, as for the installed script: the present folder is not on the path.
@@ -54,7 +57,7 @@ def fnop(
     return _done(command, folder, own, stdin, limit)
 
 
-def pytest_of(*args: str | Path, folder: Path, limit: float = 60) -> Done:
+def pytest_of(*args: str | Path, folder: Path, limit: float = LIMIT_SECONDS) -> Done:
     """Run pytest in a folder, with fnop's plugin alone.
 
     Plugins of others have no part in a test of an operator, and take longer to import

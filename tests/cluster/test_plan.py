@@ -297,9 +297,12 @@ def test_the_operator_does_what_was_planned_byte_for_byte(
             for each in user.objects("configmaps")
             if each["metadata"]["name"] != "kube-root-ca.crt"
         }
-        return found == {f"e{n}": str(n) for n in range(OBJECTS)}
+        told = [each for each in sent if "/events" in each.path]
+        is_told = len(told) == len(plan.events)
+        return is_told and found == {f"e{n}": str(n) for n in range(OBJECTS)}
 
-    sent = asyncio.run(operated(apiserver, namespace, done))
+    sent: list[ApiRequest] = []
+    asyncio.run(operated(apiserver, namespace, done, requests=sent))
     assert sent_as_planned(planner, sent) == []
     assert planner.first is not None
     writes = [each for each in sent if each.method != "GET"]

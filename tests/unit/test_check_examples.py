@@ -12,7 +12,7 @@ from fnop.interpreters.check.faults import in_words
 
 EXAMPLES = {name: cases for name, cases in operators(examples_only=True).items()}
 # Schedules for each example.
-BUDGET = 40
+BUDGET = 25
 # Scripts of those that wait for minutes, where each costs seconds: others go alike.
 LEFT = {
     "09-testing": ("edit and revert spec.size",),
