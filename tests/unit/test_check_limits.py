@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -19,7 +19,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply
 from fnop.interpreters.check import shrink
-from fnop.interpreters.check.explore import Case
+from fnop.interpreters.check.explore import Case, Explorer, Failure
 from tests.unit.test_check_command import CRD, OBJECT
 
 SPEC = dict.fromkeys("abcd", 1)
@@ -139,6 +139,29 @@ def test_a_signal_while_a_failure_is_recorded_leaves_no_part_of_a_file(
     assert told.err.count("fnop: interrupted; no further recordings are written") == 1
     assert told.out.count("schedule  benign") == 2
     assert "recording" not in told.out
+
+
+def test_a_signal_while_a_run_is_looked_at_again_loses_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a run violates beside is not known then; the failure is shown."""
+    real = check_folder.Folder.saved
+
+    class Interrupted:
+        @property
+        def violations(self) -> NoReturn:
+            raise KeyboardInterrupt
+
+    def saved(folder: Any, explorer: Explorer, failure: Failure) -> tuple[str, str]:
+        found = real(folder, explorer, failure)
+        monkeypatch.setattr(explorer, "benign", Interrupted())
+        return found
+
+    monkeypatch.setattr(check_folder.Folder, "saved", saved)
+    assert checking(tmp_path, budget=2).run() == 1
+    told = capsys.readouterr()
+    assert told.err.count(INTERRUPTED) == 2
+    assert told.out.count("schedule  benign") == 2
 
 
 @pytest.mark.parametrize("is_terminal", [False, True])
