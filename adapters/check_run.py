@@ -172,11 +172,14 @@ class Checking:
             case _:
                 for line in check_report.as_lines(report, shown):
                     echo(line)
-        if options["junit"]:
-            text = check_report.as_junit(report, Path(self.paths[0]).name)
-            Path(options["junit"]).write_text(text, "utf-8")
-        if options["results"]:
-            keep(Path(options["results"]), report)
+        try:
+            if options["junit"]:
+                text = check_report.as_junit(report, Path(self.paths[0]).name)
+                Path(options["junit"]).write_text(text, "utf-8")
+            if options["results"]:
+                keep(Path(options["results"]), report)
+        except OSError as problem:
+            fail(f"{problem.filename} cannot be written: {problem.strerror}")
 
 
 @contextmanager

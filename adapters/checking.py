@@ -12,7 +12,7 @@ from fnop.adapters.models import models_for
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import Family
-from fnop.interpreters.actions import ActionRefused, Apply, Edit, act
+from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, prepared
 from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_for
@@ -375,11 +375,25 @@ def heeded_in(module: ModuleType | None) -> dict[str, Any]:
 
 
 def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
-    found = names.get("SCRIPTS", {})
-    scripts = [Script(name, tuple(actions)) for name, actions in found.items()]
+    several = names.get("SCRIPTS", {})
+    if not isinstance(several, Mapping):
+        raise CheckProblem("SCRIPTS is no dict: write {'create': [apply(...)]}")
+    found = {f"SCRIPTS[{name!r}]": (name, each) for name, each in several.items()}
     if "SCRIPT" in names:
-        scripts.append(Script("script", tuple(names["SCRIPT"])))
-    return scripts
+        found["SCRIPT"] = "script", names["SCRIPT"]
+    return [Script(name, _actions(each, at)) for at, (name, each) in found.items()]
+
+
+def _actions(found: Any, where: str) -> tuple[Action, ...]:
+    if not isinstance(found, (list, tuple)) or not found:
+        raise CheckProblem(f"{where} is no list of actions: write [apply(...)]")
+    for each in found:
+        if not isinstance(each, Action):
+            raise CheckProblem(
+                f"{where} holds {each!r}, which is no action: use apply, edit, delete "
+                "and wait of fnop.testing"
+            )
+    return tuple(found)
 
 
 def _default_scripts(program: Program, base: Case, subjects: Subjects) -> list[Script]:

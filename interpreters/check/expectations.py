@@ -9,7 +9,7 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.body import View
 from fnop.interpreters.cluster import Cluster
 
-__all__ = ["Expectation", "Picture", "expect", "expectations_in"]
+__all__ = ["Expectation", "Picture", "Predicate", "expect", "expectations_in"]
 
 _MARK = "__fnop_expects__"
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from fnop.interpreters.check.redeciding import code_of
 
-__all__ = ["constants_at", "constants_of", "other_objects", "others_of"]
+__all__ = ["constants_at", "constants_of", "one_more", "other_objects", "others_of"]
 
 # The number of a module's constants that are tried.
 CONSTANTS_MAX = 80
@@ -113,6 +113,18 @@ def other_objects(found: Any, owner: Any = None) -> Iterator[Any]:
     yield {
         key: found[key] for key in ("apiVersion", "kind", "metadata") if key in found
     }
+
+
+def one_more(found: Sequence[Any]) -> Iterator[Any]:
+    """An object like the first one, of another name, if these are objects.
+
+    >>> next(one_more([{"metadata": {"name": "a"}}]))
+    {'metadata': {'name': 'a-2'}}
+    """
+    first = found[0] if found else None
+    if isinstance(first, dict) and isinstance(first.get("metadata"), dict):
+        name = f"{first['metadata'].get('name')}-2"
+        yield {**first, "metadata": {**first["metadata"], "name": name}}
 
 
 # ------------------------------------------------------------------- the constants

@@ -22,6 +22,7 @@ from fnop.effects import Effect, Get, List
 from fnop.interpreters.check.likely import (
     constants_at,
     constants_of,
+    one_more,
     other_objects,
     others_of,
 )
@@ -218,6 +219,7 @@ class _Ways:
             elif isinstance(value, list):
                 for other in other_objects(value[0], owner) if value else ():
                     yield [other, *value[1:]]
+                yield from ([*value, each] for each in one_more(value))
                 yield from others_of(value)
             return
         look = self.looks.get(path)

@@ -83,6 +83,8 @@ def changes_of(manifest: Mapping[str, Any]) -> Iterator[Change]:
 
     >>> [each.there["spec"] for each in changes_of({"spec": {"a": "1Gi", "b": True}})]
     [{'a': '2Gi'}, {'a': '1Gi-2'}, {'b': False}]
+    >>> [each.there["spec"] for each in changes_of({"spec": {"members": ["a", "b"]}})]
+    [{'members': ['a']}]
     """
     for stanza in ("spec", "data"):
         found = manifest.get(stanza)
@@ -115,6 +117,16 @@ def _others(value: Any) -> Iterator[Any]:
         if number:
             yield f"{int(number[0]) + 1}{value[number.end() :]}"
         yield f"{value}-2" if value else "changed"
+    elif isinstance(value, list) and value:
+        yield from _other_lists(value)
+
+
+def _other_lists(found: list[Any]) -> Iterator[list[Any]]:
+    """Lists of which something is gone: what was made for it has to go as well."""
+    *rest, last = found
+    if not rest:
+        yield from ([other] for other in _others(last))
+    yield rest
 
 
 def _at(path: Sequence[str], value: Any) -> dict[str, Any]:

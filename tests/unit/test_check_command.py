@@ -104,7 +104,7 @@ def operator(folder: Path, source: str, prefix: str = "op") -> str:
 def creation(folder: Path) -> tuple[str, ...]:
     """Options for one script alone, which has a fifth of the schedules of all."""
     scripts = f"SCRIPTS = {{'create': [apply({OBJECT})]}}"
-    (folder / "script.py").write_text(f"from fnop.testing import apply\n{scripts}")
+    (folder / "own.py").write_text(f"from fnop.testing import apply\n{scripts}")
     return "--crd", "crd.yaml", "--script", "script.py", "--without", "pure"
 
 
@@ -450,3 +450,46 @@ def test_no_object_is_made_up_where_scripts_bring_their_own(folder: Path) -> Non
     taken = called(*options, "--script", "script.py")
     assert taken.exit_code == 0, taken.output
     assert "made up" not in taken.stderr
+
+
+@pytest.mark.parametrize(
+    ("scripts", "complaint"),
+    [
+        ("SCRIPTS = {'a': 'apply'}", "SCRIPTS['a'] is no list of actions"),
+        ("SCRIPTS = [apply({})]", "SCRIPTS is no dict"),
+        ("SCRIPT = []", "SCRIPT is no list of actions"),
+        ("SCRIPT = [apply]", "SCRIPT holds <function apply"),
+    ],
+)
+def test_what_is_no_script_is_told(folder: Path, scripts: str, complaint: str) -> None:
+    (folder / "own.py").write_text(f"from fnop.testing import apply\n{scripts}")
+    file = operator(folder, FIXED)
+    found = called(file, "--crd", "crd.yaml", "--script", "own.py")
+    assert found.exit_code == 2
+    assert f"fnop: {complaint}" in found.stderr
+
+
+def test_an_expectation_that_raises_does_not_hold(folder: Path) -> None:
+    (folder / "own.py").write_text(
+        "from fnop.testing import expect\n"
+        "@expect('xs.example.com')\n"
+        "def is_known(x, world):\n"
+        "    return world['configmaps/missing']"
+    )
+    limits = ("--budget", "5", "--property", "matches")
+    options = ("--crd", "crd.yaml", "--script", "own.py", *limits)
+    found = called(operator(folder, FIXED), *options)
+    assert found.exit_code == 1
+    words = "is_known does not hold for xs.example.com/x: it raises KeyError: "
+    assert words in found.stdout
+
+
+@pytest.mark.parametrize("option", ["--junit", "--results"])
+def test_a_place_that_cannot_be_written_to_is_told(folder: Path, option: str) -> None:
+    (folder / "file").touch()
+    limits = ("--budget", "2", "--property", "total")
+    options = (*creation(folder), *limits, option, "file/below")
+    found = called(operator(folder, FIXED), *options)
+    assert found.exit_code == 1
+    assert "no property is violated" in found.stdout
+    assert "fnop: file/below cannot be written: Not a directory" in found.stderr

@@ -66,6 +66,23 @@ def sized(*, writes: bool) -> Registry:
     return registry
 
 
+def test_objects_are_looked_at_for_those_that_are_not_wanted() -> None:
+    """In the run there is none, and what else is asked for tells each spec apart."""
+    registry = Registry()
+
+    @fnop.on.create(XS, id="scale", registry=registry)
+    async def scale(name: str, spec: fnop.Spec, **_: Any) -> None:
+        wanted = [f"{name}-{number}" for number in range(spec["size"])]
+        await fnop.patch(status={"wanted": wanted})
+        for each in wanted:
+            await fnop.adopt(config(each))
+        for found in await fnop.list("configmaps"):
+            if found.name not in wanted:
+                await fnop.delete(found)
+
+    assert heeds(registry, apply(custom(size=2))) == []
+
+
 def test_a_field_of_which_nothing_comes_is_told_with_handler_and_line() -> None:
     (sentence,) = heeds(sized(writes=False), apply(custom(size=2)))
     assert sentence.startswith("scale looks at spec.size (test_heeding.py, line ")

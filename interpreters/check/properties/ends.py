@@ -8,8 +8,9 @@ from collections.abc import Collection, Iterator
 import orjson
 
 from fnop.core.handlers.handler import Handler
+from fnop.core.values.body import View
 from fnop.interpreters.check.differences import differences
-from fnop.interpreters.check.expectations import Picture
+from fnop.interpreters.check.expectations import Picture, Predicate
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
@@ -178,10 +179,19 @@ def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
         picture = Picture(trial.ends[phase], catalogue, wall, trial.scene.namespace)
         for kind, holds in trial.scene.expectations:
             for each in picture.objects(kind):
-                if each.metadata.deletion_timestamp is None and not holds(
-                    each, picture
-                ):
+                if each.metadata.deletion_timestamp is not None:
+                    continue
+                why = _unmet(holds, each, picture)
+                if why is not None:
                     name = getattr(holds, "__name__", "the expectation")
-                    message = f"{name} does not hold for {kind}/{each.name}"
+                    message = f"{name} does not hold for {kind}/{each.name}{why}"
                     yield Violation("matches", message)
                     return
+
+
+def _unmet(holds: Predicate, found: View, picture: Picture) -> str | None:
+    """The words for an expectation that does not hold, or for its error."""
+    try:
+        return None if holds(found, picture) else ""
+    except Exception as problem:
+        return f": it raises {type(problem).__name__}: {problem}"
