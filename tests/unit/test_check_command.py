@@ -104,7 +104,7 @@ def operator(folder: Path, source: str, prefix: str = "op") -> str:
 def creation(folder: Path) -> tuple[str, ...]:
     """Options for one script alone, which has a fifth of the schedules of all."""
     scripts = f"SCRIPTS = {{'create': [apply({OBJECT})]}}"
-    (folder / "own.py").write_text(f"from fnop.testing import apply\n{scripts}")
+    (folder / "script.py").write_text(f"from fnop.testing import apply\n{scripts}")
     return "--crd", "crd.yaml", "--script", "script.py", "--without", "pure"
 
 
@@ -486,10 +486,9 @@ def test_an_expectation_that_raises_does_not_hold(folder: Path) -> None:
 
 @pytest.mark.parametrize("option", ["--junit", "--results"])
 def test_a_place_that_cannot_be_written_to_is_told(folder: Path, option: str) -> None:
+    file, limits = operator(folder, FIXED), ("--budget", "2", "--property", "total")
     (folder / "file").touch()
-    limits = ("--budget", "2", "--property", "total")
-    options = (*creation(folder), *limits, option, "file/below")
-    found = called(operator(folder, FIXED), *options)
-    assert found.exit_code == 1
+    found = called(file, *creation(folder), *limits, option, "file/below")
+    assert found.exit_code == 1, found.output
     assert "no property is violated" in found.stdout
     assert "fnop: file/below cannot be written: Not a directory" in found.stderr
