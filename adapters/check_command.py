@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from fnop.adapters.endings import EXIT_USAGE, fail
+from fnop.adapters.endings import EXIT_UNKNOWN, EXIT_USAGE, fail
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 
@@ -143,7 +143,10 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
     from fnop.adapters.check_run import Checking
     from fnop.adapters.check_trials import digests_of
 
-    checking = Checking(paths, options)
+    try:
+        checking = Checking(paths, options)
+    except KeyboardInterrupt:
+        fail("interrupted before anything was tried", EXIT_UNKNOWN)
     if options["digests"]:
         echo(json.dumps(digests_of(checking.campaign)))
     else:

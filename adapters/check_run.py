@@ -31,7 +31,7 @@ from fnop.interpreters.actions import ActionRefused
 from fnop.interpreters.check.campaign import Campaign, Options, Report, Result, Task
 from fnop.interpreters.check.explore import Case
 from fnop.interpreters.check.properties import PROPERTIES
-from fnop.interpreters.scenario import ApplyProblem
+from fnop.interpreters.scenario import ApplyProblem, catalogue_of
 
 __all__ = ["Checking"]
 
@@ -122,6 +122,14 @@ class Checking:
         for explorer in campaign.explorers:
             for sentence in explorer.unmodelled:
                 fail(sentence, EXIT_USAGE)
+            catalogue = catalogue_of(explorer.reference.benign.seen.trial.run)
+            for kind, _ in explorer.case.expectations:
+                if catalogue.lookup(kind) is None:
+                    fail(
+                        f"@expect({kind!r}): the cluster serves no such kind; correct "
+                        "it, or give its definition with --crd",
+                        EXIT_USAGE,
+                    )
         return campaign
 
     def _call(self) -> dict[str, Any]:

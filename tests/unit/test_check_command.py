@@ -492,3 +492,16 @@ def test_a_place_that_cannot_be_written_to_is_told(folder: Path, option: str) ->
     assert found.exit_code == 1, found.output
     assert "no property is violated" in found.stdout
     assert "fnop: file/below cannot be written: Not a directory" in found.stderr
+
+
+def test_an_expectation_of_an_unknown_kind_is_told(folder: Path) -> None:
+    (folder / "own.py").write_text(
+        "from fnop.testing import expect\n"
+        "@expect('xz.example.com')\n"
+        "def is_known(x, world):\n"
+        "    return False"
+    )
+    options = ("--crd", "crd.yaml", "--script", "own.py", "--budget", "5")
+    found = called(operator(folder, FIXED), *options)
+    assert found.exit_code == 2
+    assert "@expect('xz.example.com'): the cluster serves no such kind" in found.stderr
