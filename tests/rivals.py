@@ -78,6 +78,7 @@ class Host:
     """A machine: its clocks against true time, and its troubles.
 
     `lag` is how much longer each answer takes to get there, in seconds of true time.
+    A time service keeps the wall clock of a `synced` host at its offset.
     """
 
     name: str
@@ -89,10 +90,12 @@ class Host:
     starts: float = 0.0
     dies: float = float("inf")
     lag: float = 0.0
+    synced: bool = False
 
     def now(self, time: float) -> Now:
         passed = time * self.rate
-        return Now(EPOCH + self.wall + passed, self.mono + passed)
+        wall = EPOCH + self.wall + (time if self.synced else passed)
+        return Now(wall, self.mono + passed)
 
     def time(self, mono: float) -> float:
         """The true time at which the monotonic clock surely shows this."""
@@ -323,7 +326,7 @@ class Bulletin:
         self.world = world
         self.operators: list[Peered] = []
         self.lags = lags
-        # Who was found dead by somebody, and whether it served at that moment.
+        # Who was found dead by somebody, and whether it served at the time of that read.
         self.deaths: list[tuple[str, bool]] = []
         self._sent = 0
         world.witnesses.append(self.changed)
@@ -365,6 +368,8 @@ class Operator:
         self.member = Member(host.name, priority, LIFETIME)
         self.peering = peering.begin(self.member)
         self.serves = False
+        # Since when, and until when at the most, it served by what it knew; true times.
+        self.served: list[Interval] = []
         self.dead: set[str] = set()
         self.heard_at = host.starts
         self.asks = 0
@@ -394,6 +399,7 @@ class Operator:
                 self.serves = True
             case None:
                 pass
+        self.note_service()
         if not self.peering.is_leaving:
             assert self.serves == isinstance(verdict, Serving)
         assert wake is None or wake > now.mono, "it does not ring without an end"
@@ -417,22 +423,25 @@ class Operator:
 
     def look_for_the_dead(self) -> None:
         dead = {
-            seen.peer.identity
+            seen.peer.identity: self.host.time(seat.looked_at)
             for seat in self.peering.seats
             for seen in seat.seen or ()
             if seen.dies <= seat.looked_at
         }
         for each in self.board.operators:
-            if isinstance(each, Operator) and each.host.name in dead - self.dead:
-                self.board.deaths.append((each.host.name, each.serves_now))
-        self.dead = dead
+            name = each.host.name
+            if isinstance(each, Operator) and name in dead.keys() - self.dead:
+                self.board.deaths.append((name, each.served_at(dead[name])))
+        self.dead = set(dead)
 
-    @property
-    def serves_now(self) -> bool:
-        """Whether it serves, by the clock as it is: also while it is paused."""
+    def note_service(self) -> None:
+        """Note until when it serves unless it hears of something: also while paused."""
+        time, until = self.world.time, self.world.time
         seat = self.peering.seats[0] if self.peering.seats else None
-        if not self.serves or seat is None or seat.good_until is None:
-            return False
-        if self.world.time >= self.host.dies:
-            return False
-        return self.host.now(self.world.time).mono < seat.good_until
+        if self.serves and seat is not None and seat.good_until is not None:
+            until = min(self.host.time(seat.good_until), self.host.dies)
+        self.served.append((time, until))
+
+    def served_at(self, time: float) -> bool:
+        before = [until for since, until in self.served if since <= time]
+        return bool(before) and time < before[-1]
