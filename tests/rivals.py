@@ -326,7 +326,7 @@ class Bulletin:
         self.world = world
         self.operators: list[Peered] = []
         self.lags = lags
-        # Who was found dead by somebody, and whether it served at the time of that read.
+        # Who was found dead by somebody, and whether it served when that was read.
         self.deaths: list[tuple[str, bool]] = []
         self._sent = 0
         world.witnesses.append(self.changed)
