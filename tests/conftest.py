@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import gc
+import signal
 from collections.abc import Generator, Iterator
 
 import pytest
@@ -15,6 +16,11 @@ settings.register_profile(
     "fnop", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("fnop")
+
+# A shell lets what it starts in the background ignore Ctrl-C, and so all that these
+# tests start would: they send it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(wrapper=True)
