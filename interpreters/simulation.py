@@ -101,7 +101,14 @@ class Delivery(NamedTuple):
 
 
 class Crashed(Exception):
-    """Raised by a director: the operator dies at this command, and begins anew."""
+    """Raised by a director: the operator dies at this command, and another begins.
+
+    That is one of the same code, unless another `program` is given.
+    """
+
+    def __init__(self, program: Program | None = None) -> None:
+        super().__init__()
+        self.program = program
 
 
 class CannotFork(Exception):
@@ -216,6 +223,17 @@ class SimulatedRun:
         twin._restless = Restlessness(twin, bounded=False)
         twin.strands = Strands(twin.clock)
         return twin
+
+    def beside(self, program: Program, seed: str) -> SimulatedRun:
+        """Another process in the same world: its cluster, clock and external systems.
+
+        The clusters are values: `catch_up` takes over what the other run has changed.
+        """
+        other = SimulatedRun(
+            program, self.cluster, seed=seed, clock=self.clock, calls=self.calls
+        )
+        other.listener = self.listener
+        return other
 
     # ------------------------------------------------------------- the world
 
@@ -488,8 +506,9 @@ class SimulatedRun:
                 if self.listener is not None:
                     self.listener(command)
                 self.perform(command)
-        except Crashed:
-            self.crash()  # the commands that are left are lost with it
+        except Crashed as crashed:
+            # The commands that are left are lost with it.
+            self.crash(crashed.program)
             return commands
         for act in self.machine.acts():
             self._refused_act(act, commands)

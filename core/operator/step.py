@@ -120,10 +120,14 @@ def step(
 
 
 def is_settled(state: State) -> bool:
-    """Whether nothing is under way and nothing is due, now or later."""
+    """Whether nothing is under way and nothing is due, now or later.
+
+    A replica that stands by leads when the lease of the other is over.
+    """
     phase = state.lifecycle.phase
     return phase is Phase.ENDED or (
         phase in IN_SERVICE
+        and phase is not Phase.STANDBY
         and not state.requests.pending
         and not len(state.objects.queue)
         and state.survey.discovery is None

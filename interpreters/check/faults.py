@@ -188,6 +188,19 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F6", "break", _EVENT, "the watch breaks before {site}"),
     FaultKind("F6", "gone", _EVENT, "the watch is answered with 410 before {site}"),
     FaultKind("F1", "event", _EVENT, "crash before {site}"),
+    FaultKind(
+        "F15",
+        "failover",
+        _SENT,
+        "the leader dies after {site}, and the replica that stood by leads",
+    ),
+    FaultKind(
+        "F15",
+        "paused",
+        _SENT,
+        "the leader stands still after {site}, until the replica that stood by works "
+        "in its place",
+    ),
     FaultKind("F1", "rest", _REST, "crash when all has come to rest after {site}"),
     FaultKind(
         "F3",

@@ -18,6 +18,7 @@ from fnop.interpreters.actions import SetPace, act
 from fnop.interpreters.calls import called
 from fnop.interpreters.check.faults import Fault, Site
 from fnop.interpreters.check.records import Hold
+from fnop.interpreters.check.replicas import Absence
 from fnop.interpreters.check.sites import object_path, target_of
 from fnop.interpreters.cluster import On, Slow, Stuck
 from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
@@ -82,15 +83,8 @@ def _answered(
     trial: Trial, fault: Fault, command: Perform, site: Site, performed: Performed
 ) -> Outcome:
     match fault.kind.code, fault.kind.mode:
-        case "F1", "before":
-            raise Crashed
-        case "F1", "after":
-            performed()
-            raise Crashed
-        case "F3", "crash":
-            performed()
-            trial.down = 1
-            raise Crashed
+        case "F1" | "F3" | "F15", mode:
+            return _stops(trial, mode, performed)
         case "F8", "remade":
             _remake(trial, command)
             return performed()
@@ -115,6 +109,22 @@ def _answered(
             return _fails(command, ConnectionError("connection refused"))
         case _:
             return _refused(trial, fault, site)
+
+
+def _stops(trial: Trial, mode: str, performed: Performed) -> Outcome:
+    """Let the operator stop at a request: for good, or until another process works."""
+    if mode == "before":
+        raise Crashed
+    outcome = performed()
+    match mode:
+        case "crash":
+            trial.down = 1
+        case "failover":
+            trial.yields(Absence.DEAD)
+        case "paused":
+            trial.yields(Absence.ASLEEP)
+            return outcome
+    raise Crashed
 
 
 def _lands_late(trial: Trial, command: Perform, mode: str) -> Outcome:
@@ -411,6 +421,7 @@ def heal(trial: Trial) -> None:
     trial.slow = trial.backlog = False
     trial.down = 0
     trial.second = None
+    trial.absence = Absence.NONE
     trial.holds.clear()
     for controller in sorted(trial.paces):
         act(trial.run, SetPace(controller, On()))
