@@ -11,11 +11,9 @@ import gc
 import os
 import re
 import secrets
-import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import import_module
@@ -26,6 +24,7 @@ import click
 from click.core import ParameterSource
 
 import fnop
+from fnop.adapters.asking import Asked, AskedInSimulation, harmless
 from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
 from fnop.adapters.crd_command import crd
@@ -248,6 +247,7 @@ main.add_command(uninstall)
     default=None,
     help="Begin lines with the object they are about.",
 )
+@harmless()
 def run(
     paths: Sequence[str],
     module: Sequence[str],
@@ -301,11 +301,15 @@ def run(
     if record is not None:
         mode, is_simulated = options["record_mode"], bool(simulate)
         recorder = _recorder(record, mode, program, redact, simulated=is_simulated)
+    observers = () if recorder is None else (recorder,)
+    asked = Asked(recorder, record, warn)
     try:
         if simulate:
-            status = _simulate(program, simulate, console, clock, recorder, options)
+            status = _simulate(
+                program, simulate, console, clock, observers, asked, options
+            )
         else:
-            status = _serve(program, console, recorder, options)
+            status = _serve(program, console, observers, asked, options)
     finally:
         if recorder is not None:
             _close_recording(recorder)
@@ -453,7 +457,8 @@ def _simulate(
     manifests: Sequence[str],
     console: Console,
     clock: VirtualClock,
-    recorder: Any,
+    observers: tuple[Any, ...],
+    asked: Asked,
     options: dict[str, Any],
 ) -> int:
     from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
@@ -478,13 +483,13 @@ def _simulate(
     def stands_still(text: str) -> None:  # in the watchdog's own thread
         console.say(Say("warning", text), at=clock.now().wall)
 
-    watchdog = Watchdog(stands_still)
+    watchdog, between = Watchdog(stands_still), AskedInSimulation(asked)
     sim = SimulatedRun(
         program,
         # Pods stay what the operator and its manifests make of them.
         paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
         clock=clock,
-        observers=() if recorder is None else (recorder,),
+        observers=(*observers, between),
         calls=models,
         on_say=show,
         watchdog=watchdog,
@@ -497,7 +502,8 @@ def _simulate(
     except (ManifestProblem, ApplyProblem) as problem:
         fail(str(problem))
     try:
-        settled = sim.settle(seconds=options["for"])
+        with between.listening():
+            settled = sim.settle(seconds=options["for"])
     except KeyboardInterrupt as interrupt:
         after = f" after {sim.clock.elapsed:g} s of virtual time"
         return interrupted(interrupt, after)
@@ -553,32 +559,22 @@ def _verdict(sim: Any, settled: bool) -> int:
 
 
 def _serve(
-    program: Program, console: Console, recorder: Any, options: dict[str, Any]
+    program: Program,
+    console: Console,
+    observers: tuple[Any, ...],
+    asked: Asked,
+    options: dict[str, Any],
 ) -> int:
     from fnop.adapters.kubernetes import ConfigurationProblem
 
     _calm_collector()
     try:
         runner = _loop_runner()
-        status: int = runner(_serve_cluster(program, console, recorder, options))
+        serves = _serve_cluster(program, console, observers, asked, options)
+        status: int = runner(serves)
     except ConfigurationProblem as problem:
         fail(str(problem))
     return status
-
-
-@contextmanager
-def _dumped_by_signal(recorder: Any) -> Iterator[None]:
-    """Let SIGUSR1 write down what a ring remembers."""
-    dump = getattr(recorder, "dump", None)
-    if dump is None:
-        yield
-        return
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGUSR1, dump, "asked")
-    try:
-        yield
-    finally:
-        loop.remove_signal_handler(signal.SIGUSR1)
 
 
 def _calm_collector() -> None:
@@ -601,7 +597,11 @@ def _loop_runner() -> Any:
 
 
 async def _serve_cluster(
-    program: Program, console: Console, recorder: Any, options: dict[str, Any]
+    program: Program,
+    console: Console,
+    observers: tuple[Any, ...],
+    asked: Asked,
+    options: dict[str, Any],
 ) -> int:
     from fnop.adapters.embedding import OperatorFailed, serving, stopped_by_signals
 
@@ -612,10 +612,10 @@ async def _serve_cluster(
             context=options["context"],
             liveness=options["liveness"],
             metrics=options["metrics"],
-            observers=() if recorder is None else (recorder,),
+            observers=observers,
             say=console.say,
         ) as running:
-            with stopped_by_signals(running), _dumped_by_signal(recorder):
+            with stopped_by_signals(running), asked.in_loop():
                 await running.ended()
     except OperatorFailed as problem:
         warn(str(problem))

@@ -97,7 +97,8 @@ class Background:
     ) -> None:
         self._recorder, self._tell = recorder, tell
         self._limit, self._waiting, self._dropped = size, 0, 0
-        self._steps: deque[tuple[Step | int, int]] = deque()
+        # A step, a number of dropped ones, or a sentence for when all is written.
+        self._steps: deque[tuple[Step | int | str, int]] = deque()
         self._changed = threading.Condition()
         self._is_over = False
         self._late: Exception | None = None
@@ -126,6 +127,16 @@ class Background:
             if len(self._steps) == 1:
                 self._changed.notify()
 
+    def save(self, sentence: str) -> None:
+        """Let all so far be readable in the file; then the sentence is told."""
+        if self.problem is not None:
+            self._tell(f"the recording has ended: {self.problem}")
+            return
+        with self._changed:
+            self._tell_gap()
+            self._steps.append((sentence, 0))
+            self._changed.notify()
+
     def _tell_gap(self) -> None:
         if self._dropped:
             self._steps.append((self._dropped, 0))
@@ -146,10 +157,14 @@ class Background:
                 self._tell(f"the recording ends here: {self._recorder.problem}")
                 return
 
-    def _take(self, item: Step | int | None) -> None:
+    def _take(self, item: Step | int | str | None) -> None:
         match item:
             case None:
                 self._recorder.save()
+            case str(sentence):
+                self._recorder.save()
+                if self._recorder.problem is None:
+                    self._tell(sentence)
             case int(count):
                 self._recorder.gap(count)
             case Step(now, input, commands):
