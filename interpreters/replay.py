@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import INDICES
 from fnop.core.handlers.settings import Settings
+from fnop.core.history.carried import told_alike
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.inputs import Input, Started
@@ -313,7 +314,7 @@ def _compared(
     longer = len(decided) - len(recorded)
     for position in range(max(len(recorded), len(decided))):
         was, is_ = _at(recorded, position), _at(decided, position)
-        if canonical(was) != canonical(is_):
+        if canonical(was) != canonical(is_) and not told_alike(was, is_):
             return Difference(steps, record["input"], *_paired(was, is_, longer))
     return None
 
@@ -369,6 +370,8 @@ class _Twins:
         for position in range(max(len(recorded), len(decided))):
             was, is_ = _at(recorded, position), _at(decided, position)
             twin = None if others is None else _at(others, position)
+            if told_alike(was, is_):
+                continue
             if not self._likeness.alike(self._told.command(was), is_, twin):
                 doubt = self._doubt(steps, is_ or was or {})
                 return Difference(steps, input, was, is_, doubt)

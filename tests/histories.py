@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fnop.core.handlers.registry import Registry
-from fnop.core.history.contents import Contents
+from fnop.core.history.contents import Contents, Named
 from fnop.core.history.provenance import Provenance, Why
 from fnop.core.history.story import Line, Story
 from fnop.core.values.paths import parse_path
@@ -14,7 +14,7 @@ from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 
-__all__ = ["OURS", "History", "config"]
+__all__ = ["OURS", "History", "config", "in_former_words"]
 
 OURS = "fnop.dev/default"
 
@@ -24,6 +24,23 @@ def config(name: str, **data: str) -> dict[str, Any]:
     metadata = {"name": name, "namespace": "default"}
     kind = {"apiVersion": "v1", "kind": "ConfigMap"}
     return {**kind, "metadata": metadata, "data": data}
+
+
+def in_former_words(record: dict[str, Any]) -> dict[str, Any]:
+    """A record as earlier releases wrote it: what is returned is all of the status."""
+    return {**record, "commands": [*map(_former, record["commands"])]}
+
+
+def _former(command: dict[str, Any]) -> dict[str, Any]:
+    if command["do"] != "Wrote":
+        return command
+    fields: dict[str, list[str]] = {}
+    for name, pointers in command["fields"]:
+        at = f"/status/{name.replace('/', '~1')}"
+        is_returned = all(each == at or each.startswith(f"{at}/") for each in pointers)
+        told = ["/status"] if is_returned else pointers
+        fields[name] = [*fields.get(name, []), *told]
+    return {**command, "fields": [[name, told] for name, told in fields.items()]}
 
 
 class History:
@@ -67,13 +84,17 @@ class History:
     ) -> Why | None:
         """The answer to `--why`."""
         records = self.records()[:at]
-        contents = Contents()
-        for each in records:
-            contents.add(each)
-        found = Provenance(*contents.named(about), manager)
+        found = Provenance(*self.named(about, at), manager)
         for each in records:
             found.add(each)
         return found.why(parse_path(field))
+
+    def named(self, about: str, at: int | None = None) -> Named:
+        """The object that somebody means."""
+        contents = Contents()
+        for each in self.records()[:at]:
+            contents.add(each)
+        return contents.named(about)
 
     def lines(self) -> list[Line]:
         """The story."""

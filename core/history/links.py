@@ -121,11 +121,17 @@ class Behind:
             yield Link(depth, f"decided by {by}")
 
     def _words(self, attempt: Attempt, request: Request) -> str:
-        fields = [
-            path_text(path_at(pointer))
+        pointers = [
+            each
             for handler, pointers in request.fields
             if handler == attempt.handler
-            for pointer in pointers
+            for each in pointers
+        ]
+        fields = [
+            path_text(path_at(each))
+            for each in dict.fromkeys(pointers)
+            # All of the status is told where nothing in it is (`carried`).
+            if not any(part.startswith(f"{each}/") for part in pointers)
         ]
         what = f"{', '.join(fields)}: decided" if fields else "decided"
         place = self.places.get(attempt.handler)

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from fnop.core.api.resources import Resource
 from fnop.core.children.fields import managers_at
 from fnop.core.history.attempts import Attempt, Attempts
+from fnop.core.history.carried import Carried, carried
 from fnop.core.history.presence import Presence
 from fnop.core.history.sources import IndexEntry, Reply, Source, equal_to, replies
 from fnop.core.history.versions import objects_in
@@ -71,7 +72,7 @@ class Write:
     effect: Json
     handler: str
     subject: str
-    fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    fields: Carried = ()
     version: str = ""
     answered: str = ""
     attempts: tuple[Attempt, ...] = ()
@@ -232,8 +233,7 @@ class Provenance:
                     self._asked[number] = write
             case {"do": "Wrote", "id": number, "fields": fields}:
                 if number in self._asked:
-                    told = ((name, tuple(paths)) for name, paths in fields)
-                    self._asked[number].fields = tuple(told)
+                    self._asked[number].fields = carried(fields)
             case {"do": "Indexed", "index": index, "object": names}:
                 self._indexed.setdefault((index, Key(*names)), []).append(step)
             case _:
@@ -408,14 +408,26 @@ class Provenance:
     def _author(self, write: Write, found: _Field) -> str:
         """The handler whose change it is; "" where it is fnop's, or the server's."""
         ways = [*self._ways(found.path)]
+        if self._is_own_condition(found):
+            return ""
+        # What it is a part of counts before what is a part of it.
         into_list = names_of(found.path) != found.path
-        reaches = _meet if into_list else _is_within
-        for name, pointers in reversed(write.fields):
-            if any(reaches(way, path_at(each)) for each in pointers for way in ways):
-                return name
+        for reaches in (_meet,) if into_list else (_is_within, _meet):
+            for name, pointers in reversed(write.fields):
+                places = [path_at(each) for each in pointers]
+                if any(reaches(way, each) for each in places for way in ways):
+                    return name
         if _is_own(ways[0]) or not self._changes(write, found):
             return ""
-        return write.handler.rpartition(",")[2].strip()
+        return _unnamed(write)
+
+    def _is_own_condition(self, found: _Field) -> bool:
+        """Whether it is the operator's own condition, or a part of that."""
+        if not self.manager or found.path[:2] != ("status", "conditions"):
+            return False
+        shown = found.shown if found.value is not None else found.before
+        one = None if shown is None else find(shown.body.data, found.path[:3])
+        return isinstance(one, Mapping) and one.get("type") == self.manager
 
     def _ways(self, path: FieldPath) -> Iterator[Path]:
         """The fields that a request may set for this one, up to the first list.
@@ -503,6 +515,16 @@ def way(input: Json) -> str:
 def _is_newer(one: str, other: str) -> bool:
     both = one.isdecimal() and other.isdecimal()
     return int(one) > int(other) if both else False
+
+
+def _unnamed(write: Write) -> str:
+    """The last handler behind a request whose fields nobody knows; or "".
+
+    It has changed the object by a function.
+    """
+    told = {name for name, _ in write.fields}
+    authors = [each.strip() for each in write.handler.split(",")]
+    return next((each for each in reversed(authors) if each not in told), "")
 
 
 def _of(attempts: Sequence[Attempt], author: str) -> Attempt | None:

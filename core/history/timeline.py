@@ -15,6 +15,7 @@ from typing import Any
 
 from fnop.core.history.account import Account, Change, Mark
 from fnop.core.history.attempts import Attempt
+from fnop.core.history.carried import Carried, carried
 from fnop.core.history.presence import Presence
 from fnop.core.history.revisions import Ref, Revision, Revisions, packed, ref_of
 from fnop.core.history.story import Line, Story
@@ -59,7 +60,7 @@ class Request:
     object: Ref | None
     handler: str
     attempts: tuple[Attempt, ...]
-    fields: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    fields: Carried = ()
     answered: str = ""
     ended: int = 0
     ended_wall: float = 0.0
@@ -232,7 +233,7 @@ class Timeline:
             if command["do"] == "Wrote" and command["id"] in self._open:
                 request = self._open[command["id"]].request
                 assert request is not None
-                request.fields = tuple(map(_fields_of, command["fields"]))
+                request.fields = carried(command["fields"])
 
     def _miss(self, record: Json) -> None:
         """Tell that steps are missing: what they have brought is not known."""
@@ -472,12 +473,6 @@ def _place_of(told: Mark | Change) -> tuple[float, float]:
             return step + 1, version + 0.5
         case Change(since=since, version=version):
             return since, version
-
-
-def _fields_of(told: Any) -> tuple[str, tuple[str, ...]]:
-    """A handler, and the pointers of its fields; raises for what is none."""
-    name, pointers = told
-    return str(name), tuple(str(each) for each in pointers)
 
 
 def _version(found: Revision | None) -> str:

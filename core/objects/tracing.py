@@ -120,16 +120,23 @@ def _version_in(context: Context, outcome: Outcome) -> str | None:
 
 
 def trace_write(context: Context, number: int, writing: Writing) -> None:
-    """The handlers whose changes are in a write of the object."""
+    """The handlers whose changes are in a write of the object.
+
+    What they return comes last, for it is written over what they patch.
+    """
     if not context.settings.traces:
         return
-    fields: dict[str, tuple[str, ...]] = {}
+    patched: dict[str, tuple[str, ...]] = {}
     for name, patch in writing.patches:
         if isinstance(patch, Patch):
-            fields[name] = (*fields.get(name, ()), *_pointers(patch))
-    fields |= {name: (*fields.get(name, ()), "/status") for name in writing.results}
+            patched[name] = (*patched.get(name, ()), *_pointers(patch))
+    returned = (
+        (name, tuple(map(pointer, leaves({"status": {name: value}}))))
+        for name, value in writing.results.items()
+    )
+    fields = (*patched.items(), *returned)
     if fields:
-        context.emit(traces.Wrote(number, tuple(fields.items())))
+        context.emit(traces.Wrote(number, fields))
 
 
 def _pointers(patch: Patch) -> Iterator[str]:

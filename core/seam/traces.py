@@ -132,7 +132,8 @@ class Ended(Trace):
 class Wrote(Trace):
     """The handlers whose changes are in the request `id`: fields, as JSON pointers.
 
-    Those that only a function knows are not among them.
+    Those that only a function knows are not among them.  A later handler has written
+    over what an earlier one has; one that patches and returns a value is there twice.
     """
 
     id: int

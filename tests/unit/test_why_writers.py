@@ -11,10 +11,12 @@ import fnop
 from fnop.adapters.story_report import why_lines
 from fnop.core.children.fields import managers_at
 from fnop.core.handlers.registry import Registry
+from fnop.core.history.links import Behind
 from fnop.core.history.provenance import Why
 from fnop.core.history.sources import IndexEntry, Reply
 from fnop.core.values.paths import find, parse_path
-from tests.histories import OURS, History, config
+from tests.histories import OURS, History, config, in_former_words
+from tests.pages import timeline_of
 from tests.simulations import example
 
 KIND = "fnopexamples"
@@ -260,6 +262,88 @@ def test_an_earlier_step_is_asked_about() -> None:
     found = history.why("configmaps/shared", "data.owner", at=now.shown.step - 1)
     assert found is not None
     assert (found.value, found.author) == ("first", "mark")
+
+
+# ------------------------------------------------- several handlers, one write
+
+
+def several() -> Registry:
+    """One patches, one returns, one changes by a function."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="announce")
+    def announce(**_: Any) -> Any:
+        return fnop.patch(status={"phase": "New"})
+
+    @fnop.on.create(KIND, registry=registry, id="computed")
+    def computed(patch: Any, **_: Any) -> None:
+        def change(body: Any) -> None:
+            body["status"]["sum"] = 7
+
+        patch.fns.append(change)
+
+    @fnop.on.field(KIND, field="spec.n", registry=registry, id="limited")
+    def limited(new: Any, **_: Any) -> Any:
+        return {"limit": new}
+
+    return registry
+
+
+@pytest.mark.parametrize(
+    ("field", "author"),
+    [
+        ("status.phase", "announce"),
+        ("status.sum", "computed"),
+        ("status[limited/spec.n].limit", "limited/spec.n"),
+        ("status[limited/spec.n]", "limited/spec.n"),
+        ("status[fnop.dev/default]", ""),
+    ],
+)
+def test_a_fused_write_has_several_authors(field: str, author: str) -> None:
+    why = History(several()).why("example-1", field)
+    assert why is not None
+    assert (why.author, why.is_own) == (author, not author)
+    assert (why.attempt is None) == (not author)
+
+
+@pytest.mark.parametrize("form", [dict, in_former_words])
+def test_the_page_names_the_fields_of_each_author(form: Any) -> None:
+    """Also of a recording of an earlier release."""
+    records = [*map(form, History(several()).records())]
+    timeline = timeline_of({}, records)
+    behind = Behind(timeline.events, timeline.revisions)
+    links = {
+        link.text
+        for each in timeline.events
+        if each.request is not None and each.request.is_write
+        for link in behind.links(each)
+    }
+    assert "status.phase: decided by announce, called for create" in links
+    fields = "status[limited/spec.n]"
+    assert any(each.startswith(fields) for each in links), links
+
+
+def test_a_condition_of_the_operator_itself_is_no_handlers() -> None:
+    registry = several()
+
+    @fnop.on.create(KIND, registry=registry, id="conditions")
+    def conditions(**_: Any) -> Any:
+        ready = {"type": "Ready", "status": "True"}
+        return fnop.patch(status={"conditions": [ready]})
+
+    @fnop.on.create(KIND, registry=registry)
+    def never(**_: Any) -> None:
+        raise fnop.PermanentError("no")
+
+    history = History(registry)
+    authors = [
+        (each is not None and each.author, each is not None and each.is_own)
+        for each in (
+            history.why("example-1", f"status.conditions[type={type}].status")
+            for type in (OURS, "Ready")
+        )
+    ]
+    assert authors == [("", True), ("conditions", False)]
 
 
 # ---------------------------------------------------------------- within lists

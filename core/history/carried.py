@@ -1,0 +1,90 @@
+"""Whose fields a request carries (`Wrote`), as this release and earlier ones record it.
+
+Earlier ones told a value that a handler returns as all of the status, and not as the
+fields under the handler's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fnop.core.values.diff import pointer
+
+__all__ = ["Carried", "carried", "told_alike"]
+
+# Handlers and the pointers of their fields, those first that others write over.
+Carried = tuple[tuple[str, tuple[str, ...]], ...]
+
+_STATUS = "/status"
+
+
+def carried(told: Iterable[Any]) -> Carried:
+    """The handlers and their fields; raises for what is none.
+
+    All of the status is probably a value that was returned: it counts after all others,
+    but for the field of the handler.
+
+    >>> carried([["a", ["/status/x", "/status"]], ["b", ["/status/y"]]])
+    (('a', ('/status',)), ('a', ('/status/x',)), ('b', ('/status/y',)), \
+('a', ('/status/a',)))
+    """
+    given = [(str(name), tuple(map(str, pointers))) for name, pointers in told]
+    returned = [name for name, pointers in given if pointers[-1:] == (_STATUS,)]
+    if not returned:
+        return tuple(given)
+    patched = ((name, _patched(pointers)) for name, pointers in given)
+    return (
+        *((name, (_STATUS,)) for name in returned),
+        *((name, pointers) for name, pointers in patched if pointers),
+        *((name, (_returned(name),)) for name in returned),
+    )
+
+
+def told_alike(
+    recorded: Mapping[str, Any] | None, now: Mapping[str, Any] | None
+) -> bool:
+    """Whether two commands tell the same of fields, the recorded one in former words.
+
+    >>> was = {"do": "Wrote", "id": 1, "fields": [["a", ["/metadata/x", "/status"]]]}
+    >>> fields = [["a", ["/metadata/x"]], ["a", ["/status/a/size"]]]
+    >>> told_alike(was, was | {"fields": fields}), told_alike(was, was | {"fields": []})
+    (True, False)
+    """
+    if (
+        recorded is None
+        or now is None
+        or recorded["do"] != "Wrote"
+        or recorded["do"] != now["do"]
+    ):
+        return False
+    one, other = _by_handler(recorded["fields"]), _by_handler(now["fields"])
+    if recorded["id"] != now.get("id") or [*one] != [*other]:
+        return False
+    return all(_are_alike(name, one[name], other[name]) for name in one)
+
+
+def _by_handler(fields: Iterable[Any]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for name, pointers in fields:
+        found[name] = (*found.get(name, ()), *pointers)
+    return found
+
+
+def _are_alike(name: str, was: tuple[str, ...], now: tuple[str, ...]) -> bool:
+    patched = _patched(was)
+    left, mine = now[len(patched) :], _returned(name)
+    is_result = was != patched and bool(left)
+    return now == was or (
+        is_result
+        and now[: len(patched)] == patched
+        and all(each == mine or each.startswith(f"{mine}/") for each in left)
+    )
+
+
+def _patched(pointers: tuple[str, ...]) -> tuple[str, ...]:
+    return pointers[:-1] if pointers[-1:] == (_STATUS,) else pointers
+
+
+def _returned(name: str) -> str:
+    return pointer(("status", name))
