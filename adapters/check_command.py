@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from fnop.adapters.check_places import SAVE
 from fnop.adapters.endings import EXIT_UNKNOWN, EXIT_USAGE, fail
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
@@ -81,7 +82,7 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 @shared(
     "save",
     "; those there are tried again first",
-    default="fnop-failures",
+    default=SAVE,
     show_default=True,
 )
 @shared("output", type=click.Choice(["text", "json", "github"]))
@@ -127,9 +128,10 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
 
     Each option has a variable: FNOP_CHECK_SHARD for --shard.
 
-    Exit status: 0 when no property is violated; 1 when one is; 2 for a wrong call, or
-    an operator that cannot be checked; 3 when nothing is known: no fault came about, or
-    the time was over before anything was tried.
+    Exit status: 0 when no property is violated, or this shard has no schedules; 1 when
+    one is; 2 for a wrong call, a place that cannot be written to, or an operator that
+    cannot be checked; 3 when nothing is known: no fault came about, the time was over
+    before one was tried, or shards are missing.
     """
     if as_test is not None:
         _print_test(as_test, paths)
@@ -147,10 +149,11 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         checking = Checking(paths, options)
     except KeyboardInterrupt:
         fail("interrupted before anything was tried", EXIT_UNKNOWN)
-    if options["digests"]:
-        echo(json.dumps(digests_of(checking.campaign)))
-    else:
+    if not options["digests"]:
         sys.exit(checking.run())
+    if not checking.cases:
+        fail("the time was over before anything was tried", EXIT_UNKNOWN)
+    echo(json.dumps(digests_of(checking.cases)))
 
 
 def options_of_check(**given: Any) -> dict[str, Any]:

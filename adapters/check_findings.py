@@ -8,9 +8,10 @@ from collections.abc import Container, Iterator, Sequence
 from fnop.adapters.check_folder import Folder
 from fnop.adapters.check_limits import Limits
 from fnop.adapters.check_report import Shown
-from fnop.interpreters.check.campaign import SHOWN_MAX, Campaign, Report
+from fnop.interpreters.check.campaign import Campaign
 from fnop.interpreters.check.explore import Explorer, Failure
 from fnop.interpreters.check.properties.evidence import Violation
+from fnop.interpreters.check.reports import SHOWN_MAX, Report
 from fnop.interpreters.check.shrink import TRIES_MAX, shrinking, with_story
 
 __all__ = ["Findings"]
@@ -20,8 +21,7 @@ class Findings:
     """The failures of a campaign: shrunk within the limits, and recorded."""
 
     def __init__(self, campaign: Campaign, limits: Limits, folder: Folder) -> None:
-        self._explorers = {each.case.name: each for each in campaign.explorers}
-        self._limits, self._folder = limits, folder
+        self._campaign, self._limits, self._folder = campaign, limits, folder
 
     def shown(self, report: Report) -> Iterator[Shown]:
         """The failures that are shown, at most `SHOWN_MAX`: all properties first."""
@@ -32,7 +32,7 @@ class Findings:
             if not tries or _sentence(failure.violation) not in left:
                 continue  # a run that is shown has it, too
             tries -= 1
-            explorer = self._explorers[failure.case]
+            explorer = self._campaign.explorer_of(failure.case)
             if failure.violation.property == "pure":  # it takes two processes
                 yield Shown(explorer.case, failure, number)
                 continue

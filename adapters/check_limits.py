@@ -3,17 +3,50 @@
 from __future__ import annotations
 
 import math
+import signal
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import click
 
 from fnop.adapters.plain import echo
+from fnop.interpreters.check.campaign import Options
+from fnop.interpreters.check.reports import Result
 from fnop.interpreters.clock import Clock, SystemClock
+from fnop.interpreters.interrupts import interruptible
 
-__all__ = ["Limits"]
+__all__ = ["Limits", "Steps"]
+
+# So long after the alarm it rings again.
+AGAIN_SECONDS = 0.5
+# The alarm rings when the time is over, and never just before.
+LATER_SECONDS = 0.01
+
+
+class Steps(NamedTuple):
+    """The steps of a progress bar: schedules, or tasks where their number is unknown.
+
+    A first fault is one task, with a number of pairs that only trying it tells.
+    """
+
+    length: int
+    label: str
+    are_tasks: bool
+
+    @classmethod
+    def of(cls, options: Options, tasks: int) -> Steps:
+        """The steps of so many tasks, of which each may have several schedules."""
+        if options.depth == 1:
+            return cls(min(tasks, options.budget or tasks), "schedules", True)
+        if options.budget is not None:
+            return cls(options.budget, "schedules at most", False)
+        return cls(tasks, "schedules, and first faults of pairs", True)
+
+    def taken(self, result: Result) -> int:
+        """The steps that a result is."""
+        return 1 if self.are_tasks else len(result.verdicts)
 
 
 class Limits:
@@ -37,10 +70,42 @@ class Limits:
         self._end = math.inf
         if seconds is not None:
             self._end = self._clock.now().mono + seconds
+        self._is_interrupted = False
 
     def has_time(self) -> bool:
         """Whether the time is not over."""
         return self._clock.now().mono < self._end
+
+    @property
+    def cut(self) -> str:
+        """Why no more is tried: "signal", "time", or else "budget"."""
+        if self._is_interrupted:
+            return "signal"
+        return "budget" if self.has_time() else "time"
+
+    @contextmanager
+    def ceiling(self, *, again: bool = True) -> Iterator[None]:
+        """The end of the time ends what is done within, wherever it stands.
+
+        It is done as Ctrl-C does it: so it ends a run that has no end, too. The alarm
+        rings `again` where an author's code is run, which may take it for its own.
+        """
+        if math.isinf(self._end) or not hasattr(signal, "setitimer"):
+            yield
+            return
+        former = signal.signal(signal.SIGALRM, signal.default_int_handler)
+        left = max(0.0, self._end - self._clock.now().mono) + LATER_SECONDS
+        try:
+            interval = AGAIN_SECONDS if again else 0.0
+            signal.setitimer(signal.ITIMER_REAL, left, interval)
+            with interruptible():
+                yield
+        except KeyboardInterrupt:
+            if self.has_time():
+                raise
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, former)
 
     def may_shrink(self) -> bool:
         """Whether time and tries are left for a smaller failure."""
@@ -58,6 +123,7 @@ class Limits:
             yield
         except KeyboardInterrupt:
             self._end = self._clock.now().mono
+            self._is_interrupted = True
             self.say("interrupted; what is known by now (again: without recordings):")
 
     def progress(self, length: int, label: str) -> Any:

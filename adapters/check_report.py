@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
 import orjson
 
+from fnop.core.handlers.handler import Handler
 from fnop.core.values.errors import number_of
-from fnop.interpreters.check.campaign import SHOWN_MAX, Report
 from fnop.interpreters.check.explore import Case, Failure
 from fnop.interpreters.check.faults import in_words, schedule_to_json
 from fnop.interpreters.check.properties.evidence import Violation
+from fnop.interpreters.check.reports import CAUSES, SHOWN_MAX, Report
 from fnop.interpreters.check.scripts import script_to_json
 
 __all__ = [
     "EXPLAINED",
+    "FOUND_BEFORE",
     "PRETTY",
+    "Places",
     "Shown",
     "as_json",
     "as_junit",
     "as_lines",
     "case_record",
+    "failure_json",
     "failure_record",
     "for_github",
+    "place_of",
+    "places_of",
 ]
 
 PRETTY = orjson.OPT_INDENT_2 | orjson.OPT_SORT_KEYS
@@ -49,9 +56,14 @@ EXPLAINED = {
     "heeds": "what a handler looks at matters",
     "apart": "objects share nothing: another one changes nothing of what one has",
     "refers": "what the operator makes refers to what is there",
+    "keeps_secrets": "passwords, tokens and keys of Secrets are nowhere else",
     "serves": "the operator starts, and its handlers may come to a good end",
     "history": "the end does not depend on how the object became what it is",
 }
+
+
+FOUND_BEFORE = "found before: "
+"""The beginning of the names of cases that are failures of former calls."""
 
 
 class Shown(NamedTuple):
@@ -69,12 +81,37 @@ class Shown(NamedTuple):
     beside: tuple[Violation, ...] = ()
 
 
+# The handlers of an operator: the file and the line of each, by its id.
+Places = Mapping[str, tuple[str, int]]
+
+
+def places_of(handlers: Iterable[Handler]) -> dict[str, tuple[str, int]]:
+    """Where the author has written handlers: as far as that is known."""
+    here = Path.cwd()
+    found = {}
+    for each in handlers:
+        name, line = each.definition
+        file = Path(name)
+        if file.is_relative_to(here):
+            file = file.relative_to(here)
+        if name:
+            found[each.id] = str(file), line
+    return found
+
+
+def place_of(failure: Failure, places: Places) -> tuple[str, int] | None:
+    """The place of the handler at which a fault strikes, or that a failure names."""
+    site = failure.site
+    who = site.handler if site is not None else ""
+    for name in (who, who.partition("/")[0], failure.violation.message.split(" ")[0]):
+        if name in places:
+            return places[name]
+    return None
+
+
 def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
     """The report for people: a verdict per property, then each failure."""
-    failed = {each.violation.property for each, _ in report.failures}
-    for name in report.properties:
-        verdict = "FAIL" if name in failed else "pass"
-        yield f"  {verdict}  {name:18} {EXPLAINED[name]}"
+    yield from _verdicts(report)
     yield ""
     for number, each in enumerate(shown, 1):
         yield from _failure_lines(number, each)
@@ -87,6 +124,17 @@ def as_lines(report: Report, shown: Sequence[Shown]) -> Iterator[str]:
     yield from _unexplored(report)
 
 
+_VERDICTS = {"fail": "FAIL", "pass": "pass", "unknown": "unknown"}
+
+
+def _verdicts(report: Report) -> Iterator[str]:
+    width = max(len(_VERDICTS[report.verdict(e)]) for e in ("", *report.properties))
+    for name in report.properties:
+        verdict = _VERDICTS[report.verdict(name)]
+        words = report.unsure[name] if verdict == "unknown" else EXPLAINED[name]
+        yield f"  {verdict:{width}}  {name:18} {words}"
+
+
 def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     case, failure, like, file, benign, beside = shown
     violation = failure.violation
@@ -97,6 +145,8 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     if more > 0:
         details.append(f"and {number_of(more, 'further difference')}")
     yield from _stanza("also", details)
+    if case.name.startswith(FOUND_BEFORE):
+        yield f"   known     {case.name}"
     yield from _stanza("as well", [f"{e.property}: {e.message}" for e in beside])
     others = [f"and {number_of(like - 1, 'other')} of this sort"] if like > 1 else []
     yield from _stanza("schedule", [in_words(failure.schedule), *others])
@@ -140,17 +190,37 @@ def _lanes(failure: Failure) -> Iterator[str]:
 
 
 def _summary(report: Report) -> str:
+    if report.is_empty:
+        return "this shard has no schedules: there are fewer of them than shards"
     tried = number_of(report.tried, "schedule")
-    scripts = number_of(len(report.cases), "script")
-    if not report.failures:
-        return f"{tried} of {scripts} tried: no property is violated"
-    return f"{tried} of {scripts} tried: {number_of(len(report.failures), 'failure')}"
+    scripts = number_of(len(report.cases) - report.former, "script")
+    found = f", and of {number_of(report.former, 'failure')} found before,"
+    head = f"{tried} of {scripts}{found if report.former else ''} tried"
+    if report.shards > 1:
+        head += f" in {report.shards - len(report.missing)} shards"
+    if report.failures:
+        return f"{head}: {number_of(len(report.failures), 'failure')}"
+    if not report.is_known:
+        return f"{head}: nothing is known"
+    unsure = f", and of {len(report.unsure)} nothing is known" if report.unsure else ""
+    return f"{head}: no property is violated{unsure}"
 
 
 def _unexplored(report: Report) -> Iterator[str]:
     """The limits of the search, so that a pass is not taken for more than it is."""
-    if report.left:
-        yield f"not tried: {number_of(report.left, 'schedule')} beyond the limits"
+    if report.missing:
+        numbers = ", ".join(map(str, report.missing))
+        yield (
+            f"missing: the results of shard {numbers} of {report.shards}; try them, "
+            "with --results"
+        )
+    for name, why in report.endless.items():
+        yield (
+            f"no fault was tried in the script {name!r}: its run without faults does "
+            f"not end ({why})"
+        )
+    if report.cut:
+        yield _left(report)
     if report.unknown:
         unknown = number_of(report.unknown, "schedule")
         yield f"unknown: {unknown} whose fault did not come about"
@@ -164,33 +234,52 @@ def _unexplored(report: Report) -> Iterator[str]:
         yield f"in doubt: {alarms} that another seed did not show, such as {first}"
 
 
+def _left(report: Report) -> str:
+    """What was not tried, and why."""
+    why = " and ".join(CAUSES[each] for each in report.cut)
+    if report.left:
+        least = "at least " if report.at_least else ""
+        left = number_of(report.left, "schedule")
+        return f"not tried: {least}{left} beyond the limits ({why})"
+    if report.at_least:
+        return f"not tried: further pairs of faults, beyond the limits ({why})"
+    return (
+        "not tried: anything, for the time was over before the runs without faults "
+        "were done; give more with --time"
+    )
+
+
 # -------------------------------------------------------------------------- JSON
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Report, places: Places) -> dict[str, Any]:
     """The report as plain JSON; equal reports are equal texts."""
+    parts = {"shards": report.shards, "missing": [*report.missing]}
     return {
         "version": 1,
         "scripts": [*report.cases],
+        "found before": report.former,
         "tried": report.tried,
         "left": report.left,
+        "left at least": report.at_least,
+        "cut": [*report.cut],
         "unknown": report.unknown,
-        "faults": report.by_fault,
-        "properties": {
-            name: "fail" if name in _failed(report) else "pass"
-            for name in report.properties
-        },
-        "failures": [_failure_json(each, number) for each, number in report.failures],
-        "doubted": [_failure_json(each, 1) for each in report.doubted],
+        "faults": {**report.by_fault},
+        "properties": {each: report.verdict(each) for each in report.properties},
+        "reasons": {**report.unsure},
+        "endless": {**report.endless},
+        "failures": [failure_json(*each, places) for each in report.failures],
+        "doubted": [failure_json(each, 1, places) for each in report.doubted],
+        "broken": [*report.broken],
+        **(parts if report.shards > 1 else {}),
     }
 
 
-def _failed(report: Report) -> set[str]:
-    return {each.violation.property for each, _ in report.failures}
-
-
-def _failure_json(failure: Failure, number: int) -> dict[str, Any]:
+def failure_json(failure: Failure, number: int, places: Places) -> dict[str, Any]:
+    """A failure as plain JSON, with the number of those like it."""
+    place = place_of(failure, places)
     return {
+        "place": None if place is None else {"file": place[0], "line": place[1]},
         "script": failure.case,
         "property": failure.violation.property,
         "message": failure.violation.message,
@@ -208,10 +297,13 @@ def as_junit(report: Report, name: str) -> str:
         "testsuite",
         name=f"fnop check {name}",
         tests=str(len(report.properties)),
-        failures=str(len(_failed(report))),
+        failures=str([*map(report.verdict, report.properties)].count("fail")),
+        skipped=str([*map(report.verdict, report.properties)].count("unknown")),
     )
     for each in report.properties:
         case = ElementTree.SubElement(suite, "testcase", classname=name, name=each)
+        if report.verdict(each) == "unknown":
+            ElementTree.SubElement(case, "skipped", message=report.unsure[each])
         for failure, _ in report.failures:
             if failure.violation.property == each:
                 found = ElementTree.SubElement(
@@ -223,14 +315,19 @@ def as_junit(report: Report, name: str) -> str:
     return ElementTree.tostring(suite, encoding="unicode") + "\n"
 
 
-def for_github(report: Report, file: str) -> Iterator[str]:
-    """Workflow commands of GitHub Actions: an error for each failure."""
+def for_github(report: Report, file: str, places: Places) -> Iterator[str]:
+    """Workflow commands of GitHub Actions: an error for each failure.
+
+    It stands at the handler, where one is known, else at the operator's `file`.
+    """
     for failure, _ in report.failures[:SHOWN_MAX]:
         level = "warning" if failure.special else "error"
         text = f"{failure.violation.message} ({in_words(failure.schedule)})"
         escaped = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
         title = f"fnop check: {failure.violation.property}"
-        yield f"::{level} file={file},title={title}::{escaped}"
+        place = place_of(failure, places)
+        where = f"{place[0]},line={place[1]}" if place else file
+        yield f"::{level} file={where},title={title}::{escaped}"
 
 
 def failure_record(case: Case, failure: Failure) -> dict[str, Any]:

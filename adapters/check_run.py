@@ -10,28 +10,29 @@ from pathlib import Path
 from typing import Any
 
 import click
-import orjson
 
-from fnop.adapters import check_report
 from fnop.adapters.check_findings import Findings
 from fnop.adapters.check_folder import Folder
-from fnop.adapters.check_limits import Limits
-from fnop.adapters.check_report import PRETTY, Shown
-from fnop.adapters.check_shards import keep
+from fnop.adapters.check_limits import Limits, Steps
+from fnop.adapters.check_places import must_be_writable
+from fnop.adapters.check_report import Places, Shown, places_of
+from fnop.adapters.check_shards import identity_of, keep
+from fnop.adapters.check_telling import Source, cannot_write, status_of, tell
 from fnop.adapters.check_trials import OtherOrder, in_processes
-from fnop.adapters.checking import CheckProblem, cases_of, subjects_for
-from fnop.adapters.endings import EXIT_ERROR, EXIT_UNKNOWN, EXIT_USAGE, fail
+from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_for
+from fnop.adapters.endings import EXIT_USAGE, fail
 from fnop.adapters.loading import LoadProblem, handlers_of_file, load
 from fnop.adapters.manifests import ManifestProblem
 from fnop.adapters.models import models_of
-from fnop.adapters.plain import echo
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import ActionRefused
-from fnop.interpreters.check.campaign import Campaign, Options, Report, Result, Task
+from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.explore import Case
 from fnop.interpreters.check.properties import PROPERTIES
-from fnop.interpreters.scenario import ApplyProblem, catalogue_of
+from fnop.interpreters.check.reports import Report, Result, Task, unprepared
+from fnop.interpreters.check.scripts import ScriptProblem
+from fnop.interpreters.scenario import ApplyProblem
 
 __all__ = ["Checking"]
 
@@ -55,25 +56,51 @@ class Checking:
             seconds=options["seconds"],
             quiet=options["quiet"],
         )
+        self._extent = self._options()
+        must_be_writable(options)
+        call, shard = self._call(), options["shard"]
+        self._folder = Folder(Path(options["save"]), call, self.limits, shard)
         self._results: list[Result] = []
+        self._beside: list[Result] = []
         self._is_own = cases is None
-        self.cases = self._cases() if cases is None else cases
-        self.campaign = self._campaign()
-        self._folder = Folder(Path(options["save"]), self._call(), self.limits)
+        self.cases: Sequence[Case] = ()
+        self.campaign: Campaign | None = None
+        """The schedules that can be tried; None where the time is over already."""
+        with self.limits.ceiling():
+            # A recorded user has done what the cluster has refused, too.
+            recorded = [each._replace(made_up=True) for each in cases or ()]
+            self.cases = self._cases() if cases is None else recorded
+            if not options["digests"]:  # these are of the cases alone
+                self.campaign = self._campaign()
 
     def run(self) -> int:
         """Try all, and report; the exit status."""
-        tasks = self.campaign.tasks(self._folder.known(self.cases))
         with _ended_by_sigterm():
-            with ExitStack() as stack, self.limits.interruptible():
-                other = self._in_another_order(stack)
-                self._try(tasks)
-                if other is not None:
-                    self._results += other.differing(self.campaign)
-            report = self.campaign.report(self._results, tasks)
-            findings = Findings(self.campaign, self.limits, self._folder)
-            self._write(report, [*findings.shown(report)])
-        return _status(report)
+            if self.campaign is None:
+                report = unprepared(self._extent.properties)
+                self._write(report, ())
+            else:
+                report = self._run(self.campaign)
+        return status_of(report)
+
+    def _run(self, campaign: Campaign) -> Report:
+        handlers = self.cases[0].program.handlers if self.cases else ()
+        campaign.remember(self._folder.known(self.cases))
+        tasks = campaign.tasks(self._folder.changed(handlers))
+        with ExitStack() as stack, self.limits.interruptible():
+            other = self._in_another_order(stack)
+            # Several processes are not to be left while they are being ended.
+            with self.limits.ceiling(again=self.options["jobs"] == 1):
+                self._try(campaign, tasks)
+            if other is not None:
+                self._compare(campaign, other)
+        cut = self.limits.cut
+        report = campaign.report(self._results, tasks, self._beside, cut)
+        findings = Findings(campaign, self.limits, self._folder)
+        self._write(report, [*findings.shown(report)])
+        if report.struck:
+            self._folder.remember(handlers)
+        return report
 
     # ------------------------------------------------------------------- preparing
 
@@ -102,14 +129,14 @@ class Checking:
         except (ActionRefused, ApplyProblem) as problem:
             fail(f"{problem} (as --crd or --object)", EXIT_USAGE)
 
-    def _campaign(self) -> Campaign:
+    def _options(self) -> Options:
         options = self.options
         for name in (*options["only"], *options["without"]):
             if name not in PROPERTIES:
                 raise click.UsageError(
                     f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
                 )
-        found = Options(
+        return Options(
             depth=options["depth"],
             budget=options["budget"],
             randoms=options["randoms"],
@@ -118,18 +145,18 @@ class Checking:
             only=frozenset(options["only"]),
             without=frozenset(options["without"]),
         )
-        campaign = Campaign(self.cases, found)
-        for explorer in campaign.explorers:
-            for sentence in explorer.unmodelled:
-                fail(sentence, EXIT_USAGE)
-            catalogue = catalogue_of(explorer.reference.benign.seen.trial.run)
-            for kind, _ in explorer.case.expectations:
-                if catalogue.lookup(kind) is None:
-                    fail(
-                        f"@expect({kind!r}): the cluster serves no such kind; correct "
-                        "it, or give its definition with --crd",
-                        EXIT_USAGE,
-                    )
+
+    def _campaign(self) -> Campaign:
+        try:
+            campaign = Campaign(self.cases, self._extent)
+            kept, notes = sound(campaign.explorers)
+        except (CheckProblem, ScriptProblem) as problem:
+            fail(str(problem), EXIT_USAGE)
+        if self._is_own:
+            campaign.explorers = kept
+            self.cases = [each.case for each in kept]
+            for note in notes:
+                self.limits.say(note)
         return campaign
 
     def _call(self) -> dict[str, Any]:
@@ -146,22 +173,37 @@ class Checking:
 
     # ---------------------------------------------------------------------- trying
 
-    def _try(self, tasks: Sequence[Task]) -> None:
-        with self.limits.progress(len(tasks), "schedules") as bar:
+    def _try(self, campaign: Campaign, tasks: Sequence[Task]) -> None:
+        steps = Steps.of(self._extent, len(tasks))
+        with self.limits.progress(steps.length, steps.label) as bar:
 
             def goes_on(result: Result, *_: Any) -> bool:
                 self._results.append(result)
-                bar.update(1)
+                bar.update(steps.taken(result))
                 return self.limits.has_time()
 
-            if self.options["jobs"] == 1:
-                self.campaign.run(tasks, goes_on)
-            else:
-                in_processes(self.campaign, tasks, self.options["jobs"], goes_on)
+            try:
+                if self.options["jobs"] == 1:
+                    campaign.run(tasks, goes_on)
+                else:
+                    in_processes(campaign, tasks, self.options["jobs"], goes_on)
+            except ScriptProblem as problem:
+                fail(str(problem), EXIT_USAGE)
+
+    def _compare(self, campaign: Campaign, other: OtherOrder) -> None:
+        """Compare the runs under another hash seed: they are no schedules."""
+        if other.is_done:
+            self._beside += other.differing(campaign)
+            return
+        if self.limits.has_time():
+            with self.limits.ceiling():
+                self._beside += other.differing(campaign)
+                return
+        self.limits.say("the run under another hash seed has taken too long")
 
     def _in_another_order(self, stack: ExitStack) -> OtherOrder | None:
         """The benign runs under another hash seed, where they are to be judged."""
-        is_wanted = "pure" in self.campaign.properties and self._is_own
+        is_wanted = "pure" in self._extent.properties and self._is_own
         if self.options["shard"][0] != 1 or not is_wanted:
             return None
         return stack.enter_context(OtherOrder.begun(sys.argv[1:]))
@@ -169,25 +211,19 @@ class Checking:
     # ------------------------------------------------------------------- reporting
 
     def _write(self, report: Report, shown: Sequence[Shown]) -> None:
-        options = self.options
-        match options["output"]:
-            case "json":
-                whole = check_report.as_json(report)
-                echo(orjson.dumps(whole, option=PRETTY).decode())
-            case "github":
-                for line in check_report.for_github(report, self.paths[0]):
-                    echo(line)
-            case _:
-                for line in check_report.as_lines(report, shown):
-                    echo(line)
+        options, source = self.options, Source(self.paths, self._places())
+        tell(report, shown, source, options)
+        if not options["results"] or self.campaign is None:
+            return
         try:
-            if options["junit"]:
-                text = check_report.as_junit(report, Path(self.paths[0]).name)
-                Path(options["junit"]).write_text(text, "utf-8")
-            if options["results"]:
-                keep(Path(options["results"]), report)
+            identity = identity_of(self.campaign, self.paths, options)
+            keep(options, identity, report, shown, source)
         except OSError as problem:
-            fail(f"{problem.filename} cannot be written: {problem.strerror}")
+            cannot_write(problem)
+
+    def _places(self) -> Places:
+        """Where the operator's handlers stand."""
+        return places_of(self.cases[0].program.handlers if self.cases else ())
 
 
 @contextmanager
@@ -198,10 +234,3 @@ def _ended_by_sigterm() -> Iterator[None]:
         yield
     finally:
         signal.signal(signal.SIGTERM, former)
-
-
-def _status(report: Report) -> int:
-    if not report.is_clean:
-        return EXIT_ERROR
-    known = report.tried - report.unknown
-    return 0 if known > 0 else EXIT_UNKNOWN

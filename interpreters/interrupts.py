@@ -2,8 +2,8 @@
 
 Python tells of it by a KeyboardInterrupt, wherever the main thread is; and an author's
 code, or its library, may raise one, too.  The first ends the process, the second is a
-failure like others.  SIGTERM is the same where a command has given it Python's handler
-of Ctrl-C (`signal.default_int_handler`).
+failure like others.  SIGTERM, and the alarm at the end of a time, are the same where a
+command has given them Python's handler of Ctrl-C (`signal.default_int_handler`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ class Interrupted(KeyboardInterrupt):
     """Ctrl-C was pressed: no author's code has raised it."""
 
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+# Windows has no alarm.
+_NAMES = ("SIGINT", "SIGTERM", "SIGALRM")
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))
 
 
 def _interrupts(number: int) -> bool:

@@ -1,30 +1,30 @@
 """All cases of an operator, tried in one order, within a budget.
 
-The order is by rounds: the benign runs, what has failed before, every single fault,
+The order is by rounds: what has failed before; the benign runs; every single fault,
 those of a sort that was not tried yet first; then pairs; then random schedules. It is
-the same in every process, so a campaign can be cut into shards.
+the same in every process, so a campaign can be cut into shards. What differs from call
+to call, as failures of former ones do, changes the order within a shard alone.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from fnop.interpreters.check.explore import (
-    Case,
-    Explorer,
-    Failure,
-    Verdict,
-    is_special,
-)
+from fnop.interpreters.check.explore import Case, Explorer, Verdict
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.reports import (
+    Groups,
+    Report,
+    Result,
+    Task,
+    has_faults,
+    unsure_of,
+)
+from fnop.interpreters.check.scripts import ScriptProblem
 
-__all__ = ["Campaign", "Options", "Report", "Result", "Task", "within"]
-
-# The most groups of failures of which each is shrunk and shown.
-SHOWN_MAX = 10
+__all__ = ["Campaign", "Known", "Options", "Report", "Result", "Task", "within"]
 
 
 class Options(NamedTuple):
@@ -44,49 +44,21 @@ class Options(NamedTuple):
     without: frozenset[str] = frozenset()
     confirm: bool = True
 
-
-class Task(NamedTuple):
-    """One schedule of one case; with `near` also the pairs that begin with it."""
-
-    case: int
-    schedule: Schedule
-    near: bool = False
-
-
-class Result(NamedTuple):
-    """The result of a task: verdicts, and those alarms that were not confirmed.
-
-    `broken` is the error of the simulator itself, after which nothing is known.
-    """
-
-    task: Task
-    verdicts: tuple[Verdict, ...]
-    doubted: tuple[Verdict, ...] = ()
-    broken: str = ""
-
-
-class Report(NamedTuple):
-    """The findings of a campaign.
-
-    `failures` are grouped: the first of each property and sort of site, with the number
-    of others like it. `unknown` are schedules whose fault did not come about, `left` is
-    the number of schedules that the budget or the time has cut.
-    """
-
-    cases: tuple[str, ...]
-    tried: int
-    failures: tuple[tuple[Failure, int], ...]
-    doubted: tuple[Failure, ...]
-    unknown: int
-    left: int
-    by_fault: dict[str, int]
-    properties: tuple[str, ...]
-    broken: tuple[str, ...] = ()
-
     @property
-    def is_clean(self) -> bool:
-        """Whether nothing was found; special faults do not count."""
-        return all(each.special for each, _ in self.failures)
+    def properties(self) -> tuple[str, ...]:
+        """The names of the properties that are judged."""
+        return tuple(
+            name
+            for name in PROPERTIES
+            if (not self.only or name in self.only) and name not in self.without
+        )
+
+
+class Known(NamedTuple):
+    """A failure that was found before: its schedule, in the case that shows it."""
+
+    case: Case
+    schedule: Schedule
 
 
 class Campaign:
@@ -95,30 +67,77 @@ class Campaign:
     def __init__(self, cases: Sequence[Case], options: Options = Options()) -> None:  # noqa: B008
         self.explorers = [Explorer(each) for each in cases]
         self.options = options
+        self._former: list[Case] = []
+        self._made: dict[int, Explorer] = {}
+        self._known: list[Task] = []
+
+    def remember(self, known: Iterable[Known]) -> None:
+        """Let these failures be tried first, which were found before."""
+        self._known = [*dict.fromkeys(map(self._task_of, known))]
 
     @property
     def properties(self) -> tuple[str, ...]:
         """The names of the properties that are judged."""
-        only, without = self.options.only, self.options.without
-        return tuple(
-            name
-            for name in PROPERTIES
-            if (not only or name in only) and name not in without
-        )
+        return self.options.properties
+
+    @property
+    def _cases(self) -> list[Case]:
+        return [*(each.case for each in self.explorers), *self._former]
+
+    def explorer_of(self, name: str) -> Explorer:
+        """The explorer of a case, by its name."""
+        names = [each.name for each in self._cases]
+        return self._explorer(names.index(name))
+
+    def _explorer(self, number: int) -> Explorer:
+        """The explorer of a case; that of one found before is made when it is tried."""
+        if number < len(self.explorers):
+            return self.explorers[number]
+        if number not in self._made:
+            case = self._former[number - len(self.explorers)]
+            self._made[number] = Explorer(case)
+        return self._made[number]
 
     # ----------------------------------------------------------------- the order
 
-    def tasks(self, known: Iterable[Task] = ()) -> list[Task]:
-        """All tasks of this shard, in their order; `known` failures come first."""
-        first = [Task(number, ()) for number in range(len(self.explorers))]
-        ordered = [*first, *known, *self._singles()]
-        ordered += self._randoms()
-        found = [*dict.fromkeys(ordered)]
-        if self.options.depth > 1:
-            near = [each._replace(near=True) for each in self._singles()]
-            found += near
+    def _task_of(self, known: Known) -> Task:
+        """The task of a failure found before, of a case that is there or of its own."""
+        for number, case in enumerate(self._cases):
+            if case is known.case:
+                return Task(number, known.schedule)
+        self._former.append(known.case)
+        return Task(len(self._cases) - 1, known.schedule)
+
+    def tasks(self, changed: Collection[str] = ()) -> list[Task]:
+        """All tasks of this shard, in their order.
+
+        What was found before comes first: what is a task of this shard anyway, and in
+        the first shard all that is of none. Single faults at handlers that have
+        `changed`, by their ids, come before others. The parts depend on neither: shards
+        that run one after another know of different failures.
+        """
+        whole = self._all()
         place, number = self.options.shard
-        return found[place - 1 :: number]
+        part = dict.fromkeys(whole[place - 1 :: number])
+        others = set(whole) if place == 1 else None
+        first = [
+            each
+            for each in self._known
+            if each in part or (others is not None and each not in others)
+        ]
+        for each in first:
+            part.pop(each, None)
+        return [*first, *sorted(part, key=lambda task: _rank(task, changed))]
+
+    def _all(self) -> list[Task]:
+        """The tasks of all shards, without those found before."""
+        found = [Task(number, ()) for number in range(len(self.explorers))]
+        singles = [*self._singles()]
+        found += singles
+        if self.options.depth > 1:
+            found += [each._replace(near=True) for each in singles]
+        found += self._randoms()
+        return [*dict.fromkeys(found)]
 
     def _singles(self) -> Iterator[Task]:
         """The single faults of all cases by turns: each list begins with new sorts."""
@@ -138,7 +157,26 @@ class Campaign:
 
     def tried(self, task: Task) -> Result:
         """Try a task."""
-        explorer = self.explorers[task.case]
+        if task.case >= len(self.explorers):
+            return self._tried_again(task)
+        return self._tried(self.explorers[task.case], task)
+
+    def _tried_again(self, task: Task) -> Result:
+        """Try what was found before; the result is empty where that cannot be done.
+
+        The kinds and handlers of then may be gone, and then there is nothing to tell.
+        """
+        nothing = Result(task, ())
+        try:
+            explorer = self._explorer(task.case)
+        except Exception:  # whatever the operator of today makes of it
+            return nothing
+        if explorer.mistakes or explorer.refused:
+            return nothing
+        found = self._tried(explorer, task)
+        return found if all(each.struck for each in found.verdicts) else nothing
+
+    def _tried(self, explorer: Explorer, task: Task) -> Result:
         try:
             if task.near:
                 verdicts = tuple(map(self._wanted, explorer.pairs(task.schedule)))
@@ -146,6 +184,8 @@ class Campaign:
                 verdicts = (self._wanted(explorer.benign),)
             else:
                 verdicts = (self._wanted(explorer.tried(task.schedule)),)
+        except ScriptProblem:  # it is the author's, and not of one schedule
+            raise
         except Exception as problem:  # a defect of the simulator loses one schedule
             broken = f"{type(problem).__name__}: {problem}"
             return Result(task, (Verdict(task.schedule, (), False),), (), broken)
@@ -180,10 +220,78 @@ class Campaign:
                 break
         return results
 
-    def report(self, results: Sequence[Result], tasks: Sequence[Task]) -> Report:
-        """Put the results together: they may come from several processes."""
-        names = tuple(each.case.name for each in self.explorers)
-        return reported(names, results, len(tasks), self.properties)
+    def report(
+        self,
+        results: Sequence[Result],
+        tasks: Sequence[Task],
+        beside: Sequence[Result] = (),
+        cut: str = "budget",
+    ) -> Report:
+        """Put the results together: they may come from several processes.
+
+        Those `beside` are of no schedules; `cut` is why tasks have no result.
+        """
+        names, own = [each.name for each in self._cases], len(self.explorers)
+        groups = Groups(names, own)
+        former = sorted(
+            {e.task.case for e in results if e.task.case >= own and e.verdicts}
+        )
+        groups.take(results)
+        groups.take_beside(beside)
+        done = {each.task for each in results}
+        left = [each for each in tasks if each not in done]
+        at_least = any(e.near for e in left) or not all(e.whole for e in results)
+        endless = self._endless()
+        report = groups.report()._replace(
+            left=len(left),
+            at_least=at_least,
+            cut=(cut,) if left or at_least else (),
+            properties=self.properties,
+            wanted=has_faults(tasks) or any(each.case in endless for each in tasks),
+            endless=dict(self._told(endless, tasks)),
+            former=len(former),
+            cases=tuple(names[:own] + [names[e] for e in former]),
+            is_empty=not tasks,
+        )
+        ended = any(
+            each.verdicts and not each.task.schedule and each.task.case not in endless
+            for each in results
+        )
+        return report._replace(unsure=unsure_of(report, tasks, results, ended))
+
+    def _endless(self) -> dict[int, str]:
+        """The numbers of those cases whose run without faults has no end, and why."""
+        found = {}
+        for number, explorer in enumerate(self.explorers):
+            trial = explorer.reference.benign.seen.trial
+            if trial.is_endless:
+                reasons = [e.reason for e in trial.unsettled.values() if e.endless]
+                found[number] = reasons[0]
+        return found
+
+    def _told(
+        self, endless: Mapping[int, str], tasks: Sequence[Task]
+    ) -> Iterator[tuple[str, str]]:
+        """The names of endless cases of which there are tasks, with the reasons."""
+        numbers = {each.case for each in tasks}
+        for number, why in endless.items():
+            if number in numbers:
+                yield self.explorers[number].case.name, why
+
+
+def _rank(task: Task, changed: Collection[str]) -> int:
+    """The round of a task within a shard."""
+    if not task.schedule:
+        return 0
+    return (
+        1 if len(task.schedule) == 1 and not task.near and _is_of(task, changed) else 2
+    )
+
+
+def _is_of(task: Task, changed: Collection[str]) -> bool:
+    """Whether it strikes one of these handlers, or a sub-handler of one."""
+    who = task.schedule[0].site.handler
+    return any(who == each or who.startswith(f"{each}/") for each in changed)
 
 
 def within(results: Iterable[Result], budget: int | None) -> Iterator[Result]:
@@ -193,68 +301,8 @@ def within(results: Iterable[Result], budget: int | None) -> Iterator[Result]:
         if left is None:
             yield result
             continue
-        yield result._replace(verdicts=result.verdicts[:left])
+        whole = len(result.verdicts) <= left
+        yield result._replace(verdicts=result.verdicts[:left], whole=whole)
         left -= len(result.verdicts)
         if left <= 0:
             return
-
-
-def reported(
-    cases: tuple[str, ...],
-    results: Sequence[Result],
-    tasks: int,
-    properties: tuple[str, ...],
-) -> Report:
-    """The report of results, whose failures are grouped."""
-    groups: dict[tuple[object, ...], tuple[Failure, int]] = {}
-    doubted: list[Failure] = []
-    faults: Counter[str] = Counter()
-    unknown = tried = 0
-    for result in results:
-        name = cases[result.task.case]
-        for verdict in result.verdicts:
-            tried += 1
-            unknown += not verdict.struck
-            faults.update(each.kind.code for each in verdict.schedule)
-            for failure in _failures(name, verdict):
-                key = _sort(failure)
-                first, number = groups.get(key, (failure, 0))
-                groups[key] = (min(first, failure, key=_weight), number + 1)
-        for verdict in result.doubted:
-            doubted += _failures(name, verdict)
-    found = sorted(groups.values(), key=lambda group: _weight(group[0]))
-    return Report(
-        cases,
-        tried,
-        tuple(found),
-        tuple(doubted),
-        unknown,
-        max(0, tasks - len(results)),
-        dict(sorted(faults.items())),
-        properties,
-        tuple(each.broken for each in results if each.broken),
-    )
-
-
-def _failures(case: str, verdict: Verdict) -> Iterator[Failure]:
-    special = is_special(verdict.schedule)
-    for violation in verdict.violations:
-        yield Failure(case, verdict.schedule, violation, special)
-
-
-def _weight(failure: Failure) -> tuple[bool, int]:
-    return failure.special, len(failure.schedule)
-
-
-def _sort(failure: Failure) -> tuple[object, ...]:
-    """The features that failures of the same cause share, as far as can be told.
-
-    One that the benign run shows already is shown by every fault as well.
-    """
-    site = failure.site
-    where = None if site is None else (site.handler, site.verb, _kind(site.target))
-    return failure.violation.property, where, failure.special
-
-
-def _kind(target: str) -> str:
-    return target.partition("/")[0]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -10,11 +12,14 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner, Result
 
-from fnop.adapters import check_trials
+from fnop.adapters import check_run, check_trials
 from fnop.adapters.check_report import EXPLAINED
 from fnop.adapters.cli import main
 from fnop.core.handlers.registry import default_registry
+from fnop.interpreters.check.explore import Verdict
 from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.properties.evidence import Violation
+from fnop.interpreters.check.reports import Result as TaskResult, Task
 from fnop.testing import (
     Simulation,
     checks,
@@ -154,15 +159,15 @@ def test_an_operator_without_bugs_passes(folder: Path) -> None:
 
 
 def test_shards_are_parts_of_the_whole(folder: Path) -> None:
+    """Also where each shard knows what those before it have found."""
     file, options = operator(folder, BUGGY), ("-o", "json", *creation(folder))
-    whole = json.loads(called(file, *options).stdout)
+    whole = json.loads(called(file, *options, "--save", "whole").stdout)
     for number in (1, 2, 3):
         called(file, *options, "--shard", f"{number}/3", "--results", "parts")
     assert len([*Path("parts").glob("*.json")]) == 3
     merged = json.loads(called("--merge", "parts", "-o", "json").stdout)
-    known = len([*Path("fnop-failures").glob("*.fnop")])
-    assert known
-    assert merged["tried"] >= whole["tried"]
+    assert (merged.pop("shards"), merged.pop("missing")) == (3, [])
+    assert merged == whole
     assert {each["property"] for each in merged["failures"]} == {"same_end"}
     assert called("--merge", "parts").exit_code == 1
 
@@ -216,14 +221,52 @@ def test_an_order_that_depends_on_the_hash_seed_is_not_pure(folder: Path) -> Non
 def test_what_was_not_tried_is_told(folder: Path) -> None:
     result = called(operator(folder, FIXED), "--budget", "20", "--without", "pure")
     assert result.exit_code == 0
-    assert "schedules beyond the limits" in result.stdout
+    reason = "beyond the limits (the budget was used up)"
+    assert f" schedules {reason}" in result.stdout
+    assert "not tried: at least" not in result.stdout
     assert "20 schedules of 3 scripts tried" in result.stdout
+
+
+def test_of_pairs_it_is_told_how_many_are_left_at_least(folder: Path) -> None:
+    file, options = operator(folder, FIXED), creation(folder)
+    found = called(file, *options, "--depth", "2", "--budget", "60")
+    assert "not tried: at least " in found.stdout
+    report = json.loads(called(file, *options, "-o", "json", "--budget", "9").stdout)
+    assert (report["left at least"], report["cut"]) == (False, ["budget"])
+
+
+class OtherSeed:
+    """Stands for the runs under another hash seed: they differ."""
+
+    is_done = True
+
+    @classmethod
+    @contextmanager
+    def begun(cls, arguments: object) -> Iterator[OtherSeed]:
+        yield cls()
+
+    def differing(self, campaign: object) -> Iterator[TaskResult]:
+        violation = Violation("pure", "it goes otherwise")
+        yield TaskResult(Task(0, ()), (Verdict((), (violation,)),))
+
+
+def test_runs_under_another_hash_seed_are_no_schedules(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_run, "OtherOrder", OtherSeed)
+    file, options = operator(folder, FIXED), ("--budget", "12", "-o", "json")
+    usual = json.loads(called(file, *options, "--without", "pure").stdout)
+    found = json.loads(called(file, *options).stdout)
+    assert found["properties"]["pure"] == "fail"
+    assert (found["tried"], found["left"]) == (12, usual["left"])
 
 
 def test_reports_for_machines(folder: Path) -> None:
     file = operator(folder, BUGGY)
     result = called(file, "-o", "github", "--junit", "j.xml", *creation(folder))
-    assert result.stdout.startswith(f"::error file={file},title=fnop check: same_end::")
+    (line,) = result.stdout.splitlines()
+    # That of the handler's first decorator.
+    assert line.startswith(f"::error file={file},line=4,title=fnop check: same_end::")
     suite = ElementTree.parse("j.xml").getroot()
     assert suite.get("failures") == "1"
     assert len(suite.findall("testcase")) == int(suite.get("tests") or 0)
@@ -238,7 +281,7 @@ def test_reports_for_machines(folder: Path) -> None:
         (("--as-test", "object.yaml"), "is no recording of a failure"),
         (("--merge", "."), "there are no results in ."),
         (
-            ("{file}", "--object", "crd.yaml", "--crd", "object.yaml", "--budget", "3"),
+            ("{file}", "--object", "crd.yaml", "--crd", "object.yaml", "--budget", "9"),
             None,
         ),
     ],
@@ -439,7 +482,7 @@ def test_no_object_is_made_up_where_scripts_bring_their_own(folder: Path) -> Non
     (folder / "crd.yaml").write_text(json.dumps(definition))
     (folder / "object.yaml").unlink()
     file = operator(folder, FIXED)
-    options = (file, "--crd", "crd.yaml", "--budget", "3", "--without", "pure")
+    options = (file, "--crd", "crd.yaml", "--budget", "9", "--without", "pure")
     refused = called(*options)
     assert refused.exit_code == 2
     assert "give one with --object" in refused.stderr
@@ -484,14 +527,55 @@ def test_an_expectation_that_raises_does_not_hold(folder: Path) -> None:
     assert words in found.stdout
 
 
-@pytest.mark.parametrize("option", ["--junit", "--results"])
-def test_a_place_that_cannot_be_written_to_is_told(folder: Path, option: str) -> None:
-    file, limits = operator(folder, FIXED), ("--budget", "2", "--property", "total")
+@pytest.mark.parametrize(
+    ("option", "place", "reason"),
+    [
+        ("--junit", "file/below", "there is no folder file; make it first"),
+        ("--junit", "nodir/x.xml", "there is no folder nodir; make it first"),
+        ("--results", "file/below", "file is no folder; name another place"),
+        ("--save", "file/below", "file is no folder; name another place"),
+    ],
+)
+@pytest.mark.parametrize("merges", [False, True])
+def test_a_place_that_cannot_be_written_to_is_told_before_all(
+    folder: Path,
+    option: str,
+    place: str,
+    reason: str,
+    merges: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     (folder / "file").touch()
-    found = called(file, *creation(folder), *limits, option, "file/below")
-    assert found.exit_code == 1, found.output
+    monkeypatch.setattr(check_run, "Campaign", None)  # nothing is tried
+    file = ("--merge", ".") if merges else (operator(folder, FIXED),)
+    found = called(*file, option, place)
+    assert found.exit_code == 2, found.output
+    assert reason in found.stderr
+
+
+def test_a_place_that_can_no_longer_be_written_to_is_told(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device", "j.xml")
+
+    file, limits = operator(folder, FIXED), ("--budget", "5")
+    monkeypatch.setattr(Path, "write_text", full)
+    found = called(file, "--without", "pure", *limits, "--junit", "j.xml")
+    assert found.exit_code == 2, found.output
     assert "no property is violated" in found.stdout
-    assert "fnop: file/below cannot be written: Not a directory" in found.stderr
+    assert "fnop: j.xml cannot be written: No space left on device" in found.stderr
+
+
+def test_the_usual_folder_need_not_be_writable_without_a_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.access", lambda *_: False)
+    file, limits = operator(folder, FIXED), ("--budget", "5", "--without", "pure")
+    assert called(file, *limits).exit_code == 0
+    found = called(file, *limits, "--save", "mine")
+    assert found.exit_code == 2
+    assert "--save mine cannot be written: the folder" in found.stderr
 
 
 def test_an_expectation_of_an_unknown_kind_is_told(folder: Path) -> None:
