@@ -9,12 +9,13 @@ from typing import Any, NamedTuple
 
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
+from fnop.adapters.sampling import sampled
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import Family
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.check.expectations import expectations_in
-from fnop.interpreters.check.explore import Case, prepared
+from fnop.interpreters.check.explore import Case, Explorer, prepared
 from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_for
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
@@ -24,8 +25,12 @@ __all__ = [
     "SERVING",
     "CheckProblem",
     "Subjects",
+    "actions_in",
     "cases_of",
+    "has_scripts",
     "heeded_in",
+    "manifests_of",
+    "sound",
     "subjects_for",
     "subjects_of",
 ]
@@ -37,6 +42,8 @@ BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.y
 # The families of handlers that see each state of an object.
 _SEEING = frozenset((Family.EVENT, Family.INDEX, Family.BACKGROUND, Family.LEVEL))
 _DEFINITION = "CustomResourceDefinition"
+# Objects that are drawn before it is said that none can be made up.
+DRAWN_MAX = 60
 
 
 class CheckProblem(Exception):
@@ -73,15 +80,11 @@ def subjects_for(
     if not paths and not any(hasattr(each, "CRDS") for each in modules):
         found = _found_beside(Path(file))
     manifests = _manifests_in(paths)
-    manifests += [
-        dict(each)
-        for module in modules
-        for name in ("CRDS", "GIVEN")
-        for each in getattr(module, name, ())
-    ]
+    for module in modules:
+        manifests += manifests_of(module)
     looked_at = [*paths, *found, *(str(each.__file__) for each in modules)]
     beside = _manifests_in(found)
-    scripted = any(_own_scripts(vars(each)) for each in modules)
+    scripted = any(map(has_scripts, modules))
     subjects = subjects_of(
         program, manifests, beside=beside, looked_at=looked_at, scripted=scripted
     )
@@ -261,70 +264,58 @@ def _made_up_objects(
             "metadata": {"name": "x"},
             **_sampled_stanzas(schema),
         }
-        try:
-            act(run.fork(), Apply(made))
-        except ActionRefused as problem:
+        # Rules of several fields are kept by what is drawn.
+        problem = _refusal(run, made)
+        if problem and "properties" in schema:
+            made = _drawn(run, spec, version, [*made]) or made
+        if problem and _refusal(run, made):
             raise CheckProblem(
                 f"no valid {made['kind']} could be made up from its schema "
                 f"({problem}); give one with --object"
-            ) from None
+            )
         notes.append(f"made up {made['kind']} x; give your own with --object")
         yield made
+
+
+def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
+    """Why the cluster does not take an object; "" where it does."""
+    try:
+        act(run.fork(), Apply(manifest))
+    except ActionRefused as problem:
+        return str(problem)
+    return ""
+
+
+def _drawn(
+    run: SimulatedRun,
+    spec: Mapping[str, Any],
+    version: Mapping[str, Any],
+    stanzas: Sequence[str],
+) -> Manifest | None:
+    """The smallest object that Hypothesis draws and the cluster takes, if it does.
+
+    It has the `stanzas` that its schema knows. Hypothesis is an extra.
+    """
+    schema = version["schema"]["openAPIV3Schema"]
+    known = [each for each in stanzas if each in schema["properties"]]
+    required = [*dict.fromkeys((*(schema.get("required") or ()), *known))]
+    narrow = {"openAPIV3Schema": {**schema, "required": required}}
+    versions = [{**version, "schema": narrow}]
+    definition = {"kind": _DEFINITION, "spec": {**spec, "versions": versions}}
+    try:
+        from fnop.adapters.strategies import smallest
+    except ModuleNotFoundError:
+        return None
+    return smallest(definition, lambda found: not _refusal(run, found), DRAWN_MAX)
 
 
 def _sampled_stanzas(schema: Mapping[str, Any]) -> dict[str, Any]:
     left_out = ("apiVersion", "kind", "metadata", "status")
     return {
-        key: _sampled(value)
+        key: sampled(value)
         for key, value in (schema.get("properties") or {}).items()
         if key not in left_out
     }
-
-
-def _sampled(schema: Mapping[str, Any]) -> Any:
-    """A value that a schema describes, in most cases a valid one.
-
-    >>> _sampled({"type": "object", "properties": {"size": {"type": "integer"}}})
-    {'size': 1}
-    """
-    for key in ("default", "example"):
-        if key in schema:
-            return schema[key]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    if schema.get("x-kubernetes-int-or-string"):
-        return 1
-    match schema.get("type"):
-        case "integer" | "number":
-            least = schema.get("minimum", 1)
-            return min(max(least, 1), schema.get("maximum", max(least, 1)))
-        case "boolean":
-            return False
-        case "string":
-            return _sampled_text(schema)
-        case "array":
-            number = max(int(schema.get("minItems", 0)), 1)
-            return [_sampled(schema.get("items") or {})] * number
-        case "object":
-            inner = (schema.get("properties") or {}).items()
-            return {key: _sampled(value) for key, value in inner}
-        case _:
-            return {}
-
-
-_FORMATS = {
-    "date-time": "2026-01-01T00:00:00Z",
-    "date": "2026-01-01",
-    "duration": "10s",
-    "ipv4": "192.0.2.1",
-    "uri": "https://example.com/",
-    "email": "a@example.com",
-}
-
-
-def _sampled_text(schema: Mapping[str, Any]) -> str:
-    found = _FORMATS.get(schema.get("format", ""), "x")
-    return found.ljust(int(schema.get("minLength", 0)), "x")
 
 
 # ------------------------------------------------------------------------- cases
@@ -360,18 +351,96 @@ def cases_of(
     base = base._replace(**heeded_in(module))
     scripts = _own_scripts({} if module is None else vars(module))
     if not scripts:
+        base = base._replace(made_up=True)
         scripts = _default_scripts(program, base, subjects)
     return [base._replace(name=name, script=actions) for name, actions in scripts]
 
 
+def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
+    """The explorers of sound scripts, and a note for each that is left out.
+
+    Left out are those that were made up and edit what the cluster does not let them
+    edit. Raises `CheckProblem` for a script of the author's that the cluster refuses,
+    and for rivals, expectations and models that can tell nothing.
+    """
+    kept: list[Explorer] = []
+    notes: list[str] = []
+    for explorer in explorers:
+        for sentence in explorer.mistakes:
+            raise CheckProblem(sentence)
+        refused = [
+            each
+            for each in explorer.refused
+            if not explorer.case.made_up or isinstance(each.action, Edit)
+        ]
+        if refused and not explorer.case.made_up:
+            raise CheckProblem(str(refused[0]))
+        if refused:
+            reason = refused[0].reason
+            notes.append(f"left out the script {explorer.case.name!r}: {reason}")
+        else:
+            kept.append(explorer)
+    return kept, notes
+
+
+# ------------------------------------------------------------- an author's script
+
+
+def manifests_of(module: ModuleType) -> list[Manifest]:
+    """The CRDS and GIVEN of a file of scripts. Raises `CheckProblem`."""
+    found: list[Manifest] = []
+    for name in ("CRDS", "GIVEN"):
+        several = getattr(module, name, ())
+        if not isinstance(several, (list, tuple)):
+            raise CheckProblem(
+                f"{name} is no list of manifests: write [{{'apiVersion': ...}}]"
+            )
+        for number, each in enumerate(several):
+            found.append(_manifest(each, f"{name}[{number}]"))
+    return found
+
+
+def _manifest(found: Any, where: str) -> Manifest:
+    if not isinstance(found, Mapping):
+        raise CheckProblem(f"{where} is no manifest but {found!r}: write a dict")
+    for field, kind in (("apiVersion", str), ("kind", str), ("metadata", Mapping)):
+        if not isinstance(found.get(field), kind):
+            raise CheckProblem(
+                f"{where} has no {field}: a manifest is a dict with apiVersion, kind "
+                "and metadata"
+            )
+    return dict(found)
+
+
 def heeded_in(module: ModuleType | None) -> dict[str, Any]:
-    """The rivals, expectations and history in a file of scripts, for a `Case`."""
+    """The rivals, expectations and history in a file of scripts, for a `Case`.
+
+    Raises `CheckProblem` for those that are none.
+    """
     names = {} if module is None else vars(module)
+    rivals, history = names.get("RIVALS", {}), names.get("HISTORY", ())
+    if not isinstance(rivals, Mapping) or not all(map(callable, rivals.values())):
+        raise CheckProblem(
+            "RIVALS is no dict from kinds to functions: write "
+            "{'deployments.apps': autoscaler}"
+        )
+    if not isinstance(history, (list, tuple)) or not all(
+        isinstance(each, str) and each for each in history
+    ):
+        raise CheckProblem(
+            f"HISTORY is no tuple of texts but {history!r}: write ('pods/',), with "
+            "the comma"
+        )
     return {
-        "rivals": names.get("RIVALS", {}),
+        "rivals": rivals,
         "expectations": expectations_in(names),
-        "history": tuple(names.get("HISTORY", ())),
+        "history": tuple(history),
     }
+
+
+def has_scripts(module: ModuleType | None) -> bool:
+    """Whether a file has scripts of its own. Raises `CheckProblem` for what is none."""
+    return module is not None and bool(_own_scripts(vars(module)))
 
 
 def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
@@ -381,10 +450,16 @@ def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
     found = {f"SCRIPTS[{name!r}]": (name, each) for name, each in several.items()}
     if "SCRIPT" in names:
         found["SCRIPT"] = "script", names["SCRIPT"]
-    return [Script(name, _actions(each, at)) for at, (name, each) in found.items()]
+    return [
+        Script(str(name), actions_in(each, at)) for at, (name, each) in found.items()
+    ]
 
 
-def _actions(found: Any, where: str) -> tuple[Action, ...]:
+def actions_in(found: Any, where: str) -> tuple[Action, ...]:
+    """The actions of a script of an author's. Raises `CheckProblem` for what is none.
+
+    `where` says what it is called.
+    """
     if not isinstance(found, (list, tuple)) or not found:
         raise CheckProblem(f"{where} is no list of actions: write [apply(...)]")
     for each in found:
@@ -393,6 +468,8 @@ def _actions(found: Any, where: str) -> tuple[Action, ...]:
                 f"{where} holds {each!r}, which is no action: use apply, edit, delete "
                 "and wait of fnop.testing"
             )
+        if isinstance(each, Apply):
+            _manifest(each.manifest, f"a manifest that {where} applies")
     return tuple(found)
 
 

@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from fnop.adapters.check_report import Shown, as_lines
+from fnop.adapters.checking import (
+    CheckProblem,
+    actions_in,
+    cases_of,
+    has_scripts,
+    heeded_in,
+    manifests_of,
+    sound,
+    subjects_of,
+)
 from fnop.adapters.laws import Law, names_of
-from fnop.adapters.models import models_for
+from fnop.adapters.loading import module_of_file
+from fnop.adapters.models import Models, models_for, models_in
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import Action, apply
-from fnop.interpreters.check.campaign import Campaign, Options, Report
-from fnop.interpreters.check.explore import Case
+from fnop.interpreters.actions import Action, ActionRefused, apply
+from fnop.interpreters.check.campaign import Campaign, Options, Report, Task
+from fnop.interpreters.check.explore import Case, is_special
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.check.scripts import ScriptProblem
+from fnop.interpreters.scenario import ApplyProblem
 
 __all__ = [
     "Check",
@@ -117,29 +133,53 @@ class crash:
 class Exploration:
     """The findings of all single faults of a script, as `explore` answers them.
 
-    `case` is the operator with its world and the script, `report` has the failures.
+    `case` is the operator with its world and the script, `report` has the failures. The
+    special faults (docs/checking.md) fail only where they are asked for by `special`.
+    One that `is_part` of several need not tell something of each property.
 
         explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
     """
 
-    def __init__(self, case: Case, report: Report) -> None:
+    def __init__(
+        self,
+        case: Case,
+        report: Report,
+        *,
+        special: bool = False,
+        is_part: bool = False,
+    ) -> None:
         self.case, self.report = case, report
+        self._special, self._is_part = special, is_part
 
     def must(self, *properties: str | Law) -> Exploration:
         """Fail unless these properties hold; without any, all of them.
 
         Each is a name, or one of `stabilise`, `leave_no_orphans`, `never_create_twice`
         and `keep_data`. Raises `AssertionError` with the schedules that violate them,
-        and `ValueError` for a name that is none.
+        or where nothing is known of one, and `ValueError` for a name that is none.
         """
         names = names_of(properties)
         found = [
             Shown(self.case, each, number)
             for each, number in self.report.failures
-            if each.violation.property in names and not each.special
+            if each.violation.property in names and (self._special or not each.special)
         ]
         if found:
             raise AssertionError("\n".join(as_lines(self.report, found)))
+        report = self.report
+        unsure = [
+            each for each in report.properties if each in names & {*report.unsure}
+        ]
+        if unsure and not self._is_part:
+            more = f" and of {len(unsure) - 1} more" if unsure[1:] else ""
+            raise AssertionError(
+                f"nothing is known of {unsure[0]}{more}: {report.unsure[unsure[0]]}"
+            )
+        if report.tried <= report.unknown:
+            broken = f" ({report.broken[0]})" if report.broken else ""
+            raise AssertionError(
+                f"nothing is known: none of {report.tried} schedules came about{broken}"
+            )
         return self
 
 
@@ -149,75 +189,123 @@ def checks(
     crds: Any = (),
     objects: Any = (),
     calls: Mapping[Any, Callable[..., Any]] | None = None,
+    rivals: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
+    script: str | Path | None = None,
+    former: Any = None,
+    budget: int | None = None,
+    special: bool = False,
 ) -> list[Check]:
     """Parameters for pytest: one check for each script and sort of fault.
 
-    `operator`, `crds`, `objects`, `calls` and `settings` are those of `Simulation`; the
-    scripts are those of `fnop check`. The items can be spread by pytest-xdist:
+    `operator`, `crds`, `objects`, `calls` and `settings` are those of `Simulation`,
+    `rivals` other controllers by kind. `script` is a file as for `fnop check --script`:
+    its SCRIPTS are spread instead of those that `fnop check` makes up, and all else in
+    it counts. `former` is the code before an upgrade. `budget` is the largest number of
+    schedules of each script. Sorts of which a script has no schedule have no check; the
+    special ones have one, which fails, only if `special`. The runs without faults are
+    done at once. Raises `AssertionError` for what cannot be checked. The items can be
+    spread by pytest-xdist:
 
         @pytest.mark.parametrize("check", checks("operator.py", crds="crd.yaml"))
         def test_operator(check):
             check()
     """
-    from fnop.adapters.checking import cases_of, subjects_of
     from fnop.adapters.simulating import handlers_of, manifests_in
 
-    program = Program(handlers_of(operator), settings or Settings())
-    manifests = [*manifests_in(crds), *manifests_in(objects)]
-    cases = cases_of(program, subjects_of(program, manifests), calls=calls)
+    settings = settings or Settings()
+    program = Program(handlers_of(operator), settings)
+    with _told():
+        module = None if script is None else module_of_file(script)
+        manifests = [*manifests_in(crds), *manifests_in(objects)]
+        if module is not None:
+            manifests += manifests_of(module)
+        scripted = has_scripts(module)
+        cases = cases_of(
+            program,
+            subjects_of(program, manifests, scripted=scripted),
+            calls=_models(calls, module),
+            module=module,
+        )
+        before = _former(former, settings)
+        cases = [each._replace(former=before) for each in cases]
+        if rivals is not None:
+            cases = [each._replace(rivals=rivals) for each in cases]
+        found: list[Check] = []
+        for campaign in [Campaign([each]) for each in cases]:
+            campaign.explorers, _ = sound(campaign.explorers)
+            if campaign.explorers:
+                found += _spread(campaign, budget, special)
+    return found
+
+
+def _spread(campaign: Campaign, budget: int | None, special: bool) -> Iterator[Check]:
+    """A check for each sort of fault among the schedules of one case."""
+    sorts: dict[str, list[Task]] = {}
+    for task in campaign.tasks()[:budget]:
+        if special or not is_special(task.schedule):
+            code = task.schedule[0].kind.code if task.schedule else ""
+            sorts.setdefault(code, []).append(task)
     codes = ["", *dict.fromkeys(each.code for each in BY_NAME.values())]
-    return [Check(case, code) for case in cases for code in codes]
+    for code in codes:
+        if code in sorts:
+            yield Check(campaign, code, sorts[code])
 
 
 class Check:
     """One script with one sort of fault, an item for pytest: call it to check it.
 
-    `checks` makes them. `case` is the operator with its world and the script, `code`
-    the sort of fault, such as "F10"; "" is the benign run.
+    `checks` makes them, of the `tasks` of a `campaign` of one case. `case` is the
+    operator with its world and the script, `code` the sort of fault, such as "F10"; ""
+    is the benign run.
 
         for check in checks("operator.py", crds="crd.yaml"):
             check()
     """
 
-    def __init__(self, case: Case, code: str) -> None:
-        self.case, self.code = case, code
+    def __init__(self, campaign: Campaign, code: str, tasks: Sequence[Task]) -> None:
+        (explorer,) = campaign.explorers
+        self.case, self.code = explorer.case, code
+        self._campaign, self.tasks = campaign, tasks
         # pytest names its items by this.
-        self.__name__ = f"{case.name}-{code or 'benign'}".replace(" ", "-")
+        self.__name__ = f"{self.case.name}-{code or 'benign'}".replace(" ", "-")
 
     def __repr__(self) -> str:
         return self.__name__
 
     def __call__(self) -> None:
         """Try its schedules. Raises `AssertionError` where a property is violated."""
-        campaign = Campaign([self.case])
-        tasks = [
-            each
-            for each in campaign.tasks()
-            if (each.schedule[0].kind.code if each.schedule else "") == self.code
-        ]
-        report = campaign.report(campaign.run(tasks), tasks)
-        Exploration(self.case, report).must()
+        with _told():
+            results = self._campaign.run(self.tasks)
+        report = self._campaign.report(results, self.tasks)
+        Exploration(self.case, report, special=True, is_part=True).must()
 
 
 def explore(
     operator: Any,
-    *script: Action,
+    *actions: Action,
     crds: Any = (),
     objects: Any = (),
     calls: Mapping[Any, Callable[..., Any]] | None = None,
     rivals: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
+    script: str | Path | None = None,
+    former: Any = None,
     depth: int = 1,
     budget: int | None = None,
+    special: bool = False,
     namespace: str = "default",
 ) -> Exploration:
-    """Try every single fault on an operator while a user follows a script.
+    """Try every single fault on an operator while a user does these `actions`.
 
     `operator`, `crds`, `objects`, `calls`, `settings` and `namespace` are those of
-    `Simulation`; the `script` is a list of actions (`create`, `edit`, `delete`, `wait`,
-    `pace`). `rivals` are other controllers, by kind. With `depth` 2 pairs of faults are
-    tried, too; `budget` is the largest number of schedules.
+    `Simulation`; the actions are made by `create`, `edit`, `delete`, `wait` and `pace`.
+    `rivals` are other controllers, by kind. `script` is a file as for `fnop check
+    --script`, of which all but the SCRIPTS counts; `former` is the code before an
+    upgrade. With `depth` 2 pairs of faults are tried, too; `budget` is the largest
+    number of schedules; special faults fail only if `special`. Raises `AssertionError`
+    for what cannot be checked, such as an action that the cluster refuses without any
+    fault, and `ValueError` without actions.
 
         @given(manifests("crd.yaml"))
         def test_converges(claim):
@@ -225,16 +313,56 @@ def explore(
     """
     from fnop.adapters.simulating import handlers_of, manifests_in
 
-    program = Program(handlers_of(operator), settings or Settings())
-    case = Case(
-        program,
-        manifests_in(crds),
-        script,
-        manifests_in(objects),
-        models_for(calls),
-        rivals or {},
-        namespace=namespace,
-    )
-    campaign = Campaign([case], Options(depth=depth, budget=budget))
-    tasks = campaign.tasks()
-    return Exploration(case, campaign.report(campaign.run(tasks), tasks))
+    if not actions:
+        raise ValueError(
+            "there is no action to explore: name what the user does, as in "
+            "explore('operator.py', create(claim))"
+        )
+    settings = settings or Settings()
+    with _told():
+        module = None if script is None else module_of_file(script)
+        given = [*manifests_in(objects)]
+        definitions = [*manifests_in(crds)]
+        for each in () if module is None else manifests_of(module):
+            is_definition = each["kind"] == "CustomResourceDefinition"
+            (definitions if is_definition else given).append(each)
+        case = Case(
+            Program(handlers_of(operator), settings),
+            definitions,
+            actions_in(actions, "the script"),
+            given,
+            _models(calls, module),
+            namespace=namespace,
+        )
+        case = case._replace(**heeded_in(module), former=_former(former, settings))
+        if rivals is not None:
+            case = case._replace(rivals=rivals)
+        campaign = Campaign([case], Options(depth=depth, budget=budget))
+        sound(campaign.explorers)
+        tasks = campaign.tasks()
+        results = campaign.run(tasks)
+    return Exploration(case, campaign.report(results, tasks), special=special)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """What cannot be checked fails the test, with the sentence alone."""
+    try:
+        yield
+    except (ActionRefused, ApplyProblem, CheckProblem, ScriptProblem) as problem:
+        raise AssertionError(str(problem)) from None
+
+
+def _models(
+    calls: Mapping[Any, Callable[..., Any]] | None, module: ModuleType | None
+) -> Models:
+    """The models that are given, before those of a script."""
+    if isinstance(calls, Models) or module is None:
+        return models_for(calls)
+    return models_for({**models_in(module), **(calls or {})})
+
+
+def _former(operator: Any, settings: Settings) -> Program | None:
+    from fnop.adapters.simulating import handlers_of
+
+    return None if operator is None else Program(handlers_of(operator), settings)

@@ -15,7 +15,7 @@ from typing import Any
 
 from fnop.adapters.loading import SCRIPT, LoadProblem, module_of_file, resolve
 
-__all__ = ["Models", "models", "models_for", "models_of"]
+__all__ = ["Models", "models", "models_for", "models_in", "models_of"]
 
 Model = Callable[..., Any]
 
@@ -76,7 +76,7 @@ def models_of(
     by_name: dict[str, Model] = {}
     own: set[str] = set()
     for module in modules:
-        calls |= _calls_in(module)
+        calls |= models_in(module)
         by_name |= {
             name: value
             for name, value in vars(module).items()
@@ -84,7 +84,7 @@ def models_of(
         }
         own |= _meant_in(module)
     for script in scripts:
-        calls |= _calls_in(script)
+        calls |= models_in(script)
     return Models(calls, by_name, frozenset(own), real=real)
 
 
@@ -101,7 +101,8 @@ def models(*files: str | Path, script: str | Path | None = None) -> Models:
     return models_of([module_of_file(each) for each in files], scripts)
 
 
-def _calls_in(module: ModuleType) -> Mapping[Any, Model]:
+def models_in(module: ModuleType) -> Mapping[Any, Model]:
+    """The `CALLS` of a file. Raises `LoadProblem` for what is no such mapping."""
     calls = getattr(module, "CALLS", {})
     if (
         isinstance(calls, Mapping)
@@ -193,6 +194,15 @@ class Models(dict[str, Model]):
         if found is not None:
             return found
         return resolve(name) if self._real else default
+
+    def __contains__(self, name: object) -> bool:
+        """Whether there is a model of a function, by whatever name.
+
+        >>> calls = models_for({"charge": len})
+        >>> "shop:charge" in calls, "shop:refund" in calls
+        (True, False)
+        """
+        return super().__contains__(name) or _bare(str(name)) in self.others
 
     @property
     def unused(self) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from fnop.adapters.checking import heeded_in
+from fnop.adapters.checking import CheckProblem, heeded_in
 from fnop.adapters.laws import Law, names_of
 from fnop.adapters.loading import SCRIPT, handlers_of_file, module_of_file
 from fnop.adapters.manifests import read_manifests
@@ -34,7 +34,7 @@ from fnop.interpreters.actions import (
     act,
     address_of,
 )
-from fnop.interpreters.check.explore import Case, Explorer, prepared
+from fnop.interpreters.check.explore import Case, Explorer, benign_run, prepared
 from fnop.interpreters.check.faults import Fault, in_words
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import seen_by
@@ -138,7 +138,10 @@ class Simulation:
                 start=begin,
             )
             if script is not None:
-                heeded = heeded_in(module_of_file(script))
+                try:
+                    heeded = heeded_in(module_of_file(script))
+                except CheckProblem as problem:
+                    raise AssertionError(str(problem)) from None
                 self._case = self._case._replace(**heeded)
             self._begin_trial([*faults])
             return
@@ -228,7 +231,8 @@ class Simulation:
         False, and `unsettled` tells why in a sentence.
         """
         if self._trial is not None:
-            self._trial.settle()
+            if self._trial.phase is not Phase.DONE:
+                self._trial.settle()
             self.settled = not self._trial.unsettled
         else:
             self.settled = self._run.settle()
@@ -237,10 +241,15 @@ class Simulation:
     def heal(self) -> Simulation:
         """End all faults, let all come to rest, and restart the operator twice.
 
-        Raises `AssertionError` where the simulation has no `faults`, or where one of
-        them has not come about.
+        Nothing follows upon it: do all actions before. Raises `AssertionError` where
+        the simulation has no `faults`, where one of them has not come about, and for an
+        action that the cluster refuses without faults as well.
         """
         trial = self._faulty()
+        if trial.refusals:  # by a fault, or whatever happens?
+            case = self._case._replace(script=trial.scene.script)
+            for each in benign_run(case).trial.refusals:
+                raise AssertionError(str(each))
         if trial.left:
             raise AssertionError(
                 f"the fault has not come about: {trial.left[0]}; a site is named by "
@@ -294,6 +303,8 @@ class Simulation:
         if not trial.struck:
             found = list(explorer.benign.violations)
             found = [each for each in found if each.property in names]
+        for sentence in (*explorer.mistakes, *map(str, explorer.refused)):
+            raise AssertionError(sentence)
         if found:
             lines = [in_words(tuple(trial.struck))]
             for each in found:
@@ -317,7 +328,7 @@ class Simulation:
             duration = duration.total_seconds()
         check_seconds(duration, "the time to wait")
         if self._trial is not None:
-            self._trial.add(Wait(duration))
+            self._add(self._trial, Wait(duration))
             return self
         if not self._run.wait(duration):
             raise AssertionError(f"the time does not pass: {self.unsettled}")
@@ -422,12 +433,20 @@ class Simulation:
 
     def _act(self, action: Action) -> None:
         if self._trial is not None:
-            self._trial.add(action)
+            self._add(self._trial, action)
             return
         try:
             act(self._run, action, self.namespace)
         except ActionRefused as problem:
             raise AssertionError(str(problem)) from None
+
+    def _add(self, trial: Trial, action: Action) -> None:
+        if trial.phase is Phase.DONE:
+            raise AssertionError(
+                f"`{action}` comes after heal(), which ends the story: do it before, "
+                "or in another Simulation"
+            )
+        trial.add(action)
 
     def _resource(self, kind: str) -> Resource:
         catalogue = catalogue_of(self._run)

@@ -11,12 +11,15 @@ import base64
 import itertools
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any, Literal
 
 import orjson
-from hypothesis import reject, strategies as st
+from hypothesis import HealthCheck, find, reject, settings, strategies as st
+from hypothesis.errors import HypothesisException
 from hypothesis.strategies import DrawFn, SearchStrategy
 
 from fnop.adapters.manifests import read_manifests
@@ -31,7 +34,7 @@ from fnop.interpreters.cluster.schema.schema import (
     object_faults,
 )
 
-__all__ = ["manifests", "values_of_schema"]
+__all__ = ["manifests", "smallest", "values_of_schema"]
 
 Json = Any
 Schema = Mapping[str, Any]
@@ -116,6 +119,38 @@ def manifests(
     )
     faults = _faults_of(compile_root(schema))
     return whole.map(lambda found: _mended(found, faults)).filter(_is_taken(faults))
+
+
+def smallest(
+    definition: Mapping[str, Any], is_taken: Callable[[Json], bool], most: int
+) -> dict[str, Any] | None:
+    """The smallest object named x that `is_taken`, if one is among the first drawn.
+
+    It is the same in each process. At most `most` objects are drawn.
+    """
+    drawn, taken = itertools.count(), list[dict[str, Any]]()
+    objects = manifests(definition, name="x")
+
+    @st.composite
+    def soon(draw: DrawFn) -> Json:
+        # Hypothesis goes on for a thousand objects where it finds none.
+        return draw(objects) if next(drawn) < most else None
+
+    def is_one(found: Json) -> bool:
+        if found is None or not is_taken(found):
+            return False
+        taken.append(found)
+        return True
+
+    usual = settings(
+        database=None,
+        deadline=None,
+        derandomize=True,
+        suppress_health_check=[*HealthCheck],
+    )
+    with suppress(HypothesisException):
+        find(soon(), is_one, settings=usual, random=Random(0))
+    return min(taken, key=lambda found: len(orjson.dumps(found)), default=None)
 
 
 def _called(spec: Schema) -> str:

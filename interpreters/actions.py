@@ -201,7 +201,7 @@ def _apply(run: SimulatedRun, manifest: Mapping[str, Any], namespace: str) -> An
     if resource is None:
         raise ActionRefused(
             f"{catalogue.absence_of(manifest, 'the cluster')}; give its definition "
-            "with crds="
+            "with crds= (--crd)"
         )
     meta = manifest.get("metadata") or {}
     place = (meta.get("namespace") or namespace) if resource.namespaced else None
@@ -247,7 +247,7 @@ def address_of(run: SimulatedRun, where: str) -> tuple[Resource, str]:
     catalogue = catalogue_of(run)
     found = catalogue.lookup(kind)
     if found is None:
-        remedy = "; give its definition with crds="
+        remedy = "; give its definition with crds= (--crd)"
         raise ActionRefused(catalogue.absence(kind, "the cluster", remedy))
     return found, name
 

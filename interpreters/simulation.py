@@ -737,7 +737,17 @@ def _is_of(input: Input, stream: int) -> bool:
     return isinstance(input, (WatchEvent, Bookmark)) and input.stream == stream
 
 
+# The beginning of the names of modules that are loaded as files.
+_SCRIPT = "fnop_script_"
+
+
 def _unmodelled(function: str) -> str:
+    """The sentence about a function without a model, as whoever writes one names it.
+
+    >>> _unmodelled("fnop_script_shop:charge").partition(";")[0]
+    'shop:charge is not simulated'
+    """
+    function = function.removeprefix(_SCRIPT)
     return (
         f"{function} is not simulated; give a model of it: in a test "
         f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run and "

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
+from traceback import walk_tb
 from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.body import View
 from fnop.interpreters.cluster import Cluster
 
-__all__ = ["Expectation", "Picture", "Predicate", "expect", "expectations_in"]
+__all__ = [
+    "Expectation",
+    "Picture",
+    "Predicate",
+    "error_in",
+    "expect",
+    "expectations_in",
+]
 
 _MARK = "__fnop_expects__"
 
@@ -97,3 +106,19 @@ def expectations_in(names: Mapping[str, Any]) -> tuple[Expectation, ...]:
         for each in names.values()
         if callable(each) and hasattr(each, _MARK)
     )
+
+
+def error_in(function: Callable[..., Any], problem: BaseException) -> str:
+    """An error of an author's function, with the line: `KeyError: 'a' (s.py, line 4)`.
+
+    The line is the function's own, or that of another function in its file.
+    """
+    code = getattr(function, "__code__", None)
+    frames = [
+        (frame.f_code.co_filename, line)
+        for frame, line in walk_tb(problem.__traceback__)
+    ]
+    own = [each for each in frames if code and each[0] == code.co_filename]
+    file, line = (own or frames)[-1]
+    name = f"{type(problem).__name__}: {problem}".removesuffix(": ")
+    return f"{name} ({os.path.basename(file)}, line {line})"

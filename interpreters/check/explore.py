@@ -43,6 +43,7 @@ from fnop.interpreters.check.faults import (
 from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import judged
+from fnop.interpreters.check.properties.ends import errors_of_expectations
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,
@@ -57,11 +58,13 @@ from fnop.interpreters.check.records import (
     Happened,
     Limits,
     Phase,
+    Refusal,
     Rival,
     Scene,
     Visit,
     has_background,
 )
+from fnop.interpreters.check.replicas import is_elected
 from fnop.interpreters.check.sequels import left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.trial import Trial
@@ -70,7 +73,7 @@ from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.externals import forked
 from fnop.interpreters.machine import Machine, Observer
-from fnop.interpreters.scenario import apply_manifests, restore
+from fnop.interpreters.scenario import apply_manifests, catalogue_of, restore
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
 
 __all__ = [
@@ -78,6 +81,8 @@ __all__ = [
     "Explorer",
     "Failure",
     "Verdict",
+    "benign_run",
+    "digest_of",
     "is_special",
     "observed",
     "prepared",
@@ -103,7 +108,7 @@ class Case(NamedTuple):
     became what it is, such as `persistentvolumeclaims/`. `former` is the code that
     this one replaces. A `listener` hears each command of all runs. `restored` are
     objects as another cluster has them, with their uids and versions, and `start` is
-    the wall time at which all begins.
+    the wall time at which all begins. A script that is `made_up` is no author's.
     """
 
     program: Program
@@ -120,6 +125,7 @@ class Case(NamedTuple):
     listener: Callable[[Command], None] | None = None
     restored: Sequence[Mapping[str, Any]] = ()
     start: float = EPOCH
+    made_up: bool = False
 
     @property
     def other_start(self) -> float:
@@ -201,6 +207,11 @@ def observed(
     if not any(each.kind.name == "F18:backlog" for each in schedule):
         run.settle(seconds=BOOT_SECONDS)
     return Trial(scene, schedule, run=run).play()
+
+
+def benign_run(case: Case) -> Seen:
+    """The run of a case without faults, alone."""
+    return seen_by(Trial(prepared(case)).play())
 
 
 class Reference(NamedTuple):
@@ -363,6 +374,33 @@ class Explorer:
         """A sentence for each called function that has no model: nothing is known."""
         return tuple(self._trial.run.unmodelled.values())
 
+    @property
+    def refused(self) -> tuple[Refusal, ...]:
+        """The actions of the script that the cluster refuses without any fault."""
+        return tuple(self._trial.refusals)
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """A sentence for each thing beside the script that can tell nothing.
+
+        They are calls without a model, kinds that nobody serves, and expectations that
+        fail themselves.
+        """
+        return (
+            *self.unmodelled,
+            *self._unserved("@expect({!r})", [e.kind for e in self.case.expectations]),
+            *self._unserved("RIVALS[{!r}]", self.case.rivals),
+            *errors_of_expectations(self._trial),
+        )
+
+    def _unserved(self, what: str, kinds: Iterable[str]) -> Iterator[str]:
+        catalogue = catalogue_of(self._trial.run)
+        for kind in dict.fromkeys(kinds):
+            if catalogue.lookup(kind) is None:
+                absence = catalogue.absence(kind, "the cluster")
+                remedy = "correct it, or give its definition with crds= (--crd)"
+                yield f"{what.format(kind)}: {absence}; {remedy}"
+
     # ------------------------------------------------------------------- schedules
 
     def singles(self) -> list[Schedule]:
@@ -373,7 +411,7 @@ class Explorer:
         if self._trial.is_endless:
             return []
         trial = self.reference.benign.seen.trial
-        found = [*candidates(trial.visits, len(self.case.script))]
+        found = [*candidates(trial.visits, self.case)]
         found += [*_tampering(self.reference)]
         if self.case.former is not None:
             found += [*_upgrades(trial)]
@@ -446,7 +484,7 @@ class Explorer:
                 return
             trial.go_on()
         near = [each for each in trial.visits[known:] if each.turn - 1 in forks]
-        found = candidates(near, len(self.case.script))
+        found = candidates(near, self.case)
         for fault in _unseen_first(e for e in found if not is_special((e,))):
             visit = next(each for each in near if each.site == fault.site)
             second = forks[visit.turn - 1].fork()
@@ -488,18 +526,21 @@ def _is_from_the_start(fault: Fault) -> bool:
 # ------------------------------------------------------------------- candidates
 
 
-def candidates(visits: Iterable[Visit], actions: int) -> Iterator[Fault]:
+def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
     """The faults that can strike at these visits, without those that are the same.
 
     A crash leaves nothing of the operator: two are the same if the cluster has not
     changed between them.
     """
+    actions, elected = len(case.script), is_elected(case.program)
     crashes: set[tuple[str, int, int]] = set()
     for visit, following in _with_next(visits):
         for kind in FAULTS:
             if visit.site.place not in kind.places or visit.site.place is Place.RUN:
                 continue
             if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
+                continue
+            if kind.code == "F15" and not elected:
                 continue
             if kind.code == "F1" or kind.name == "F3:crash":
                 is_done = kind.mode in ("after", "crash")

@@ -20,6 +20,7 @@ __all__ = [
     "Hold",
     "Limits",
     "Phase",
+    "Refusal",
     "Rejection",
     "Rival",
     "Scene",
@@ -109,6 +110,25 @@ class Rejection(NamedTuple):
     site: Site
     outcome: Refused
     subject: str
+
+
+class Refusal(NamedTuple):
+    """An action of the user that the cluster has refused, and why.
+
+    `status` is the HTTP status, 0 where no request could be made of it.
+    """
+
+    action: Action
+    reason: str
+    status: int
+
+    def __str__(self) -> str:
+        remedy = {
+            0: "",  # the reason has it
+            404: "; name what is there by then",
+        }.get(self.status, "; let the script do what the cluster takes")
+        words = f"the cluster refuses `{self.action}`, without any fault"
+        return f"{words}: {self.reason}{remedy}"
 
 
 class Unrest(NamedTuple):

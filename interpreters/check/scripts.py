@@ -23,6 +23,7 @@ from fnop.interpreters.cluster import Off, On, Pace, Slow, Stuck
 __all__ = [
     "Change",
     "Script",
+    "ScriptProblem",
     "changes_of",
     "script_from_json",
     "script_to_json",
@@ -31,6 +32,10 @@ __all__ = [
 
 # The number of fields of an object that are edited, each in scripts of its own.
 CHANGES_MAX = 2
+
+
+class ScriptProblem(Exception):
+    """An author's file of scripts is wrong, in one sentence with the remedy."""
 
 
 class Script(NamedTuple):

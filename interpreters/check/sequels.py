@@ -9,10 +9,18 @@ child.  When all that the user has made is deleted, nothing that was made for it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from fnop.core.values.merge import applied
-from fnop.interpreters.actions import Action, Apply, Delete, Edit, address_of
+from fnop.interpreters.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    address_of,
+)
 from fnop.interpreters.check.records import Scene
 from fnop.interpreters.check.worlds import alias_of, is_builtin
 from fnop.interpreters.cluster import Cluster
@@ -74,10 +82,12 @@ def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
             resource = catalogue_of(scene.base).of_manifest(manifest)
             return resource, meta.get("name"), meta.get("namespace") or scene.namespace
         case Edit() | Delete():
-            found, name = address_of(scene.base, action.where)
-            return found, name, action.namespace or scene.namespace
+            with suppress(ActionRefused):  # of a kind that the operator defines
+                found, name = address_of(scene.base, action.where)
+                return found, name, action.namespace or scene.namespace
         case _:
-            return None
+            pass
+    return None
 
 
 class Sequel(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Any
 
 from fnop.interpreters.actions import ActionRefused, Apply
 from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
+from fnop.interpreters.check.scripts import ScriptProblem
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.scenario import ApplyProblem
 
@@ -67,10 +68,15 @@ def _still(
 ) -> tuple[Explorer, Failure] | None:
     """The failure in a smaller case, if it is still one, with no unknown errors."""
     try:
-        explorer = Explorer(case)
-    except (ApplyProblem, ActionRefused):
+        return _shown_by(Explorer(case), failure, known)
+    except (ApplyProblem, ActionRefused, ScriptProblem):
         return None
-    if explorer.reference.benign.seen.trial.refused:
+
+
+def _shown_by(
+    explorer: Explorer, failure: Failure, known: set[str]
+) -> tuple[Explorer, Failure] | None:
+    if explorer.reference.benign.seen.trial.refused or explorer.mistakes:
         return None  # a user whose actions are refused shows something else
     trial = _trial(explorer, failure)
     verdict: Verdict = explorer.benign

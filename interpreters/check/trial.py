@@ -40,26 +40,32 @@ from fnop.interpreters.actions import (
     act,
     address_of,
 )
-from fnop.interpreters.check import strikes
+from fnop.interpreters.check import replicas, strikes
+from fnop.interpreters.check.expectations import error_in
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.records import (
     Happened,
     Hold,
     Limits,
     Phase,
+    Refusal,
     Rejection,
+    Rival,
     Scene,
     Unrest,
     Visit,
     Write,
     has_background,
 )
+from fnop.interpreters.check.replicas import Absence, Beside
+from fnop.interpreters.check.scripts import ScriptProblem
 from fnop.interpreters.check.sites import asked_at, object_path, target_of
 from fnop.interpreters.check.worlds import digests_of
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.externals import forked
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.settling import Calm, Despair
 from fnop.interpreters.simulation import CannotFork, Delivery, SimulatedRun
 
@@ -83,6 +89,9 @@ class Trial:
     A trial can be forked between any two turns.
     """
 
+    # The kinds of rivals, as a catalogue has them.
+    _rival_kinds: tuple[Any, Mapping[str, tuple[str, str]]] = (None, {})
+
     def __init__(
         self,
         scene: Scene,
@@ -91,12 +100,10 @@ class Trial:
         limits: Limits = Limits(),  # noqa: B008 (an immutable value)
         run: SimulatedRun | None = None,
     ) -> None:
-        self.scene = scene
-        self.limits = limits
+        self.scene, self.limits = scene, limits
         self.left: list[Fault] = list(schedule)
         self.struck: list[Fault] = []
-        self.phase = Phase.SCRIPT
-        self.place = 0  # the next action of the script
+        self.phase, self.place = Phase.SCRIPT, 0  # the next action of the script
         self.turns = 0
         self.counts: Counter[tuple[str, str, str, str]] = Counter()
         self.visits: list[Visit] = []
@@ -104,14 +111,18 @@ class Trial:
         # The writes that the API server itself has refused, without a fault.
         self.rejections: list[Rejection] = []
         self.lines: list[tuple[Phase, Say]] = []
+        # The texts of all other lines, where no fault is to strike.
+        self.said: list[str] = []
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
         # The makers of changes: each from a version of the cluster on.
         self.actors: list[tuple[int, str]] = []
-        self.refused: list[str] = []
+        # The user's actions that came to nothing; those that the cluster has refused.
+        self.refused, self.refusals = list[str](), list[Refusal]()
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
         self.unrestarted: Trial | None = None  # before the last restart
-        self.crashes = 0  # those before all was healed
+        # How often a process began anew, or in another's place, before all was healed.
+        self.crashes = 0
         # The state of external systems at each rest of a benign run.
         self.outside: list[Mapping[str, bytes]] = []
         # The uid of an object, and of one whose handler has read or written it.
@@ -135,6 +146,7 @@ class Trial:
         self.down = 0
         # A second process of the operator in the same cluster.
         self.second: SimulatedRun | None = None
+        self.absence, self.successions = Absence.NONE, 0
         self.backup = scene.base.cluster  # as it was at the last rest but one
         self._present = self.backup
         # ------------------------------------------------ the user
@@ -170,12 +182,21 @@ class Trial:
 
     def begin_second(self, program: Program) -> None:
         """Let a second process of the operator begin in the same cluster."""
-        second = self.scene.base.fork(self.run.clock)
-        second.cluster = self.run.cluster
-        if program is not self.scene.program:
-            second.crash(program)
-        self.second = second
-        second.director = Beside(self)
+        self.second = replicas.begin(self, program)
+
+    def yields(self, absence: Absence) -> None:
+        """Let a replica lead, since the leader does nothing any more."""
+        self.absence = absence
+        self.successions += 1
+        self.begin_second(self.scene.former or self.scene.program)
+
+    def wakes(self) -> bool:
+        """Let the leader go on that has stood still; whether it had."""
+        asleep = self.absence is Absence.ASLEEP
+        if asleep:
+            self.absence = Absence.NONE
+            self.tell("fault", "the former leader goes on")
+        return asleep
 
     def _direct(self, run: SimulatedRun) -> None:
         """Direct this run from now on."""
@@ -196,6 +217,7 @@ class Trial:
         twin._direct(self.run.fork())
         if self.second is not None:
             twin.second = self.second.fork(twin.run.clock)
+            twin.second.calls = twin.run.calls  # there is one world outside
             twin.second.director = Beside(twin)
         return twin
 
@@ -235,7 +257,7 @@ class Trial:
 
     def _note_healed(self) -> None:
         """Keep what a restart may change."""
-        self.crashes = self.run.lives
+        self.crashes = self.run.lives + self.successions
         self.healed_calls = forked(self.run.calls)
 
     def settle(self) -> None:
@@ -262,7 +284,7 @@ class Trial:
         self.turns += 1
         if self.blocked is not None and self._unblock():
             return True
-        if self.second is not None and self._second_takes(self.second):
+        if self.second is not None and replicas.takes(self, self.second):
             return not self._is_endless()
         place = run.deliverable()
         if place is not None:
@@ -278,40 +300,21 @@ class Trial:
             return False
         return not self._is_endless()  # each round of a circle may end with a pause
 
-    def _second_takes(self, second: SimulatedRun) -> bool:
-        """Let the second process take a step, by turns with the first."""
-        run = self.run
-        if self.turns % 2 and run.deliverable() is not None:
-            return False
-        second.catch_up(run.cluster)
-        place = second.deliverable()
-        if place is None:
-            at, own = second.next_at(), run.next_at()
-            if at is None or (own is not None and own < at):
-                return False
-            self.begins("cluster")
-            if run.deliverable() is not None or run.control():
-                return True
-            return second.pass_time()
-        second.take(place)
-        self.begins("second")
-        run.catch_up(second.cluster)
-        return True
-
     def _pass_time(self) -> bool:
         before, clock = self.run.clock.elapsed, self.run.clock
+        worker = replicas.worker(self)
         if self.until is None:
-            passes = self.run.pass_time()
+            passes = worker.pass_time()
         else:
             passes = True
-            if not self.run.pass_time(self.until, recurring=True):
+            if not worker.pass_time(self.until, recurring=True):
                 clock.advance_to(self.until)
                 self.until = None
         self.waited += clock.elapsed - before
         return passes
 
     def _is_at_rest(self) -> bool:
-        run = self.run
+        run = replicas.worker(self)
         if self.until is not None:
             return False
         if self.down:
@@ -374,7 +377,9 @@ class Trial:
 
     def on_rest(self) -> None:
         """Do what follows when all has come to rest."""
-        if self.phase is Phase.SCRIPT:
+        if self.wakes():
+            pass  # and rests anew
+        elif self.phase is Phase.SCRIPT:
             self._on_rest_of_script()
         else:
             self.ends[self.phase] = self.run.cluster
@@ -492,6 +497,7 @@ class Trial:
             act(self.run, action, self.scene.namespace)
         except ActionRefused as problem:
             self.refused.append(f"{action}: {problem}")
+            self.refusals.append(Refusal(action, str(problem), problem.status))
 
     def _is_blocked(self, action: Action) -> bool:
         """Whether users await what comes first.
@@ -543,7 +549,8 @@ class Trial:
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
         """The oldest delivery that is not held."""
-        if self.down or (self.backlog and self.phase is Phase.SCRIPT):
+        is_absent = self.down or self.absence is not Absence.NONE
+        if is_absent or (self.backlog and self.phase is Phase.SCRIPT):
             return None
         if not self.holds:
             return 0
@@ -559,7 +566,10 @@ class Trial:
             return perform()
         site = asked_at(self.run, command)
         if site is None:  # it is no part of the operator's work
-            return perform()
+            before = self.run.cluster.version
+            outcome = perform()
+            self.noted(self.run.cluster.version - before)
+            return outcome
         site = self._counted(site)
 
         def performed() -> Outcome:
@@ -593,6 +603,10 @@ class Trial:
         if isinstance(outcome, Refused):
             self.rejections.append(Rejection(site, outcome, self._who(command)[0]))
         return outcome
+
+    def noted(self, versions: int) -> None:
+        """Take so many versions for the operator's own notes: they change nothing."""
+        self._noted += versions
 
     def _path(self, command: Perform) -> str:
         resource = command.resource
@@ -657,6 +671,8 @@ class Trial:
         """Take in a line of the log; the end of an attempt ends what it has read."""
         if say.level in ("warning", "error"):
             self.lines.append((self.phase, say))
+        elif not (self.left or self.struck):
+            self.said.append(say.message)
         if {"repaired", "anew"} <= dict(say.fields).keys():
             self._asked_otherwise(say)
         if say.ended is not None and say.handler is not None:
@@ -733,16 +749,18 @@ class Trial:
     # -------------------------------------------------------------------- rivals
 
     def _let_rivals_act(self) -> bool:
-        """Let the rivals of the scene answer what has changed; whether one has."""
+        """Let the rivals of the scene answer what has changed; whether one has.
+
+        Raises `ScriptProblem` for one that fails, or answers anything but a patch.
+        """
         for kind, rival in self.scene.rivals.items():
-            plural, _, group = kind.partition(".")
-            shelf = self.run.cluster.shelves.get((group, plural))
+            shelf = self.run.cluster.shelves.get(self._rival_kind(kind))
             for key, found in sorted(shelf.items()) if shelf else ():
                 version = found["metadata"]["resourceVersion"]
                 if self._rivals_at.get((kind, key)) == version:
                     continue
                 self._rivals_at[kind, key] = version
-                patch = rival(found)
+                patch = patch_of(kind, rival, found)
                 path = object_path(self.run, found, key[0])
                 if patch and path is not None:
                     self.begins("rival")
@@ -752,6 +770,35 @@ class Trial:
                     return True
         return False
 
+    def _rival_kind(self, kind: str) -> tuple[str, str]:
+        """The group and the plural of a rival's kind, as far as it is served by now."""
+        catalogue = catalogue_of(self.run)
+        if self._rival_kinds[0] is not catalogue:
+            found = {each: catalogue.lookup(each) for each in self.scene.rivals}
+            kinds = {name: (e.group, e.plural) for name, e in found.items() if e}
+            self._rival_kinds = catalogue, kinds
+        return self._rival_kinds[1].get(kind, ("", ""))
+
+
+def patch_of(
+    kind: str, rival: Rival, found: dict[str, Any]
+) -> Mapping[str, Any] | None:
+    """The answer of a rival to an object. Raises `ScriptProblem` where it is none."""
+    try:
+        patch = rival(found)
+    except Exception as problem:
+        name = found["metadata"].get("name")
+        raise ScriptProblem(
+            f"RIVALS[{kind!r}] raises {error_in(rival, problem)} for {kind}/{name}; "
+            "let it answer None where it has nothing to change"
+        ) from problem
+    if patch is None or isinstance(patch, Mapping):
+        return patch
+    raise ScriptProblem(
+        f"RIVALS[{kind!r}] answers {patch!r}; let it answer a merge patch, which is a "
+        "dict, or None"
+    )
+
 
 class Sight(NamedTuple):
     """An object as a handler has seen it: nothing is known if it has not looked."""
@@ -759,39 +806,6 @@ class Sight(NamedTuple):
     version: int | None = None
     uid: str | None = None
     generation: int | None = None
-
-
-class Beside:
-    """The director of a second process: what it writes counts as the operator's."""
-
-    def __init__(self, trial: Trial) -> None:
-        self._trial = trial
-
-    def choose(self, inbox: Sequence[Delivery]) -> int | None:
-        """The oldest delivery."""
-        return 0
-
-    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """Perform it, and note what it has changed."""
-        trial, second = self._trial, self._trial.second
-        assert second is not None
-        before = second.cluster.version
-        outcome = perform()
-        site = asked_at(second, command)
-        if site is not None and second.cluster.version != before:
-            path = (
-                f"{command.resource.group}/{command.resource.plural}/"
-                if command.resource
-                else ""
-            )
-            after = second.cluster.version
-            write = Write(site, before, after, path, None, None, "", trial.phase)
-            trial.writes.append(write)
-        return outcome
-
-    def admits(self, request: ApiRequest) -> ApiRequest:
-        """The request as it is."""
-        return request
 
 
 # The attributes that a trial changes in place: a fork has its own.
@@ -803,7 +817,9 @@ _CONTAINERS = (
         "visits",
         "writes",
         "lines",
+        "said",
         "refused",
+        "refusals",
         "late",
         "rejections",
     ),

@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterator
 import orjson
 
 from fnop.core.handlers.handler import Handler
-from fnop.core.values.body import View
 from fnop.interpreters.check.differences import differences
-from fnop.interpreters.check.expectations import Picture, Predicate
+from fnop.interpreters.check.expectations import Picture, error_in
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
@@ -25,7 +24,7 @@ from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, records_in, rolling_in
 from fnop.interpreters.scenario import catalogue_of
 
-__all__ = ["history", "matches", "same_end"]
+__all__ = ["errors_of_expectations", "history", "matches", "same_end"]
 
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -170,28 +169,37 @@ def _conditions(world: World, kinds: Collection[str]) -> dict[tuple[str, str], s
 
 def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The expectations of the author hold after the faults, and stay true."""
-    trial = seen.trial
-    if tampers(trial):
+    if tampers(seen.trial):
         return
+    for message, _ in _unmet(seen.trial):
+        yield Violation("matches", message)
+        return
+
+
+def errors_of_expectations(trial: Trial) -> tuple[str, ...]:
+    """A sentence for each expectation that fails itself, and cannot tell anything."""
+    errors = (message for message, is_error in _unmet(trial) if is_error)
+    return tuple(dict.fromkeys(errors))
+
+
+def _unmet(trial: Trial) -> Iterator[tuple[str, bool]]:
+    """The expectations that do not hold at a rest; whether by an error of theirs."""
     catalogue = catalogue_of(trial.run)
     wall = trial.run.clock.now().wall
     for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
         picture = Picture(trial.ends[phase], catalogue, wall, trial.scene.namespace)
         for kind, holds in trial.scene.expectations:
+            name = getattr(holds, "__name__", "the expectation")
             for each in picture.objects(kind):
                 if each.metadata.deletion_timestamp is not None:
                     continue
-                why = _unmet(holds, each, picture)
-                if why is not None:
-                    name = getattr(holds, "__name__", "the expectation")
-                    message = f"{name} does not hold for {kind}/{each.name}{why}"
-                    yield Violation("matches", message)
-                    return
-
-
-def _unmet(holds: Predicate, found: View, picture: Picture) -> str | None:
-    """The words for an expectation that does not hold, or for its error."""
-    try:
-        return None if holds(found, picture) else ""
-    except Exception as problem:
-        return f": it raises {type(problem).__name__}: {problem}"
+                where = f"{kind}/{each.name}"
+                try:
+                    if not holds(each, picture):
+                        yield f"{name} does not hold for {where}", False
+                except Exception as problem:
+                    yield (
+                        f"the expectation {name} itself raises "
+                        f"{error_in(holds, problem)} for {where}; let it answer False "
+                        "where something is missing"
+                    ), True
