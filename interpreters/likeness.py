@@ -27,6 +27,7 @@ from fnop.interpreters.redaction import (
     TOKEN_LENGTH,
     Digests,
     Substitutions,
+    drawn_forms,
     escapes,
     forms,
     has_token,
@@ -103,17 +104,10 @@ class Retold:
             return input
         raw = bytes.fromhex(drawn)
         others = hashlib.shake_256(raw).digest(len(raw))
-        for encode in (bytes.hex, _base64, _url_base64):
-            self.texts.add(encode(raw), encode(others))
+        for text, instead in drawn_forms(raw, others):
+            for pair in forms(text.encode(), instead):  # as in the data of a Secret
+                self.texts.add(*pair)
         return {**input, "outcome": {**input["outcome"], "value": others.hex()}}
-
-
-def _base64(raw: bytes) -> str:
-    return base64.b64encode(raw).decode()
-
-
-def _url_base64(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).decode()
 
 
 class Likeness:
@@ -208,7 +202,8 @@ class Likeness:
             if self._all_one(_spans(TOKEN.split(now), recorded), tokens, others):
                 return True
         if isinstance(twin, str) and twin not in (now, self._twins.text(now)):
-            return self._derived_alike(recorded, now, twin)
+            if self._derived_alike(recorded, now, twin):
+                return True
         return self._encoded_alike(recorded, now)
 
     def _all_one(
@@ -252,6 +247,8 @@ class Likeness:
 
     def _are_one(self, recorded: str, now: str, twin: str | None) -> bool:
         """Whether the one has always stood for the other; from now on it does."""
+        if not (_is_text(recorded) and _is_text(now)):
+            return False  # bytes of something encoded
         known = self._here.get(recorded)
         if known is not None or now in self._there:
             return known == now and self._there.get(now) == recorded
@@ -291,6 +288,12 @@ def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
             yield from forms(clear, base64.b64decode(value, validate=True).decode())
 
 
+def _is_text(text: str) -> bool:
+    """Whether it has no lone surrogates, which stand for bytes (`words_of`)."""
+    return text.isascii() or _SURROGATE.search(text) is None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _LONG = 4096
 _EDGE = re.compile(r"[A-Za-z0-9]+$")
 

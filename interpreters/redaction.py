@@ -32,7 +32,11 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
-from fnop.core.children.restoring import applied_digests, recorded_digest
+from fnop.core.children.restoring import (
+    applied_digests,
+    recorded_digest,
+    sent_digests,
+)
 from fnop.core.handlers.program import Program
 from fnop.core.memory.observation import Observation, see
 from fnop.core.values.body import Body
@@ -49,11 +53,13 @@ __all__ = [
     "Draft",
     "Redaction",
     "Substitutions",
+    "drawn_forms",
     "draws_secret",
     "escapes",
     "forms",
     "has_token",
     "is_secret_kind",
+    "is_sensitive_name",
     "is_telling",
     "rewritten",
     "unescaped",
@@ -268,13 +274,21 @@ class Substitutions:
         # Pieces of the texts as they stand in lines, and the texts' beginnings.
         self._pieces: dict[bytes, str | tuple[str, ...]] = {}
         self._known_pieces: set[bytes] = set()
+        # By the beginning of an encoded text: the beginning of what it encodes.
+        self._encodes: dict[str, str] = {}
         self._count = 0
 
-    def add(self, text: str, instead: str) -> None:
-        """Let `instead` stand for a text; too short a text is refused in silence."""
+    def add(self, text: str, instead: str, of: str | None = None) -> None:
+        """Let `instead` stand for a text; too short a text is refused in silence.
+
+        `of` is what the text encodes: where it is found, what it is a part of may have
+        this within it, once it is decoded.
+        """
         if text == instead or len(text.encode()) < 2 * _GRAM - 1:
             return
         head, known = text[:_HEAD], (len(text), _sum(text))
+        if of is not None and of[:_HEAD] in self._known:
+            self._encodes[head] = of[:_HEAD]
         others = self._known.get(head, ())
         if any(each[:2] == known for each in others):
             return
@@ -302,6 +316,7 @@ class Substitutions:
         for piece in self._known_pieces.intersection(chain.from_iterable(cut)):
             heads = self._pieces[piece]
             hits.update((heads,) if isinstance(heads, str) else heads)
+        hits |= {self._encodes[each] for each in hits & self._encodes.keys()}
         return sorted(hits, key=len, reverse=True)
 
     def applied(self, value: Any, heads: Sequence[str]) -> Any:
@@ -337,7 +352,7 @@ class Substitutions:
 
 
 def _sum(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return hashlib.blake2b(_bytes_of(text), digest_size=16).digest()
 
 
 _HEAD = 64
@@ -347,10 +362,14 @@ _CUTTER = struct.Struct(f"{_GRAM}s" * 64)
 _CUT = _CUTTER.size
 
 _BASE64_WORD = re.compile(r"[A-Za-z0-9+/_-]{15,}={0,2}")
+# One that is to be compared: of a text that was too ordinary to be replaced.
+_SHORT_WORD = re.compile(r"[A-Za-z0-9+/_-]{6,}={0,2}")
 
 
 def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
     """Rewrite the contents of base64 words in a text, and encode them again.
+
+    Bytes that are no text are kept by lone surrogates (`surrogateescape`).
 
     >>> words_rewritten("Basic dXNlcjpwYXNzd29yZA==", str.upper)
     'Basic VVNFUjpQQVNTV09SRA=='
@@ -358,11 +377,12 @@ def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
 
     def again(found: re.Match[str]) -> str:
         word = found[0]
-        inner = _decoded(word)
+        raw = _decoded(word)
+        inner = None if raw is None else raw.decode(errors=_LOSSLESS)
         changed = None if inner is None else rewrite(inner)
         if changed is None or changed == inner:
             return word
-        encoded = _base64(changed.encode())
+        encoded = _base64(_bytes_of(changed))
         if word[-1] != "=" and len(word) % 4:
             encoded = encoded.rstrip("=")
         is_standard = word.translate(_STANDARD) == word
@@ -374,26 +394,35 @@ def words_rewritten(text: str, rewrite: Callable[[str], str]) -> str:
 def words_of(text: str) -> tuple[list[str], list[str]]:
     """The base64 words in a text, decoded, and the texts between them.
 
+    Bytes that are no text are kept by lone surrogates, as for `words_rewritten`.
+
     >>> words_of("Basic dXNlcjpwYXNzd29yZA==")
     (['Basic ', ''], ['user:password'])
     """
     gaps, words = [""], []
     at = 0
-    for found in _BASE64_WORD.finditer(text):
-        inner = _decoded(found[0])
-        if inner is not None:
+    for found in _SHORT_WORD.finditer(text):
+        raw = _decoded(found[0])
+        if raw is not None:
             gaps[-1] += text[at : found.start()]
-            words.append(inner)
+            words.append(raw.decode(errors=_LOSSLESS))
             gaps.append("")
             at = found.end()
     gaps[-1] += text[at:]
     return gaps, words
 
 
-def _decoded(word: str) -> str | None:
+def _decoded(word: str) -> bytes | None:
     plain = word.translate(_STANDARD).rstrip("=")
-    raw = _from_base64(plain + "=" * (-len(plain) % 4))
-    return None if raw is None else _text_of(raw)
+    return _from_base64(plain + "=" * (-len(plain) % 4))
+
+
+# Bytes that are no UTF-8 become lone surrogates, and these the bytes again.
+_LOSSLESS = "surrogateescape"
+
+
+def _bytes_of(text: str) -> bytes:
+    return text.encode(errors=_LOSSLESS)
 
 
 def rewritten(value: Any, rewrite: Callable[[str], str], shortest: int) -> Any:
@@ -692,19 +721,19 @@ def _is_plain(name: str, item: Any) -> bool:
     kind = type(item)
     if kind is str:
         is_text = item[:1] not in ("{", "[") and name not in ("value", "was")
-        return is_text and _is_sensitive_name(name) is None
+        return is_text and is_sensitive_name(name) is None
     return kind is not dict and kind is not list
 
 
 def _is_sensitive_text(name: str, text: str) -> bool:
-    always = _is_sensitive_name(name)
+    always = is_sensitive_name(name)
     if always is None:
         return False
     return always or is_telling(text) or _OBJECT_NAME.fullmatch(text) is None
 
 
 @lru_cache(4096)
-def _is_sensitive_name(name: str) -> bool | None:
+def is_sensitive_name(name: str) -> bool | None:
     """Whether such a field holds a secret; False for sometimes, None for never."""
     if _ALWAYS.search(name):
         return True
@@ -745,18 +774,34 @@ class Digests:
                 into.add(_bare(digest), _bare(is_[scope]))
             _learn_applied(one, other, into)
 
+    def learn_sent(
+        self,
+        before: Iterable[dict[str, Any]],
+        after: Iterable[dict[str, Any]],
+        into: Substitutions,
+    ) -> None:
+        """Take note of what the digests of manifests in commands have become."""
+        for one, other in zip(before, after, strict=True):
+            if one is not other and one["do"] == "Perform":
+                was, is_ = one["effect"].get("manifest"), other["effect"]
+                if isinstance(was, dict):
+                    _learn_applied(was, is_["manifest"], into, sent_digests)
+
 
 def _learn_applied(
-    before: dict[str, Any], after: dict[str, Any], into: Substitutions
+    before: dict[str, Any],
+    after: dict[str, Any],
+    into: Substitutions,
+    digests: Callable[[dict[str, Any]], Sequence[str]] = applied_digests,
 ) -> None:
-    """Take note of what the digest of the applied manifest has become, of a child."""
-    digest = recorded_digest(before)
-    if not digest:
-        return
-    for was, is_ in zip(applied_digests(before), applied_digests(after), strict=False):
-        if was == digest:
+    """Take note of what the digests of a child's manifest have become.
+
+    The author may write the same in another form the next time, such as `data` that is
+    copied from the child for the `stringData` that has made it.
+    """
+    if recorded_digest(before):
+        for was, is_ in zip(digests(before), digests(after), strict=False):
             into.add(was, is_)
-            return
 
 
 def _bare(digest: str) -> str:
@@ -1009,10 +1054,8 @@ class Redaction:
             return answered
         raw = bytes.fromhex(drawn)
         others = self._others(raw)
-        for form in (bytes.hex, _base64, _url_base64):
-            text, instead = form(raw), form(others)
-            for end in ("", "="):  # padded, and not
-                self._draw(text.rstrip(end), instead.rstrip(end))
+        for text, instead in drawn_forms(raw, others):
+            self._draw(text, instead)
         return {**answered, "outcome": {**outcome, "value": others.hex()}}
 
     def _draw(self, text: str, instead: str) -> None:
@@ -1053,8 +1096,7 @@ class Redaction:
         token = self._named(part.encode())
         self._copies.add(part, token)
         if len(part) < _LINE:  # one line of many is hardly encoded by itself
-            for form in _inner_base64(part.encode()):
-                self._copies.add(form, token)
+            self._know_inner(part.encode(), token)
 
     def _named(self, value: bytes) -> str:
         digest = hashlib.blake2b(value, key=self._key, digest_size=_ID_BYTES)
@@ -1064,8 +1106,16 @@ class Redaction:
         if is_telling(value):
             for form, instead in forms(value, token):
                 self._copies.add(form, instead)
-            for form in _inner_base64(value):
-                self._copies.add(form, token)
+            self._know_inner(value, token)
+
+    def _know_inner(self, value: bytes, token: str) -> None:
+        """Know its base64 within that of a longer text, also where that is cut off.
+
+        Its whole groups are replaced by whole groups, so that it stays base64.
+        """
+        text, instead = _text_of(value), _base64(token.encode())
+        for form in _inner_base64(value):
+            self._copies.add(form, instead, of=text)
 
     def _with_digests(
         self, record: dict[str, Any], found: dict[str, Any]
@@ -1073,6 +1123,7 @@ class Redaction:
         """Replace the digests of former contents by those of the recorded contents."""
         known = len(self._copies)
         self._digests.learn(record["input"], found["input"], self._copies)
+        self._digests.learn_sent(record["commands"], found["commands"], self._copies)
         if len(self._copies) == known:
             return found
         copies = self._copies.found_in(canonical(found))
@@ -1083,6 +1134,14 @@ class Redaction:
 
 
 _PLAIN_MAX = 65_536
+
+
+def drawn_forms(raw: bytes, others: bytes) -> Iterator[tuple[str, str]]:
+    """The texts that are made of drawn bytes, each with that of the others."""
+    for form in (bytes.hex, _base64, _url_base64):
+        text, instead = form(raw), form(others)
+        for end in ("", "="):  # padded, and not
+            yield text.rstrip(end), instead.rstrip(end)
 
 
 def _url_base64(raw: bytes) -> str:

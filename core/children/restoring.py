@@ -24,7 +24,7 @@ from fnop.core.children.marks import (
 from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.effects.values import digest
 
-__all__ = ["applied_digests", "recorded_digest"]
+__all__ = ["applied_digests", "recorded_digest", "sent_digests"]
 
 Json = dict[str, Any]
 _MARKS = (APPLIED_ANNOTATION, KEEP_ANNOTATION, OWNER_ANNOTATION)
@@ -49,13 +49,19 @@ def applied_digests(live: Mapping[str, Any]) -> Sequence[str]:
     Authors may leave out the namespace, and write `stringData` for `data`.  Of lists
     only those are restored that are applied as a whole.
     """
+    applied = applied_with(live, APPLIED_PATH)
+    return () if applied is None else _digests(live, _picked(live, applied))
+
+
+def sent_digests(manifest: Mapping[str, Any]) -> Sequence[str]:
+    """As `applied_digests`, of a manifest that is sent to be applied."""
+    return _digests(manifest, {**manifest})
+
+
+def _digests(live: Mapping[str, Any], manifest: Json) -> Sequence[str]:
     meta = _mapping(live.get("metadata"))
     annotations = _mapping(meta.get("annotations"))
-    applied = applied_with(live, APPLIED_PATH)
-    if applied is None:
-        return ()
     keep = annotations.get(KEEP_ANNOTATION) == "true"
-    manifest = _picked(live, applied)
     manifest |= {name: live[name] for name in ("apiVersion", "kind") if name in live}
     manifest["metadata"] = _without_marks(manifest.get("metadata") or {}, meta)
     return [
