@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any
 
 from fnop.interpreters.cluster.schema.regex import BadPattern, compiled, in_python
@@ -130,13 +131,13 @@ def _text(schema: Schema) -> str:
     least, most = int(schema.get("minLength", 0)), schema.get("maxLength", math.inf)
     found = _FORMATS.get(format_of(dict(schema)) or "")
     if "pattern" in schema:
-        for text in (*([found] if found else ()), *_like(str(schema["pattern"]))):
+        texts: Iterator[str] = chain([found] if found else [], _like(schema["pattern"]))
+        for text in texts:
             if least <= len(text) <= most and _fits(text, schema["pattern"]):
                 return text
     if found is not None:
         return found
-    size = int(max(least, min(1, most)))
-    return "x" * size
+    return "x" * int(max(least, min(1, most)))
 
 
 def _fits(text: str, pattern: str) -> bool:
