@@ -6,6 +6,7 @@ import builtins
 import json
 import pprint
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from fnop.interpreters.check.faults import Fault, Place, schedule_from_json
@@ -179,9 +180,11 @@ def answers_source(answers: Mapping[str, Sequence[Any]]) -> str:
         name = function.removeprefix("fnop_script:")
         lines.append(f"            {name!r}: Recorded(")
         lines.append("                [")
-        for arguments, outcome in pairs:
-            told = f"({arguments!r}, {_outcome(outcome)})"
-            lines.append(f"                    {told},")
+        told = (f"({given!r}, {_outcome(outcome)})" for given, outcome in pairs)
+        for pair, several in groupby(told):
+            number = len([*several])
+            again = f"*[{pair}] * {number}" if number > 1 else pair
+            lines.append(f"                    {again},")
         lines += ["                ]", "            ).answer,"]
     return "\n".join((*lines, "        }"))
 

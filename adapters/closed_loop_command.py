@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from fnop.adapters.endings import EXIT_INCOMPLETE, EXIT_USAGE, fail, warn
+from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
 from fnop.adapters.recorded import Recording, account_in
 from fnop.adapters.story_report import story_lines
@@ -50,9 +48,7 @@ def outline(plot: Plot, objects: int) -> str:
     return f"from #{plot.step}, simulated: {found} {known}, {changes} by others"
 
 
-def gone_on(
-    recording: Recording, program: Program, step: int, calls: Mapping[str, Any]
-) -> int:
+def gone_on(recording: Recording, program: Program, step: int, calls: Models) -> int:
     """Tell how a run goes on from a step, and how its end differs; the exit status."""
     from fnop.interpreters.closed_loop import go_on, without_kubelet
 
@@ -69,6 +65,8 @@ def gone_on(
         warn(f"not done again, the cluster refuses it: {each}")
     for sentence in found.calls.values():
         warn(sentence)
+    if calls.unused:
+        warn(calls.unused)
     if found.unsettled:
         echo(f"it does not come to rest: {found.unsettled}")
     for difference in found.differences[:_DIFFERENCES_SHOWN]:

@@ -14,6 +14,7 @@ from fnop.adapters.recorded import Recording
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
+from fnop.core.history.calls import last_answers
 from fnop.core.history.fields import listed
 from fnop.core.history.plot import Plot, about, without_strangers
 from fnop.core.history.world import Place
@@ -71,6 +72,8 @@ def explored(
     from fnop.interpreters.scenario import ApplyProblem
 
     plot = _plot(recording, part, program, program.settings.marker)
+    # Runs with and without faults are compared: a function answers them alike.
+    plot = plot._replace(answers=last_answers(plot.answers))
     incident = _incident(plot, part)
     models = {
         function: Recorded(

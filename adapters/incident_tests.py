@@ -103,6 +103,10 @@ def _body(incident: Incident) -> Iterator[str]:
         yield action_call(each)
         if each["do"] != "wait":
             yield "sim.settle()"
+    if incident.left:
+        # Functions are asked again and again, and answer otherwise in time.
+        yield f"sim.wait({incident.left!r})"
+        yield "sim.settle()"
     yield "assert sim.settled, sim.unsettled"
     yield "sim.must_have(EXPECTED)"
     for place in _gone(incident):

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.handlers.program import Program
-from fnop.core.history.plot import Plot, Recorded, alike, resource_of
+from fnop.core.history.calls import Replies
+from fnop.core.history.plot import Plot, resource_of
 from fnop.core.history.story import Line, Story
 from fnop.core.history.world import Foreign, Place, change_of
 from fnop.core.seam.commands import Command, Perform
@@ -23,7 +24,6 @@ from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.now import Now
 from fnop.effects import Call, Outcome
-from fnop.effects.wire import digest_of
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.assumed import assumed_definitions
@@ -54,14 +54,14 @@ class Ended(NamedTuple):
 class _Loop(SimulatedRun):
     """A run whose calls are answered as recorded, where no model answers them."""
 
-    answers: Mapping[str, Recorded]
+    replies: Replies
 
     def _call(self, command: Perform, call: Call) -> Outcome:
-        if call.function not in self.calls:
-            answers = self.answers
-            found = answers.get(digest_of(call)) or answers.get(alike(call))
+        # Models remember what they were asked for, and tell what was probably meant.
+        if self.calls.get(call.function) is None:
+            found = self.replies.answer(call, self.clock.now().wall)
             if found is not None:
-                return found.outcome
+                return found
         return super()._call(command, call)
 
 
@@ -106,12 +106,14 @@ def go_on(
         observers=[_Teller(program.settings.marker, tell)],
         calls=calls,
     )
-    run.answers = plot.answers
+    run.replies = Replies(plot.answers)
     refused = []
     run.wait(0)
     for each in plot.changes:
         run.wait(max(0.0, each.wall - plot.wall - run.clock.elapsed))
         refused += _done(run, plot.catalogue, each)
+    end_of_time = max(plot.until, run.replies.until)
+    run.wait(max(0.0, end_of_time - plot.wall - run.clock.elapsed))
     rests = run.settle()
     kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
     # Nobody has told of the objects of other kinds.

@@ -730,41 +730,58 @@ class Recorded(External):
     """The answers that a function gave in a recorded run.
 
     `answers` are pairs of the keyword arguments and of what was answered: a value, or
-    an exception that is raised. `answer` is the model; it takes any uids for equal, for
-    an object that is made anew has another one. Raises `LookupError` for other
-    arguments.
+    an exception that is raised. Several for equal arguments are given in their order,
+    and the last one stays. `answer` is the model; it takes any uids for equal, for an
+    object that is made anew has another one. Raises `LookupError` for other arguments.
 
-    >>> address_of = Recorded([({"name": "a"}, "10.0.0.1")])
-    >>> address_of.answer(name="a")
-    '10.0.0.1'
+    >>> size_of = Recorded([({"name": "a"}, 1), ({"name": "a"}, 2)])
+    >>> [size_of.answer(name="a") for _ in range(3)]
+    [1, 2, 2]
     """
 
     def __init__(
         self, answers: Iterable[tuple[Mapping[str, Any], Any | BaseException]]
     ) -> None:
-        pairs = [(_text(arguments), found) for arguments, found in answers]
-        self._answers = dict(pairs)
+        self._answers: dict[bytes, list[Any]] = {}
         # Objects that are made anew have other uids.
-        self._alike = {_UID.sub(b"", text): found for text, found in pairs}
+        self._alike: dict[bytes, list[Any]] = {}
+        # How many were given, of those of several.
+        self._given: dict[bytes, int] = {}
+        for arguments, found in answers:
+            text = _text(arguments)
+            self._answers.setdefault(text, []).append(found)
+            self._alike.setdefault(_UID.sub(b"", text), []).append(found)
 
     def fork(self) -> Self:
-        """The same one: nothing changes in it."""
-        return self
+        """The same answers, of which as many were given."""
+        made = copy.copy(self)
+        made._given, made._creations = dict(self._given), dict(self._creations)
+        return made
 
     def digest(self) -> Any:
-        """Nothing, for nothing changes in it."""
+        """How many answers were given, where there are several."""
+        return {text.decode(): given for text, given in sorted(self._given.items())}
+
+    def visible(self) -> Any:
+        """Nothing: nobody reads how often it was asked."""
         return None
 
     def answer(self, **arguments: Any) -> Any:
         """Give the recorded answer to a call with these `arguments`."""
         text = _text(arguments)
-        found = self._answers.get(text, self)
-        if found is self:
-            found = self._alike.get(_UID.sub(b"", text), self)
-        if found is self:
+        several = self._answers.get(text)
+        if several is None:
+            text = _UID.sub(b"", text)
+            several = self._alike.get(text)
+        if several is None:
             raise LookupError(
                 f"no answer was recorded for the arguments {arguments!r}; give a model"
             )
+        last = len(several) - 1
+        place = min(self._given.get(text, 0), last)
+        if last:
+            self._given[text] = min(place + 1, last)
+        found = several[place]
         if isinstance(found, BaseException):
             raise copy.copy(found)
         return copy.deepcopy(found)

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.history.plot import Plot, Recorded, resource_of, runs_pods
+from fnop.core.history.calls import Recorded
+from fnop.core.history.plot import Plot, resource_of, runs_pods
 from fnop.core.history.world import Foreign, Place, change_of
 from fnop.core.values.body import Body
-from fnop.effects import Answer, Raised
+from fnop.effects import Answer, Outcome, Raised
 from fnop.effects.values import thaw_json
+from fnop.effects.wire import digest_of
 from fnop.interpreters.actions import Action, Apply, Delete, Edit, SetPace, Wait
 from fnop.interpreters.assumed import assumed_definitions
 from fnop.interpreters.cluster import Off, empty_cluster
@@ -36,8 +38,10 @@ class Incident(NamedTuple):
     `definitions` are those of kinds that a simulated cluster does not know, `restored`
     the objects at the beginning, `start` its time, `script` what others did then, and
     `answers` the values and errors that called functions gave, by the function and
-    their arguments. `end` are the objects at the end. `left_out` are sentences about
-    what a simulated cluster cannot have.
+    their arguments, in their order. `end` are the objects at the end, `left` is the
+    time that passes after the script until a function has answered for the last time
+    otherwise than before. `left_out` are sentences about what a simulated cluster
+    cannot have.
     """
 
     definitions: Sequence[Json]
@@ -46,6 +50,7 @@ class Incident(NamedTuple):
     script: Sequence[Action]
     answers: Mapping[str, Sequence[tuple[Json, Answer | Raised]]]
     end: Mapping[Place, Json]
+    left: float
     left_out: Sequence[str]
 
 
@@ -73,16 +78,18 @@ def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
             return False
         return (resource.group, resource.plural) in known | builtin
 
+    changes = [each for each in plot.changes if is_known(each.place)]
     return Incident(
         [*definitions, *assumed],
         [each for place, each in plot.objects.items() if is_known(place)],
         plot.wall,
         [
             *([] if runs_pods(plot) else [SetPace("kubelet", Off())]),
-            *_script(plot, [each for each in plot.changes if is_known(each.place)]),
+            *_script(plot, changes),
         ],
-        _answers({id(each): each for each in plot.answers.values()}.values()),
+        _answers(plot.answers),
         {place: each for place, each in plot.end.items() if is_known(place)},
+        _left(plot, changes),
         sorted(lacking),
     )
 
@@ -218,11 +225,28 @@ def _actions(resource: Resource, change: Foreign) -> Iterator[Action]:
 def _answers(
     found: Iterable[Recorded],
 ) -> dict[str, list[tuple[Json, Answer | Raised]]]:
-    answers: dict[str, list[tuple[Json, Answer | Raised]]] = {}
-    for call, outcome in found:
+    """The answers by functions; those to equal arguments stand together."""
+    answers: dict[str, dict[str, list[tuple[Json, Answer | Raised]]]] = {}
+    for call, outcome, *_ in found:
         # An impure handler is called with the object as it was: nobody asks that again.
         if isinstance(outcome, Answer | Raised) and not call.as_handler:
-            answers.setdefault(call.function, []).append(
-                (thaw_json(call.arguments), outcome)
-            )
-    return answers
+            pair = thaw_json(call.arguments), outcome
+            equal = answers.setdefault(call.function, {})
+            equal.setdefault(digest_of(call), []).append(pair)
+    return {
+        function: [pair for each in equal.values() for pair in each]
+        for function, equal in answers.items()
+    }
+
+
+def _left(plot: Plot, changes: Sequence[Foreign]) -> float:
+    """The time after the last change until the last answer that is a new one."""
+    last: dict[str, Outcome] = {}
+    until = begun = max((each.wall for each in changes), default=plot.wall)
+    for call, outcome, _, wall in plot.answers:
+        key = digest_of(call)
+        if key in last and last[key] != outcome:
+            until = max(until, wall)
+        last[key] = outcome
+    left = until - begun
+    return round(left, 3) if left >= PAUSE_MIN else 0.0

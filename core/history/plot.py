@@ -14,20 +14,16 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.children.owned import owners_of
 from fnop.core.history.account import Account
+from fnop.core.history.calls import Calls, Recorded, part_of
 from fnop.core.history.truth import Truth
-from fnop.core.history.volatile import UID
 from fnop.core.history.world import Foreign, Own, Place, World
 from fnop.core.values.body import Body
 from fnop.core.values.errors import number_of
-from fnop.effects import Call, Outcome
-from fnop.effects.wire import digest_of, encode, from_wire
 
 __all__ = [
     "Incomplete",
     "Plot",
-    "Recorded",
     "about",
-    "alike",
     "plot_of",
     "resource_of",
     "runs_pods",
@@ -42,20 +38,13 @@ class Incomplete(ValueError):
     """The recording lacks steps that a plot needs, in one sentence."""
 
 
-class Recorded(NamedTuple):
-    """A call, and the last answer to it."""
-
-    call: Call
-    outcome: Outcome
-
-
 class Plot(NamedTuple):
     """The part of a recording that a closed loop needs.
 
     `objects` are those at the `step`, `wall` is its time, `changes` what others have
-    done after it, `end` the objects at the end of the recording, `answers` those of
-    calls, by the digest of the call and without its uids, and `watched` the keys of the
-    kinds that the operator has watched. `missing` steps are not recorded before.
+    done after it, `end` the objects at the end of the part, at the time `until`,
+    `answers` those of calls (`part_of`), and `watched` the keys of the kinds that the
+    operator has watched. `missing` steps are not recorded before.
     `is_true` tells that the objects are those of the cluster, and else what the
     operator had been shown.
     """
@@ -66,7 +55,8 @@ class Plot(NamedTuple):
     wall: float
     changes: Sequence[Foreign]
     end: Objects
-    answers: Mapping[str, Recorded]
+    until: float
+    answers: Sequence[Recorded]
     watched: frozenset[str]
     missing: int = 0
     is_true: bool = False
@@ -96,7 +86,7 @@ def plot_of(
     `ValueError` where the recording has not so many steps, or the part would end before
     it begins, and `Incomplete` where it lacks some of the part.
     """
-    own, calls, watched, truth = Own(), _Calls(), set[str](), Truth(account)
+    own, calls, watched, truth = Own(), Calls(), set[str](), Truth(account)
     for record in read():
         own.add(record)
         truth.add(record)
@@ -121,9 +111,9 @@ def plot_of(
         raise ValueError(_absence(step, until, world.steps))
     changes = [each for each in changes if not world.is_collected(each)]
     end, catalogue = world.restorable(), world.served.catalogue
-    plot = Plot(
-        catalogue, *begun, changes, end, calls.answers, frozenset(watched), missing
-    )
+    answers = part_of(calls.answers, begun[0], until)
+    told = world.wall, answers, frozenset(watched)
+    plot = Plot(catalogue, *begun, changes, end, *told, missing)
     if not account.changes:
         return plot
     return plot._replace(
@@ -176,35 +166,6 @@ _NAME = "name the step at which the part begins (--from, and --at with --as-test
 def _watched_by(record: Mapping[str, Any]) -> set[str]:
     commands = (each for each in record.get("commands", ()) if each["do"] == "ListPage")
     return {str(each["resource"]) for each in commands}
-
-
-class _Calls:
-    """The fold to the answers of `fnop.call`, by the digest of the call."""
-
-    def __init__(self) -> None:
-        self.answers: dict[str, Recorded] = {}
-        self._asked: dict[int, Call] = {}
-
-    def add(self, record: dict[str, Any]) -> None:
-        if "gap" in record:
-            return
-        input = record["input"]
-        if input["in"] == "Started":
-            self._asked.clear()
-        if input["in"] == "Answered":
-            call = self._asked.pop(input["id"], None)
-            if call is not None:
-                found = Recorded(call, from_wire(input["outcome"]))
-                self.answers[digest_of(call)] = self.answers[alike(call)] = found
-        for command in record["commands"]:
-            effect = command.get("effect") or {}
-            if command["do"] == "Perform" and effect.get("is") == "Call":
-                self._asked[command["id"]] = from_wire(effect)
-
-
-def alike(call: Call) -> str:
-    """What a call has in common with those about an object that is made anew."""
-    return UID.sub("", encode(call).decode())
 
 
 # ------------------------------------------------------------------ a part of the world

@@ -1,0 +1,136 @@
+"""The recorded answers of called functions, for a run that goes on otherwise.
+
+What a function answers may change with time, as the length of a queue does.  So an
+answer is given again at about the time at which it was asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from fnop.core.history.volatile import UID
+from fnop.effects import Call, Outcome
+from fnop.effects.wire import digest_of, encode, from_wire
+
+__all__ = ["Calls", "Recorded", "Replies", "alike", "last_answers", "part_of"]
+
+
+class Recorded(NamedTuple):
+    """A call, the answer to it, the step of that, and when it was asked for."""
+
+    call: Call
+    outcome: Outcome
+    step: int
+    wall: float
+
+
+class Calls:
+    """The fold of a recording to the answers of `fnop.call`, in their order."""
+
+    def __init__(self) -> None:
+        self.answers: list[Recorded] = []
+        self._asked: dict[int, tuple[Call, float]] = {}
+        self._steps = 0
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Take one record in."""
+        self._steps += record.get("gap", 1)
+        if "gap" in record:
+            return
+        input = record["input"]
+        if input["in"] == "Started":
+            self._asked.clear()
+        if input["in"] == "Answered" and input["id"] in self._asked:
+            call, wall = self._asked.pop(input["id"])
+            outcome = from_wire(input["outcome"])
+            self.answers.append(Recorded(call, outcome, self._steps, wall))
+        for command in record["commands"]:
+            effect = command.get("effect") or {}
+            if command["do"] == "Perform" and effect.get("is") == "Call":
+                self._asked[command["id"]] = from_wire(effect), record["wall"]
+
+
+def part_of(
+    answers: Iterable[Recorded], step: int, until: int | None
+) -> list[Recorded]:
+    """The answers of a part of a run: of each call those after a step.
+
+    Where a call has none, it is the last one before; and else the next one.
+    """
+    found: list[Recorded] = []
+    for each in _by(digest_of, answers):
+        end = each[-1].step if until is None else until
+        before = [one for one in each if one.step <= step]
+        within = [one for one in each if step < one.step <= end]
+        found += within or before[-1:] or each[:1]
+    return sorted(found, key=lambda each: each.step)
+
+
+def last_answers(answers: Iterable[Recorded]) -> list[Recorded]:
+    """The last answer to each call."""
+    return [each[-1] for each in _by(digest_of, answers)]
+
+
+def _by(
+    key: Callable[[Call], str], answers: Iterable[Recorded]
+) -> Iterable[list[Recorded]]:
+    """The answers in groups of equal calls, each in its order."""
+    found: dict[str, list[Recorded]] = {}
+    for each in answers:
+        found.setdefault(key(each.call), []).append(each)
+    return found.values()
+
+
+def alike(call: Call) -> str:
+    """What a call has in common with those about an object that is made anew."""
+    return UID.sub("", encode(call).decode())
+
+
+# An answer may be given earlier by so much: two runs do not keep the same time.
+_ABOUT_SECONDS = 1.0
+
+
+class Replies:
+    """Recorded answers, given again: those to equal calls in their order and time.
+
+    The first call gets the first one.  An answer stays until it is about the time of
+    the next one; what is past by then is left out, and the last one stays.  `until` is
+    the time by which whoever asks as often as then has been given the last ones.
+    """
+
+    def __init__(self, answers: Iterable[Recorded]) -> None:
+        kept = [*answers]
+        self._exactly = {digest_of(each[0].call): each for each in _by(digest_of, kept)}
+        self._alike = {alike(each[0].call): each for each in _by(alike, kept)}
+        self._given: dict[str, int] = {}
+        self.until = max(map(_patience, self._exactly.values()), default=0.0)
+
+    def answer(self, call: Call, wall: float) -> Outcome | None:
+        """The answer to a call at some time; None for one that was never asked."""
+        key, other = digest_of(call), alike(call)
+        found = self._exactly.get(key)
+        if found is None:
+            key, found = other, self._alike.get(other)
+        if found is None:
+            return None
+        place = _place(found, self._given.get(key), wall)
+        self._given[key] = place
+        return found[place].outcome
+
+
+def _place(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
+    """Which answer is due, after the `last` one that was given."""
+    past = sum(each.wall <= wall - _ABOUT_SECONDS for each in answers) - 1
+    if last is None:
+        return max(0, past)
+    after = min(last + 1, len(answers) - 1)
+    due = after if answers[after].wall <= wall + _ABOUT_SECONDS else last
+    return max(past, due)
+
+
+def _patience(answers: Sequence[Recorded]) -> float:
+    """The time of the last answer, and as long again as since the one before."""
+    gaps = [two.wall - one.wall for one, two in pairwise(answers)]
+    return answers[-1].wall + (gaps[-1] if gaps else 0.0)
