@@ -45,12 +45,14 @@ def printed_test(
 ) -> int:
     """Print a test of a part of a run; the exit status."""
     from fnop.adapters.incident_tests import incident_test
+    from fnop.interpreters.replay import recorded_settings
 
-    manager = recording.manager
-    plot = _plot(recording, part, program, manager)
+    settings = recorded_settings(recording.header)
+    plot = _plot(recording, part, program, settings.marker)
     incident = _incident(plot, part)
     name = Path(recording.path).name
-    for line in incident_test(incident, plot.step, name, paths, manager).splitlines():
+    test = incident_test(incident, plot.step, name, paths, settings)
+    for line in test.splitlines():
         echo(line)
     return 0
 

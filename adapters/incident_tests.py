@@ -12,6 +12,7 @@ from fnop.adapters.check_tests import (
     literal,
     start_source,
 )
+from fnop.core.handlers.settings import Settings
 from fnop.core.history.ends import expected_of, is_named_anew
 from fnop.core.history.times import stamp
 from fnop.core.history.world import Place
@@ -19,7 +20,7 @@ from fnop.effects.wire import to_wire
 from fnop.interpreters.check.scripts import script_to_json
 from fnop.interpreters.incidents import Incident
 
-__all__ = ["answers_to_json", "incident_test"]
+__all__ = ["answers_to_json", "incident_test", "settings_source"]
 
 _HEAD = '''"""What {recording} shows from #{step} on, {stamp}.
 
@@ -49,12 +50,17 @@ def test_incident():
 
 
 def incident_test(
-    incident: Incident, step: int, recording: str, paths: Sequence[str], manager: str
+    incident: Incident,
+    step: int,
+    recording: str,
+    paths: Sequence[str],
+    settings: Settings,
 ) -> str:
     """The source of a test that has a recorded part of a run again, in simulation.
 
-    `paths` are the operator's files, `manager` its name in managed fields.
+    `paths` are the operator's files, `settings` those of the command line.
     """
+    manager, given = settings.marker, settings_source(settings)
     answers = answers_to_json(incident)
     names = {"Simulation", *(["Recorded"] if answers else ())}
     script = script_to_json(incident.script)
@@ -63,16 +69,41 @@ def incident_test(
         recording=recording,
         step=step,
         stamp=stamp(incident.start),
-        imports="import fnop\n" if has_fnop(answers) else "",
+        imports="import fnop\n" if given or has_fnop(answers) else "",
         names=", ".join(sorted(names)),
         definitions=literal([*incident.definitions]),
         restored=literal([*incident.restored]),
         expected=literal([*_expected(incident, manager)]),
         operator=repr(paths[0] if len(paths) == 1 else [*paths]),
         start=start_source(incident.start),
-        more=f"\n        calls={answers_source(answers)}," if answers else "",
+        more="".join(
+            f"\n        {each},"
+            for each in (
+                f"calls={answers_source(answers)}" if answers else "",
+                f"settings={given}" if given else "",
+            )
+            if each
+        ),
     )
     return head + "".join(f"    {each}\n" for each in _body(incident))
+
+
+def settings_source(settings: Settings) -> str:
+    """What a command line has said of settings, as Python source; "" for nothing.
+
+    >>> settings_source(Settings(operator="billing", namespaces=("prod",)))
+    "fnop.Settings(operator='billing', namespaces=('prod',))"
+    """
+    names = ("operator", "namespaces", "selector")
+    told = {name: getattr(settings, name) for name in names}
+    usual = Settings()
+    others = (
+        f"{name}={value!r}"
+        for name, value in told.items()
+        if value != getattr(usual, name)
+    )
+    found = ", ".join(others)
+    return f"fnop.Settings({found})" if found else ""
 
 
 def answers_to_json(incident: Incident) -> dict[str, list[Any]]:

@@ -196,3 +196,30 @@ def test_definitions_that_cannot_serve_the_objects(
 ) -> None:
     found = as_test(folder, definition)
     assert (found.status, found.out, found.err) == (2, "", f"{complaint}\n")
+
+
+SIGNING = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def made(**_):
+    return fnop.patch(status={"phase": "New"})
+
+@fnop.on.delete("fnopexamples")
+def gone(**_):
+    pass
+"""
+
+
+def test_a_test_has_the_settings_of_the_command_line(tmp_path: Path) -> None:
+    """The name is in finalizers, and in the managed fields that are expected."""
+    (tmp_path / "operator.py").write_text(SIGNING)
+    asked = ("--name", "acme", "-n", "default", "-l", "!off")
+    simulated = ("--simulate", OBJECT, *asked, "--record", "run.fnop")
+    assert fnop("run", "operator.py", *simulated, folder=tmp_path).status == 0
+    test = fnop("replay", "run.fnop", "--at", "1", "--as-test", folder=tmp_path)
+    assert "settings=fnop.Settings(operator='acme', namespaces=('default',), " in (
+        test.out
+    )
+    assert "'fnop.dev/acme'" in test.out
+    assert passes(tmp_path, "test_incident.py", test.out)
