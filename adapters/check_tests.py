@@ -56,7 +56,8 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     names = {_builder(each).partition("(")[0].partition(".")[0] for each in schedule}
     names |= {"models"} if record.get("models") or record.get("models of") else set()
     names |= {"Recorded"} if record.get("answers") and "models" not in names else set()
-    names |= {each["pace"] for each in actions if each["do"] == "pace"}
+    names |= {each["pace"] for each in actions if each["do"] == "pace"} | {"near"}
+    files = [_near(each) for each in operator]
     head = _HEAD.format(
         property=record["property"],
         message=record["message"],
@@ -64,7 +65,7 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
         definitions=literal(record["definitions"]),
         given=literal(record["given"]),
         restored=f"RESTORED = {literal(restored)}\n" if restored else "",
-        operator=repr(operator[0] if len(operator) == 1 else operator),
+        operator=files[0] if len(files) == 1 else f"[{', '.join(files)}]",
         namespace=repr(record["namespace"]),
         faults="".join(f"            {_builder(each)},\n" for each in schedule),
         imports=_imports(record),
@@ -74,6 +75,11 @@ def test_of(record: Mapping[str, Any], paths: Sequence[str]) -> str:
     lines = [f"    {action_call(each)}\n" for each in actions]
     end = f"    sim.settle().heal().must_hold({record['property']!r})\n"
     return head + "".join(lines) + end
+
+
+def _near(file: Any) -> str:
+    """The call that finds a file from wherever the test is put."""
+    return f"near(__file__, {str(file)!r})"
 
 
 def _imports(record: Mapping[str, Any]) -> str:
@@ -88,10 +94,10 @@ def _imports(record: Mapping[str, Any]) -> str:
 
 def _world(record: Mapping[str, Any]) -> Iterator[str]:
     """The further arguments of the world that the failure was found in."""
-    words = [repr(str(each)) for each in record.get("models", ())]
+    words = [*map(_near, record.get("models", ()))]
     script = record.get("models of")
     if script:
-        words.append(f"script={str(script)!r}")
+        words.append(f"script={_near(script)}")
     if words:
         yield f"calls=models({', '.join(words)})"
     elif record.get("answers"):
@@ -100,9 +106,9 @@ def _world(record: Mapping[str, Any]) -> Iterator[str]:
         yield "restored=RESTORED"
         yield f"start={start_source(record['start'])}"
     if script:
-        yield f"script={str(script)!r}"
+        yield f"script={_near(script)}"
     if record.get("former"):
-        yield f"former={str(record['former'])!r}"
+        yield f"former={_near(record['former'])}"
     if record.get("name"):
         yield f"settings=fnop.Settings(operator={str(record['name'])!r})"
 

@@ -35,6 +35,7 @@ __all__ = [
     "is_authors_module",
     "load",
     "module_of_file",
+    "near",
     "resolve",
 ]
 
@@ -89,6 +90,24 @@ def module_of_file(path: str | Path) -> ModuleType:
         assert plan_of(operator.created, {"spec": {"size": 1}}).succeeded
     """
     return _apart(str(Path(path).resolve()))
+
+
+def near(test: str | Path, file: str | Path) -> str:
+    """Find a `file` that stands beside a `test`, or in a folder above it.
+
+    At last it is looked for in the working directory. Raises `LoadProblem` where it is
+    nowhere.
+
+        sim = Simulation(near(__file__, "operator.py"))
+    """
+    above = Path(test).resolve().parents
+    for folder in (*above, Path.cwd()):
+        if (folder / file).exists():
+            return str(folder / file)
+    raise LoadProblem(
+        f"there is no {file} beside {_shown(Path(test).resolve())}, nor in a folder "
+        "above it: write where it is, or put the test below the folder that has it"
+    )
 
 
 def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:

@@ -1,6 +1,7 @@
 """Testing operators: one decision, a story, a law.
 
-- `load` makes a module of an operator's file, whatever the file is called;
+- `load` makes a module of an operator's file, whatever the file is called, and `near`
+  finds a file from wherever a test is;
 - `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
@@ -32,7 +33,7 @@ from fnop.adapters.laws import (
     never_create_twice as never_create_twice,
     stabilise as stabilise,
 )
-from fnop.adapters.loading import module_of_file as load
+from fnop.adapters.loading import module_of_file as load, near as near
 from fnop.adapters.models import models as models
 from fnop.adapters.planning import (
     Plan as Plan,
@@ -97,6 +98,7 @@ __all__ = [
     "manifests",
     "matches",
     "models",
+    "near",
     "never_create_twice",
     "pace",
     "plan_of",

@@ -21,7 +21,7 @@ from fnop.testing import (
     fault,
     stabilise,
 )
-from tests.commands import fnop as command
+from tests.commands import fnop as command, pytest_of
 from tests.unit.test_check_command import (
     BUGGY,
     CALLING,
@@ -458,3 +458,21 @@ def test_an_unmodelled_function_is_named_as_who_writes_a_model_names_it(
 def test_edits_and_deletions_are_explored(folder: Path) -> None:
     actions = create(OBJECT), edit("xs/x", spec={"size": 2}), delete("xs/x")
     explore(operator(folder, FIXED), *actions, crds="crd.yaml", budget=30).must()
+
+
+def test_the_test_of_a_failure_finds_its_files(folder: Path) -> None:
+    """Wherever it is put below them, and from wherever it is called."""
+    (folder / "own.py").write_text(f"{HEAD}SCRIPT = [apply(X)]")
+    file = operator(folder, BUGGY)
+    limits = ("--budget", "60", "--property", "same_end")
+    done = called(file, *OPTIONS[:-2], *limits)
+    recording = done.stdout.partition("   recording ")[2].splitlines()[0]
+    text = called("--as-test", recording).stdout
+    below = folder / "tests" / "unit"
+    below.mkdir(parents=True)
+    (below / "test_found.py").write_text(text)
+    told = pytest_of("test_found.py", folder=below).out
+    assert "same_end: secrets/x-b is missing" in told, told
+    (below / "test_lost.py").write_text(text.replace(file, "lost.py"))
+    told = pytest_of("test_lost.py", folder=below).out
+    assert "there is no lost.py beside test_lost.py, nor in a folder above" in told
