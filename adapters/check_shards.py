@@ -112,6 +112,7 @@ def keep(
     shard, shards = options["shard"]
     # Failures of different scripts stay apart.
     found = as_json(report._replace(failures=report.finer), source.places)
+    known = {"struck": report.struck, "wanted": report.wanted, "empty": report.is_empty}
     whole = {
         "fnop check": 2,
         "campaign": identity,
@@ -119,7 +120,7 @@ def keep(
         "shards": shards,
         "operator": [*source.paths],
         "places": source.places,
-        "report": {**found, "struck": report.struck, "wanted": report.wanted},
+        "report": {**found, **known},
         "shown": [_shown_json(each) for each in shown],
     }
     folder = Path(options["results"])
@@ -235,7 +236,7 @@ def _report(found: Mapping[str, Any]) -> Report:
         wanted=bool(found["wanted"]),
         endless=dict(found["endless"]),
         former=int(found["found before"]),
-        is_empty=not found["scripts"] and not found["cut"],
+        is_empty=bool(found["empty"]),
     )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 
 import pytest
 
 import fnop as facade
-from fnop.adapters import check_folder
+from fnop.adapters import check_folder, check_run
 from fnop.adapters.check_command import options_of_check
+from fnop.adapters.check_report import as_lines
 from fnop.adapters.check_run import Checking
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
@@ -20,6 +21,9 @@ from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply
 from fnop.interpreters.check import shrink
 from fnop.interpreters.check.explore import Case, Explorer, Failure
+from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.reports import FAULTLESS, Report
+from fnop.interpreters.clock import SystemClock
 from tests.unit.test_check_command import CRD, OBJECT
 
 SPEC = dict.fromkeys("abcd", 1)
@@ -179,3 +183,192 @@ def test_shrinking_is_told(
     assert ("shrinking total" in told) is is_terminal
     checking(tmp_path, budget=1, quiet=True).run()
     assert capsys.readouterr().err == ""
+
+
+# ------------------------------------------------------------------------- the time
+
+
+def stuck() -> None:
+    while True:
+        pass
+
+
+def stubborn() -> None:
+    """Take the alarm for an error of its own, once."""
+    with suppress(BaseException):
+        stuck()
+    stuck()
+
+
+def slow_case(deed: Callable[[], None]) -> Case:
+    """An operator whose handler does not come to an end."""
+    registry = Registry()
+
+    @facade.on.create("xs.example.com", registry=registry)
+    def made(**_: Any) -> None:
+        deed()
+
+    script = (apply(OBJECT),)
+    return Case(Program(registry.handlers, Settings()), (CRD,), script, name="create")
+
+
+def restless() -> Case:
+    """An operator with a rival that changes its Secret whenever it has changed."""
+    registry = Registry()
+
+    @facade.on.create("xs.example.com", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        metadata = {"name": name}
+        secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata}
+        await facade.adopt(secret)
+
+    def rival(found: dict[str, Any]) -> dict[str, Any]:
+        number = int((found["metadata"].get("labels") or {}).get("n", 0))
+        return {"metadata": {"labels": {"n": str(number + 1)}}}
+
+    case = slow_case(stuck)._replace(rivals={"secrets": rival})
+    return case._replace(program=Program(registry.handlers, Settings()))
+
+
+def circling() -> Case:
+    """An operator that changes its object whenever that has changed."""
+    registry = Registry()
+
+    @facade.on.event("xs.example.com", registry=registry)
+    def made(spec: Any, **_: Any) -> Any:
+        return facade.patch(spec={"size": spec["size"] + 1})
+
+    case = slow_case(stuck)
+    return case._replace(program=Program(registry.handlers, Settings()), name="made")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [slow_case(stuck), slow_case(stubborn), restless()],
+    ids=["stuck", "stubborn", "restless"],
+)
+def test_the_time_ends_the_runs_without_faults(
+    case: Case, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clock, former = SystemClock(), signal.getsignal(signal.SIGALRM)
+    begun = clock.now().mono
+    given = options_of_check(save=str(tmp_path / "none"), seconds=0.3)
+    checking = Checking(["op.py"], given, [case])
+    assert clock.now().mono < begun + 2.5
+    assert checking.run() == 3
+    assert signal.getsignal(signal.SIGALRM) is former
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    told = capsys.readouterr()
+    words = "the time was over before anything was tried"
+    assert told.out.count(words) == len(PROPERTIES)
+    assert "give more with --time" in told.out
+    assert INTERRUPTED not in told.err
+
+
+def test_a_trial_that_has_no_end_is_ended_by_the_time(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is the third run of the handler after the campaign is prepared."""
+    DEEDS.clear()
+    limited = checking(tmp_path, seconds=3.0)
+    DEEDS.append(stuck)
+    limited.limits._end = SystemClock().now().mono + 0.3
+    assert limited.run() in (1, 3)
+    DEEDS.clear()
+    told = capsys.readouterr()
+    assert "beyond the limits (the time was over)" in told.out
+    assert INTERRUPTED not in told.err
+
+
+def test_it_is_told_what_has_ended_the_search(tmp_path: Path) -> None:
+    assert checking(tmp_path).limits.cut == "budget"
+    late = checking(tmp_path, seconds=100.0).limits
+    assert late.cut == "budget"
+    late._end = 0.0
+    assert late.cut == "time"
+    with late.interruptible():
+        raise KeyboardInterrupt
+    assert late.cut == "signal"
+
+
+class Unhurried:
+    """Stands for the runs under another hash seed, which are not done yet."""
+
+    is_done = False
+
+    @classmethod
+    @contextmanager
+    def begun(cls, arguments: object) -> Iterator[Unhurried]:
+        yield cls()
+
+    def differing(self, campaign: object) -> Iterator[NoReturn]:
+        stuck()
+        yield from ()
+
+
+def test_other_processes_are_not_awaited_when_the_time_is_over(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_run, "OtherOrder", Unhurried)
+    limited = checking(tmp_path, seconds=3.0, budget=2, only=("pure",))
+    limited._is_own = True
+    limited.limits._end = SystemClock().now().mono + 0.5
+    assert limited.run() == 0
+    assert "hash seed has taken too long" in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------- what is not known
+
+
+def report_of(folder: Path, case: Case, **options: Any) -> tuple[int, Report, str]:
+    """The status of a check, its report, and the last lines that it has printed."""
+    given = options_of_check(save=str(folder), quiet=True, **options)
+    checked = Checking(["op.py"], given, [case])
+    told: list[Report] = []
+    real = checked._write
+
+    def write(report: Report, shown: Any) -> None:
+        told.append(report)
+        real(report, shown)
+
+    checked._write = write  # type: ignore[method-assign]
+    status = checked.run()
+    return status, told[0], "\n".join(as_lines(told[0], ()))
+
+
+ENDLESS = "no fault was tried: the run without faults does not end"
+
+
+def test_where_the_run_without_faults_has_no_end_it_is_told(tmp_path: Path) -> None:
+    case = circling()
+    status, report, text = report_of(tmp_path, case, only=("same_end", "heeds"))
+    assert status == 3
+    assert report.unsure["same_end"] == ENDLESS
+    assert report.unsure["heeds"] == "the run without faults does not end"
+    words = "no fault was tried in the script 'made': its run without faults does not"
+    assert words in text
+    assert report_of(tmp_path, case)[0] == 1, "it does not settle"
+
+
+def test_only_what_a_run_without_faults_can_show_is_known_of_one(
+    tmp_path: Path,
+) -> None:
+    case = slow_case(lambda: None)
+    status, report, _ = report_of(tmp_path, case, budget=1, without=("idle",))
+    assert status == 3
+    known = [each for each in report.properties if report.verdict(each) == "pass"]
+    assert {*known} == FAULTLESS - {"idle"}
+    assert report.unsure["same_end"] == "no fault was tried: the budget was used up"
+    assert report_of(tmp_path, case, budget=1, only=("heeds", "apart"))[0] == 0
+    assert report_of(tmp_path, case, budget=4, without=("idle",))[0] == 0
+
+
+def test_a_shard_without_schedules_is_no_failure(tmp_path: Path) -> None:
+    case = slow_case(lambda: None)
+    status, report, text = report_of(tmp_path, case, shard=(900, 1000))
+    assert (status, report.tried) == (0, 0)
+    assert {*report.unsure.values()} == {"this shard has no schedules"}
+    assert "this shard has no schedules: there are fewer of them than shards" in text
+    status, report, _ = report_of(tmp_path, case, shard=(1, 1000), without=("idle",))
+    assert (status, report.tried) == (0, 1)
+    assert report.unsure["same_end"] == "this shard has no schedule with a fault"

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from fnop.adapters.check_report import Shown, as_lines
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from fnop.adapters.check_report import (
+    Shown,
+    as_json,
+    as_junit,
+    as_lines,
+    for_github,
+    place_of,
+)
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import Apply
-from fnop.interpreters.check.campaign import Report
 from fnop.interpreters.check.explore import Case, Failure
+from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
 from fnop.interpreters.check.properties.evidence import Violation
+from fnop.interpreters.check.reports import Report
 
 SYMPTOMS = tuple(f"configmaps/{each} is missing" for each in "abcdefgh")
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
@@ -59,3 +72,68 @@ def test_what_the_same_run_shows_stands_beside_it_and_is_no_further_failure() ->
     assert lines[2] == "   as well   settles: settles is wrong"
     assert not any("further" in each for each in lines)
     assert lines[-1].endswith("2 failures")
+
+
+# ---------------------------------------------------------- what nothing is known of
+
+
+FAILED = Failure("script", (), Violation("total", "make raises KeyError"))
+PLACES = {"make": ("operator.py", 7), "other": ("operator.py", 12)}
+
+
+def report(*failures: Failure, **more: Any) -> Report:
+    groups = tuple((each, 1) for each in failures)
+    names = ("total", "same_end", "idle")
+    return Report(("script",), 1, groups, (), 0, 0, {}, names)._replace(**more)
+
+
+def test_a_property_about_which_nothing_is_known_is_neither_pass_nor_failure() -> None:
+    why = "no fault was tried: the time was over"
+    found = report(FAILED, unsure={"same_end": why}, wanted=True)
+    lines = [*as_lines(found, ())]
+    assert lines[0].startswith("  FAIL     total")
+    assert lines[1].split(maxsplit=2) == ["unknown", "same_end", why]
+    assert lines[2].startswith("  pass     idle")
+    whole = as_json(found, PLACES)
+    assert whole["properties"] == {
+        "total": "fail",
+        "same_end": "unknown",
+        "idle": "pass",
+    }
+    assert whole["reasons"] == {"same_end": why}
+    suite = ElementTree.fromstring(as_junit(found, "operator.py"))
+    assert (suite.get("failures"), suite.get("skipped")) == ("1", "1")
+    (skipped,) = suite.iter("skipped")
+    assert skipped.get("message") == why
+    assert "nothing is known" in "".join(as_lines(found._replace(failures=()), ()))
+
+
+def test_it_is_told_why_something_was_not_tried() -> None:
+    late = report(left=3, at_least=True, cut=("budget", "time"))
+    words = "not tried: at least 3 schedules beyond the limits "
+    assert [*as_lines(late, ())][-1] == (
+        f"{words}(the budget was used up and the time was over)"
+    )
+    pairs = report(at_least=True, cut=("budget",))
+    assert [*as_lines(pairs, ())][-1].startswith("not tried: further pairs of faults")
+
+
+SITE = Site(Place.WRITE, "other/part", "create", "pods/x")
+
+
+@pytest.mark.parametrize(
+    ("failure", "line"),
+    [
+        (FAILED, 7),
+        (FAILED._replace(schedule=(Fault(BY_NAME["F1:after"], SITE),)), 12),
+        (FAILED._replace(violation=Violation("same_end", "pods/x is missing")), None),
+    ],
+)
+def test_github_is_told_the_line_of_the_handler(
+    failure: Failure, line: int | None
+) -> None:
+    place = place_of(failure, PLACES)
+    assert (place and place[1]) == line
+    (told,) = for_github(report(failure), "first.py", PLACES)
+    where = "first.py," if line is None else f"operator.py,line={line},"
+    assert told.startswith(f"::error file={where}title=fnop check: ")
