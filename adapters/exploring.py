@@ -346,7 +346,7 @@ def explore(
 
 @contextmanager
 def _told() -> Iterator[None]:
-    """What cannot be checked fails the test, with the sentence alone."""
+    """A test fails with the sentence alone for what cannot be checked."""
     try:
         yield
     except (ActionRefused, ApplyProblem, CheckProblem, ScriptProblem) as problem:

@@ -198,8 +198,9 @@ def _unmet(trial: Trial) -> Iterator[tuple[str, bool]]:
                     if not holds(each, picture):
                         yield f"{name} does not hold for {where}", False
                 except Exception as problem:
+                    error = error_in(holds, problem)
                     yield (
-                        f"the expectation {name} itself raises "
-                        f"{error_in(holds, problem)} for {where}; let it answer False "
-                        "where something is missing"
-                    ), True
+                        f"the expectation {name} itself raises {error} for {where}; "
+                        "let it answer False where something is missing",
+                        True,
+                    )
