@@ -20,7 +20,7 @@ from fnop.core.peers.peers import (
     own_identity,
 )
 
-__all__ = ["candidate_of", "facts", "member_of", "person"]
+__all__ = ["candidate_of", "facts", "member_of", "person", "replica"]
 
 
 def facts() -> dict[str, Any]:
@@ -81,3 +81,8 @@ def candidate_of(
     host = os.environ.get("POD_ID") or socket.gethostname()
     identity = candidate_identity(host, secrets.token_hex(4))
     return Candidate(identity, where or "default", f"fnop-{operator}")
+
+
+def replica(operator: str) -> Candidate:
+    """The candidacy of a simulated replica, which stands for any."""
+    return Candidate("replica-1", "default", f"fnop-{operator}")

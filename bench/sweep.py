@@ -6,7 +6,8 @@ that begin with `mutants/` in the scripts of bench/mutants.  An alarm is a bug i
 operator, in the simulator, or in the property.  PAIRS and RANDOM_SCHEDULES are the
 numbers for each operator, spread over its scripts, and SINGLES as well where it is set:
 else all single faults are tried, which takes a quarter of an hour for one that does
-something every second.
+something every second.  With LEADER_ELECT each operator is one of two replicas; FAULTS,
+such as F15, are those that single faults are confined to.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from bench.mutants.subjects import ON_PURPOSE, cases_of as scripts_of, subjects
 from fnop.adapters.checking import cases_of, subjects_for
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_of
+from fnop.adapters.rivals import replica
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.explore import Case, Explorer, Verdict, is_special
@@ -47,6 +49,8 @@ SHOWN = int(os.environ.get("SHOWN", "5"))
 SINGLES = int(os.environ.get("SINGLES", "1000000"))
 PAIRS = int(os.environ.get("PAIRS", "300"))
 RANDOM = int(os.environ.get("RANDOM_SCHEDULES", "300"))
+LEADER_ELECT = bool(os.environ.get("LEADER_ELECT"))
+FAULTS = tuple(os.environ.get("FAULTS", "").split())
 
 
 class Swept(NamedTuple):
@@ -94,10 +98,20 @@ def cases_named(name: str) -> list[Case]:
     return scripts_of(subject, subject.file)
 
 
+def elected(case: Case) -> Case:
+    """A case in which one of two replicas leads."""
+    settings = case.program.settings.replace(election=replica("default"))
+    program = Program(case.program.handlers, settings)
+    former = case.former and Program(case.former.handlers, settings)
+    return case._replace(program=program, former=former)
+
+
 def swept(name: str) -> Swept:
     """Try the schedules of one operator."""
     begun = time.process_time()
     cases = cases_named(name)
+    if LEADER_ELECT:
+        cases = [*map(elected, cases)]
     allowed = ON_PURPOSE.get(name.rpartition("/")[2], set())
     alarms: list[str] = []
     counts = [0, 0, 0]
@@ -121,6 +135,8 @@ def swept(name: str) -> Swept:
         explorer = Explorer(case)
         judge(explorer.benign, explorer, 0)
         singles = explorer.singles()
+        if FAULTS:
+            singles = [e for e in singles if e[0].kind.name.startswith(FAULTS)]
         for schedule in singles[: SINGLES // len(cases)]:
             judge(explorer.tried(schedule), explorer, 0)
         # A pair that begins with a special one is told, and does not fail a check: what

@@ -119,8 +119,9 @@ class Beside:
         site, after = asked_at(second, command), second.cluster.version
         if after == before:
             return outcome
-        if site is None:
+        if site is None or not site.handler:
             trial.noted(after - before)
+        if site is None:
             return outcome
         resource = command.resource
         path = f"{resource.group}/{resource.plural}/" if resource else ""

@@ -189,6 +189,7 @@ class Trial:
         self.absence = absence
         self.successions += 1
         self.begin_second(self.scene.former or self.scene.program)
+        self.rest_anew()
 
     def wakes(self) -> bool:
         """Let the leader go on that has stood still; whether it had."""
@@ -347,7 +348,7 @@ class Trial:
         taken = self.turns - self._begun_at
         if taken % LOOK_EVERY:
             return False
-        reason = self.run.restlessness() or self._busyness()
+        reason = replicas.worker(self).restlessness() or self._busyness()
         if taken > self.limits.turns and not reason:
             reason = self.run.circles()
         if reason:
@@ -371,7 +372,10 @@ class Trial:
         self._written, self._waited = len(self.writes), self.waited
         version = self.run.cluster.version - self._noted
         self._still = version, self.turns, self.run.clock.elapsed
-        self.run.begins_to_settle(Despair(self.limits.repeats, self.limits.waits))
+        for run in (self.run, self.second):
+            if run is not None:
+                limits = self.limits
+                run.begins_to_settle(Despair(limits.repeats, limits.waits))
 
     # -------------------------------------------------------------------- at rest
 

@@ -24,6 +24,7 @@ from fnop.interpreters.check.properties.rest import (
     no_more_writes,
     settles,
 )
+from fnop.interpreters.check.properties.secrets import keeps_secrets
 from fnop.interpreters.check.properties.writes import (
     honest_status,
     no_clobber,
@@ -55,6 +56,7 @@ PROPERTIES: dict[str, Judge] = {
     "serves": serves,
     "apart": apart,
     "refers": refers,
+    "keeps_secrets": keeps_secrets,
 }
 
 

@@ -1,0 +1,95 @@
+"""What is secret stays in Secrets."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import orjson
+
+from fnop.interpreters.actions import Action, Apply, Edit
+from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation
+from fnop.interpreters.check.sites import target_of
+from fnop.interpreters.cluster import StoredEvent
+from fnop.interpreters.redaction import is_sensitive_name, is_telling
+
+__all__ = ["keeps_secrets"]
+
+_SECRETS = ("", "secrets")
+# The keys of Secrets of the types kubernetes.io/tls and kubernetes.io/ssh-auth.
+_KEYS = frozenset(("tls.key", "ssh-privatekey"))
+
+
+def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The passwords, tokens and keys in Secrets are in no other object, and no log.
+
+    By the names of their keys: a Secret has a host and a user as well, which are none.
+    One that the user has written elsewhere is none either.
+    """
+    secrets = _secrets(seen)
+    if not secrets:
+        return
+    for event in seen.events:
+        if event.resource == _SECRETS or event.type == "DELETED":
+            continue
+        leak = _leak(event, secrets)
+        if leak:
+            name = target_of(event.resource[1], event.object)
+            yield Violation("keeps_secrets", f"{name} shows {leak}")
+            return
+    for text in (*(each.message for _, each in seen.trial.lines), *seen.trial.said):
+        leak = _shown(text.encode(), secrets)
+        if leak:
+            yield Violation("keeps_secrets", f"a line of the log shows {leak}")
+            return
+
+
+def _secrets(seen: Seen) -> Mapping[bytes, str]:
+    """The values of Secrets that are secret, in the forms they are told in, by name."""
+    base = seen.trial.scene.base.cluster.shelves.get(_SECRETS, {})
+    objects = [*base.values()]
+    objects += [each.object for each in seen.events if each.resource == _SECRETS]
+    written = orjson.dumps([*map(_written, seen.trial.scene.script)], default=dict)
+    found: dict[bytes, str] = {}
+    for each in objects:
+        for key, text in (each.get("data") or {}).items():
+            value = base64.b64decode(text or "")
+            if (key in _KEYS or is_sensitive_name(key)) and is_telling(value):
+                forms = value, _in_json(value), text.encode()
+                if not any(form in written for form in forms):
+                    name = f"{key} of {target_of('secrets', each)}"
+                    found |= dict.fromkeys(forms, name)
+    return found
+
+
+def _written(action: Action) -> Any:
+    """What the user writes openly; the Secrets of a user are none of it."""
+    match action:
+        case Apply(manifest) if manifest.get("kind") != "Secret":
+            return manifest
+        case Edit(where, changes) if not where.startswith("secrets/"):
+            return changes
+        case _:
+            return None
+
+
+def _in_json(value: bytes) -> bytes:
+    """A value as it stands in a JSON text; itself where it is none."""
+    try:
+        return orjson.dumps(value.decode())[1:-1]
+    except UnicodeDecodeError:
+        return value
+
+
+def _leak(event: StoredEvent, secrets: Mapping[bytes, str]) -> str:
+    """The name of a secret that an object shows, and did not show before."""
+    name = _shown(orjson.dumps(event.object), secrets)
+    if name and event.previous is not None:
+        before = orjson.dumps(event.previous)
+        return "" if _shown(before, secrets) == name else name
+    return name
+
+
+def _shown(text: bytes, secrets: Mapping[bytes, str]) -> str:
+    return next((name for form, name in secrets.items() if form in text), "")

@@ -1,0 +1,106 @@
+"""Secrets that an operator shows elsewhere, as `fnop check` tells them."""
+
+from __future__ import annotations
+
+import base64
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop import Registry
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.actions import apply
+from fnop.interpreters.check.explore import Case, Explorer
+from tests.simulations import example, manifests_of
+
+DEFINITION = manifests_of("01-minimal")[0]
+PASSWORD = 'correct "horse" battery 9431'
+HOST = "orders-db.default.svc.cluster.local"
+
+
+def secret(name: str) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": name},
+        "stringData": {"password": PASSWORD, "host": HOST, "db-password": "short"},
+    }
+
+
+def config(name: str, text: str) -> dict[str, Any]:
+    metadata = {"name": name}
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": metadata,
+        "data": {"x": text},
+    }
+
+
+def told(
+    then: Callable[[str, logging.Logger], Any], manifest: dict[str, Any] | None = None
+) -> list[str]:
+    """What is told of an operator that makes a Secret, and does this."""
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(name: str, logger: logging.Logger) -> Any:
+        await fnop.adopt(secret(f"{name}-secret"))
+        found = then(name, logger)
+        if isinstance(found, fnop.Effect):
+            await found
+            return None
+        return found
+
+    program = Program(registry.handlers, Settings())
+    case = Case(program, (DEFINITION,), (apply(manifest or example()),))
+    found = Explorer(case).benign.violations
+    return [each.message for each in found if each.property == "keeps_secrets"]
+
+
+@pytest.mark.parametrize(
+    ("then", "where"),
+    [
+        (lambda name, log: {"dsn": f"app:{PASSWORD}@{HOST}"}, "fnopexamples/example-1"),
+        (
+            lambda name, log: {"basic": base64.b64encode(PASSWORD.encode()).decode()},
+            "fnopexamples/example-1",
+        ),
+        (
+            lambda name, log: fnop.adopt(config(f"{name}-config", PASSWORD)),
+            "configmaps/example-1-config",
+        ),
+        (
+            lambda name, log: fnop.event("Made", f"with {PASSWORD}"),
+            "events/",
+        ),
+        (lambda name, log: log.info(f"made {PASSWORD}"), "a line of the log"),
+    ],
+)
+def test_a_secret_that_is_shown_is_told(then: Any, where: str) -> None:
+    (message,) = told(then)
+    assert message.startswith(where)
+    assert message.endswith("shows password of secrets/example-1-secret")
+
+
+@pytest.mark.parametrize(
+    "then",
+    [
+        lambda name, log: {"secret": f"{name}-secret", "endpoint": HOST},
+        lambda name, log: {"state": "short"},
+        lambda name, log: fnop.adopt(secret(f"{name}-copy")),
+        lambda name, log: log.info(f"made {HOST}"),
+    ],
+)
+def test_what_is_no_secret_may_be_shown(then: Any) -> None:
+    assert told(then) == []
+
+
+def test_what_the_user_has_written_openly_is_no_secret() -> None:
+    manifest = example()
+    manifest["spec"] = {**manifest["spec"], "field": PASSWORD}
+    assert told(lambda name, log: {"shown": PASSWORD}, manifest) == []
