@@ -24,6 +24,7 @@ from fnop.adapters.endings import EXIT_USAGE, fail
 from fnop.adapters.loading import LoadProblem, handlers_of_file, load
 from fnop.adapters.manifests import ManifestProblem
 from fnop.adapters.models import models_of
+from fnop.adapters.rivals import replicated
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import ActionRefused
@@ -111,6 +112,8 @@ class Checking:
             if not handlers:
                 fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
             settings = Settings(operator=options["name"])
+            if options["leader_elect"]:
+                settings = replicated(settings)
             program = Program(tuple(handlers), settings)
             modules = load([options["script"]]) if options["script"] else []
             calls = models_of(load(options["calls"]), modules)
@@ -152,6 +155,8 @@ class Checking:
             kept, notes = sound(campaign.explorers)
         except (CheckProblem, ScriptProblem) as problem:
             fail(str(problem), EXIT_USAGE)
+        except (ActionRefused, ApplyProblem) as problem:
+            fail(f"{problem} (as GIVEN, --crd or --object)", EXIT_USAGE)
         if self._is_own:
             campaign.explorers = kept
             self.cases = [each.case for each in kept]
@@ -169,6 +174,7 @@ class Checking:
             "former": self.options["former"],
             "name": None if name == Settings().operator else name,
             "answers": self.options.get("answers"),
+            "leader_elect": self.options.get("leader_elect") or None,
         }
 
     # ---------------------------------------------------------------------- trying

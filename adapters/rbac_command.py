@@ -108,12 +108,15 @@ def study_with(wishes: Wishes, *, quiet: bool) -> Study:
     from fnop.adapters.manifests import ManifestProblem
     from fnop.adapters.rights import RightsProblem, studied
     from fnop.interpreters.actions import ActionRefused
+    from fnop.interpreters.check.scripts import ScriptProblem
     from fnop.interpreters.scenario import ApplyProblem
 
     try:
         with _progress(quiet) as step:
             found = studied(wishes, step)
-    except (RightsProblem, CheckProblem, LoadProblem, ManifestProblem) as problem:
+    except (RightsProblem, CheckProblem, LoadProblem) as problem:
+        fail(str(problem), EXIT_USAGE)
+    except (ManifestProblem, ScriptProblem) as problem:
         fail(str(problem), EXIT_USAGE)
     except (ActionRefused, ApplyProblem) as problem:
         fail(f"{problem} (as --crd or --object)", EXIT_USAGE)

@@ -8,8 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from fnop.adapters.cli import main
 from fnop.adapters.exploring import Check
+from fnop.core.handlers.registry import default_registry
 from fnop.testing import (
     Simulation,
     checks,
@@ -256,6 +259,37 @@ def test_a_rival_that_fails_under_a_fault_is_told(folder: Path, jobs: str) -> No
     found = checked(folder, text, "--jobs", jobs)
     assert found.exit_code == 2, found.output
     assert "RIVALS['secrets'] raises ZeroDivisionError" in found.stderr
+
+
+def test_a_rival_that_fails_is_told_by_fnop_rbac(folder: Path) -> None:
+    text = "SCRIPT = [apply(X)]\nRIVALS = {'secrets': lambda found: 1 / 0}"
+    (folder / "own.py").write_text(HEAD + text)
+    with default_registry.set_aside():
+        found = CliRunner().invoke(
+            main, ["rbac", operator(folder, FIXED), *OPTIONS[:-2], "-n", "default"]
+        )
+    assert found.exit_code == 2, found.output
+    assert "RIVALS['secrets'] raises ZeroDivisionError" in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "complaint"),
+    [
+        ("{'apiVersion': 'v1', 'kind': 'Sercet', 'metadata': {'name': 's'}}", "Sercet"),
+        (
+            "{'apiVersion': 'v1', 'kind': 'Secret', 'metadata': {'name': 'S'}}",
+            "RFC 1123",
+        ),
+    ],
+)
+def test_what_is_given_and_refused_is_told(
+    folder: Path, given: str, complaint: str
+) -> None:
+    text = f"SCRIPT = [apply(X)]\nGIVEN = [{given}]"
+    found = checked(folder, text, "--budget", "3")
+    assert found.exit_code == 2, found.output
+    assert complaint in found.stderr
+    assert "(as GIVEN, --crd or --object)" in found.stderr
 
 
 def test_a_rival_is_named_as_in_kubectl(folder: Path) -> None:
