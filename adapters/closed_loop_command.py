@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
 from fnop.adapters.endings import EXIT_INCOMPLETE, EXIT_USAGE, fail, warn
 from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
 from fnop.adapters.recorded import Recording, account_in
 from fnop.adapters.story_report import story_lines
 from fnop.core.handlers.program import Program
+from fnop.core.history.fields import listed
 from fnop.core.history.plot import Incomplete, Plot, plot_of, runs_pods
 from fnop.core.history.story import Line
 from fnop.core.values.errors import number_of
+
+if TYPE_CHECKING:
+    from fnop.interpreters.check.differences import Difference
 
 __all__ = ["gone_on", "outline", "plotted"]
 
@@ -74,6 +81,16 @@ def gone_on(recording: Recording, program: Program, step: int, calls: Models) ->
     more = len(found.differences) - _DIFFERENCES_SHOWN
     if more > 0:
         echo(f"and {number_of(more, 'difference')} more")
+    for line in _concealed(found.concealed):
+        echo(line)
     if not found.differences and not found.unsettled:
         echo("the end is as recorded")
     return 1 if found.differences or found.unsettled else 0
+
+
+def _concealed(found: Sequence[Difference]) -> Iterator[str]:
+    """The fields that cannot be compared, in a line."""
+    if found:
+        names = listed(f"{each.alias} {each.path}" for each in found)
+        fields = number_of(len(found), "field")
+        yield f"not compared, made of a secret or of randomness: {fields}: {names}"

@@ -10,7 +10,7 @@ from fnop.adapters.closed_loop_command import outline, plotted
 from fnop.adapters.endings import fail, warn
 from fnop.adapters.models import Models
 from fnop.adapters.plain import echo
-from fnop.adapters.recorded import Recording
+from fnop.adapters.recorded import Recording, understood
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -18,7 +18,7 @@ from fnop.core.history.calls import last_answers
 from fnop.core.history.fields import listed
 from fnop.core.history.plot import Plot, about, without_strangers
 from fnop.core.history.world import Place
-from fnop.core.values.errors import PermanentError, TemporaryError
+from fnop.core.values.errors import PermanentError, TemporaryError, number_of
 from fnop.effects import Answer, Raised
 from fnop.effects.values import thaw_json
 from fnop.interpreters.incidents import Incident, fit_of, incident_of
@@ -45,13 +45,19 @@ def printed_test(
 ) -> int:
     """Print a test of a part of a run; the exit status."""
     from fnop.adapters.incident_tests import incident_test
+    from fnop.core.history.derived import derived_texts
     from fnop.interpreters.replay import recorded_settings
 
     settings = recorded_settings(recording.header)
     plot = _plot(recording, part, program, settings.marker)
     incident = _incident(plot, part)
     name = Path(recording.path).name
-    test = incident_test(incident, plot.step, name, paths, settings)
+    with understood():
+        derived = derived_texts(plot, recording.whole, settings.marker)
+    test = incident_test(incident, plot.step, name, paths, settings, derived)
+    if derived:
+        texts = number_of(len(derived), "text")
+        warn(f"left out of EXPECTED: {texts} made of a secret: another one in each run")
     for line in test.splitlines():
         echo(line)
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from fnop.adapters.check_tests import (
@@ -55,10 +55,12 @@ def incident_test(
     recording: str,
     paths: Sequence[str],
     settings: Settings,
+    derived: Container[str] = (),
 ) -> str:
     """The source of a test that has a recorded part of a run again, in simulation.
 
-    `paths` are the operator's files, `settings` those of the command line.
+    `paths` are the operator's files, `settings` those of the command line, and
+    `derived` are texts that are others in each run.
     """
     manager, given = settings.marker, settings_source(settings)
     answers = answers_to_json(incident)
@@ -73,7 +75,7 @@ def incident_test(
         names=", ".join(sorted(names)),
         definitions=literal([*incident.definitions]),
         restored=literal([*incident.restored]),
-        expected=literal([*_expected(incident, manager)]),
+        expected=literal([*_expected(incident, manager, derived)]),
         operator=repr(paths[0] if len(paths) == 1 else [*paths]),
         start=start_source(incident.start),
         more="".join(
@@ -114,12 +116,14 @@ def answers_to_json(incident: Incident) -> dict[str, list[Any]]:
     }
 
 
-def _expected(incident: Incident, manager: str) -> Iterator[dict[str, Any]]:
+def _expected(
+    incident: Incident, manager: str, derived: Container[str]
+) -> Iterator[dict[str, Any]]:
     begun = {Place.of(each) for each in incident.restored}
     for place, found in incident.end.items():
         if is_named_anew(found) and place not in begun:
             continue
-        expected = expected_of(found, manager)
+        expected = expected_of(found, manager, derived)
         if expected.keys() > {"apiVersion", "kind", "metadata"} or (
             expected["metadata"].keys() > {"name", "namespace"}
         ):

@@ -28,9 +28,11 @@ from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.assumed import assumed_definitions
 from fnop.interpreters.check.differences import Difference, differences
-from fnop.interpreters.check.worlds import world_of
+from fnop.interpreters.check.worlds import World, world_of
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.concealed import has_secrets, with_other_tokens
+from fnop.interpreters.externals import forked
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
@@ -42,19 +44,27 @@ Query = tuple[tuple[str, str], ...]
 class Ended(NamedTuple):
     """The end: whether the run came to rest (else why not), and what is otherwise.
 
-    `refused` are the changes by others that the simulated cluster did not take.
+    `refused` are the changes by others that the simulated cluster did not take,
+    `concealed` the differences that tell nothing: they are in texts that are made of a
+    secret, or of fresh randomness.
     """
 
     unsettled: str
     differences: Sequence[Difference]
     refused: Sequence[str]
     calls: Mapping[str, str]
+    concealed: Sequence[Difference] = ()
 
 
 class _Loop(SimulatedRun):
     """A run whose calls are answered as recorded, where no model answers them."""
 
     replies: Replies
+
+    @property
+    def has_drawn(self) -> bool:
+        """Whether it was given random bytes."""
+        return self._random > 0
 
     def _call(self, command: Perform, call: Call) -> Outcome:
         # Models remember what they were asked for, and tell what was probably meant.
@@ -97,13 +107,51 @@ def go_on(
     `pace` says how the cluster's own controllers behave.
     """
     base = pace(_base(plot.catalogue, plot.places))
-    begin, end = (_restored(base, plot, each) for each in (plot.objects, plot.end))
     program = Program(program.handlers, program.settings.replace(traces=True))
+    teller = _Teller(program.settings.marker, tell)
+    apart = [{} if calls is None else forked(calls) for _ in range(2)]
+    run, refused, unsettled = _played(plot, program, base, calls, observer=teller)
+    kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
+    # Nobody has told of the objects of other kinds.
+    shown = tuple(_alias_begin(each) for each in kinds if each is not None)
+    expected = world_of(_restored(base, plot, plot.end), base)
+    found = world_of(run.cluster, base)
+    differing = [
+        each
+        for each in differences(expected, found)
+        if each.alias.startswith(shown)
+        and not _OWN.search(each.alias)
+        and not _is_drawn(each)
+    ]
+    made: set[_Where] = set()
+    if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(plot)):
+        made = _made_of_secrets(plot, program, base, apart, found)
+    concealed = [e for e in differing if _are_texts(e) and (e.alias, e.path) in made]
+    return Ended(
+        unsettled,
+        [each for each in differing if each not in concealed],
+        refused,
+        run.unmodelled,
+        concealed,
+    )
+
+
+def _played(
+    plot: Plot,
+    program: Program,
+    base: Cluster,
+    calls: Mapping[str, Any] | None,
+    *,
+    observer: _Teller | None = None,
+    seed: str = "0",
+) -> tuple[_Loop, list[str], str]:
+    """The run at its end, what the cluster has refused, and why it does not rest."""
     run = _Loop(
         program,
-        begin,
+        _restored(base, plot, plot.objects),
+        seed=seed,
         clock=VirtualClock(plot.wall),
-        observers=[_Teller(program.settings.marker, tell)],
+        observers=() if observer is None else [observer],
         calls=calls,
     )
     run.replies = Replies(plot.answers)
@@ -115,18 +163,39 @@ def go_on(
     end_of_time = max(plot.until, run.replies.until)
     run.wait(max(0.0, end_of_time - plot.wall - run.clock.elapsed))
     rests = run.settle()
-    kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
-    # Nobody has told of the objects of other kinds.
-    shown = tuple(_alias_begin(each) for each in kinds if each is not None)
-    expected, found = world_of(end, base), world_of(run.cluster, base)
-    differing = [
-        each
-        for each in differences(expected, found)
-        if each.alias.startswith(shown)
-        and not _OWN.search(each.alias)
-        and not _is_drawn(each)
-    ]
-    return Ended("" if rests else run.unsettled, differing, refused, run.unmodelled)
+    return run, refused, "" if rests else run.unsettled
+
+
+_Where = tuple[str, str]
+
+
+def _made_of_secrets(
+    plot: Plot,
+    program: Program,
+    base: Cluster,
+    calls: Sequence[Mapping[str, Any]],
+    found: World,
+) -> set[_Where]:
+    """The fields that are otherwise where other tokens stand for secrets.
+
+    What is otherwise in the same run once more is not made of them, but of something
+    that the operator should not look at.
+    """
+    same, _, _ = _played(plot, program, base, calls[0])
+    others = with_other_tokens(plot, program)
+    other, _, _ = _played(others, program, base, calls[1], seed="1")
+    one, two = (
+        {
+            (each.alias, each.path)
+            for each in differences(found, world_of(run.cluster, base))
+        }
+        for run in (same, other)
+    )
+    return two - one
+
+
+def _are_texts(difference: Difference) -> bool:
+    return isinstance(difference.expected, str) and isinstance(difference.found, str)
 
 
 def without_kubelet(cluster: Cluster) -> Cluster:

@@ -45,6 +45,7 @@ __all__ = [
     "RecordingProblem",
     "Replayed",
     "Unsupported",
+    "another_token",
     "other_handlers",
     "read_header",
     "read_records",
@@ -351,7 +352,7 @@ class _Twins:
         self._twin.state = machine.state
         self._told, self._twins = (
             Retold(program),
-            Retold(program, _another, given.drawing),
+            Retold(program, another_token, given.drawing),
         )
         self._likeness = Likeness(self._told, self._twins, known)
         self._parted: int | None = None
@@ -406,17 +407,17 @@ def _shape(command: dict[str, Any]) -> tuple[Any, ...]:
     return command["do"], command.get("id"), effect.get("is")
 
 
-def _another(token: str) -> str:
+def another_token(token: str) -> str:
     """Another token, which looks different and is longer, in the same encoding."""
     if token.startswith(MARK):
         digest = hashlib.blake2b(token.encode(), digest_size=19)
         return f"concealed-{digest.hexdigest()}"
     try:
-        found = _another(bytes.fromhex(token).decode()).encode().hex()
+        found = another_token(bytes.fromhex(token).decode()).encode().hex()
         return found.upper() if token.isupper() else found
     except ValueError:
         clear = base64.b64decode(token).decode()
-        return base64.b64encode(_another(clear).encode()).decode()
+        return base64.b64encode(another_token(clear).encode()).decode()
 
 
 class _Given:

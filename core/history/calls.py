@@ -6,7 +6,8 @@ answer is given again at about the time at which it was asked for.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,10 +28,15 @@ class Recorded(NamedTuple):
 
 
 class Calls:
-    """The fold of a recording to the answers of `fnop.call`, in their order."""
+    """The fold of a recording to the answers of `fnop.call`, in their order.
+
+    `drawn` are the random bytes that were a secret, in hexadecimal.
+    """
 
     def __init__(self) -> None:
         self.answers: list[Recorded] = []
+        self.drawn: list[str] = []
+        self._drawing: set[int] = set()
         self._asked: dict[int, tuple[Call, float]] = {}
         self._steps = 0
 
@@ -42,6 +48,10 @@ class Calls:
         input = record["input"]
         if input["in"] == "Started":
             self._asked.clear()
+            self._drawing.clear()
+        if input["in"] == "Answered" and input["id"] in self._drawing:
+            self._drawing.remove(input["id"])
+            self.drawn += _drawn(input["outcome"])
         if input["in"] == "Answered" and input["id"] in self._asked:
             call, wall = self._asked.pop(input["id"])
             outcome = from_wire(input["outcome"])
@@ -50,6 +60,22 @@ class Calls:
             effect = command.get("effect") or {}
             if command["do"] == "Perform" and effect.get("is") == "Call":
                 self._asked[command["id"]] = from_wire(effect), record["wall"]
+            if command["do"] == "Perform" and _is_drawing(effect):
+                self._drawing.add(command["id"])
+
+
+def _is_drawing(effect: Mapping[str, Any]) -> bool:
+    """Whether an effect asks for random bytes that are a secret."""
+    return effect.get("is") == "Random" and bool(effect.get("secret"))
+
+
+_BYTES = re.compile(r"(?:[0-9a-f]{2})+")
+
+
+def _drawn(outcome: Mapping[str, Any]) -> Iterator[str]:
+    value = outcome.get("value")
+    if isinstance(value, str) and _BYTES.fullmatch(value):
+        yield value
 
 
 def part_of(

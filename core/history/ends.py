@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
 from fnop.core.history.volatile import MADE, UID, has_token, is_time
@@ -19,12 +19,14 @@ _HIDDEN = ("data", "stringData")
 _OUT = object()
 
 
-def expected_of(found: Json, manager: str) -> dict[str, Any]:
+def expected_of(
+    found: Json, manager: str, derived: Container[str] = ()
+) -> dict[str, Any]:
     """The fields of an object that a manager has written, as far as another run has
     them.
 
     All fields, where nobody's are told. Left out are secrets, times, uids and what
-    is made of them, owners, and notes of fnop itself.
+    is made of them, owners, notes of fnop itself, and texts that are `derived`.
 
     >>> fields = {"f:status": {"f:phase": {}}}
     >>> meta = {"name": "c", "managedFields": [{"manager": "me", "fieldsV1": fields}]}
@@ -44,7 +46,7 @@ def expected_of(found: Json, manager: str) -> dict[str, Any]:
     if isinstance(fields, list) and fields:
         tree = _tree_of(fields, manager)
         rest = _managed(rest, tree) if tree else {}
-    lasting = _lasting(rest)
+    lasting = _lasting(rest, derived)
     lasting = {} if lasting is _OUT else lasting
     own = lasting.pop("metadata", {})
     return {**head, "metadata": {**names, **own}, **lasting}
@@ -85,23 +87,23 @@ def _managed(value: Any, tree: Json) -> Any:
     }
 
 
-def _lasting(value: Any) -> Any:
+def _lasting(value: Any, derived: Container[str]) -> Any:
     """A value without what is another one in each run; `_OUT` where nothing is left."""
     match value:
         case Mapping():
             kept = {
-                key: _lasting(item)
+                key: _lasting(item, derived)
                 for key, item in value.items()
                 if not str(key).startswith(_NOTES)
             }
             kept = {key: item for key, item in kept.items() if item is not _OUT}
             return kept if kept or not value else _OUT
         case list():
-            items = [_lasting(each) for each in value]
+            items = [_lasting(each, derived) for each in value]
             return _OUT if any(each is _OUT for each in items) else items
         case str() if UID.search(value) or MADE.search(value):
             return _OUT
-        case str() if is_time(value) or has_token(value):
+        case str() if is_time(value) or has_token(value) or value in derived:
             return _OUT
         case _:
             return value

@@ -46,7 +46,8 @@ class Plot(NamedTuple):
     `answers` those of calls (`part_of`), and `watched` the keys of the kinds that the
     operator has watched. `missing` steps are not recorded before.
     `is_true` tells that the objects are those of the cluster, and else what the
-    operator had been shown.
+    operator had been shown. `drawn` are random bytes that were a secret, in
+    hexadecimal.
     """
 
     catalogue: Catalogue
@@ -60,6 +61,7 @@ class Plot(NamedTuple):
     watched: frozenset[str]
     missing: int = 0
     is_true: bool = False
+    drawn: Sequence[str] = ()
 
     @property
     def places(self) -> Sequence[Place]:
@@ -113,7 +115,7 @@ def plot_of(
     end, catalogue = world.restorable(), world.served.catalogue
     answers = part_of(calls.answers, begun[0], until)
     told = world.wall, answers, frozenset(watched)
-    plot = Plot(catalogue, *begun, changes, end, *told, missing)
+    plot = Plot(catalogue, *begun, changes, end, *told, missing, drawn=calls.drawn)
     if not account.changes:
         return plot
     return plot._replace(
