@@ -47,6 +47,12 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
     help="The code that this one replaces: upgrades are tried, too.",
 )
 @click.option(
+    "--leader-elect",
+    is_flag=True,
+    help="The operator is one of two replicas, as with fnop run --leader-elect: the "
+    "leader dies, or stands still, and the other one leads.",
+)
+@click.option(
     "--depth",
     type=click.IntRange(1, 2),
     default=1,

@@ -136,7 +136,7 @@ class Folder:
     def _benign(self, case: Case) -> str:
         """Write the recording of a case's run without faults, once; its file, or ""."""
         file = place_of_benign(self._path, case)
-        # That of a failure found before has another name.
+        # A failure found before may have one under another name.
         own = file.stem.rpartition("-")[2]
         file = next(iter(sorted(self._path.glob(f"benign-*-{own}.fnop"))), file)
         if file not in self._benigns:
@@ -159,8 +159,8 @@ class Folder:
         return str(file)
 
 
-# What a recording tells of its call, as far as it makes a difference.
-_CALL = (*_PATHS, "name", "answers")
+# The parts of a call that make a difference.
+_CALL = (*_PATHS, "name", "answers", "leader_elect")
 
 
 def _same(name: str, found: Any, given: Any) -> bool:

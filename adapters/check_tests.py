@@ -111,6 +111,8 @@ def _world(record: Mapping[str, Any]) -> Iterator[str]:
         yield f"former={_near(record['former'])}"
     if record.get("name"):
         yield f"settings=fnop.Settings(operator={str(record['name'])!r})"
+    if record.get("leader_elect"):
+        yield "leader_elect=True"
 
 
 def literal(value: Any) -> str:

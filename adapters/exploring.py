@@ -191,6 +191,7 @@ def checks(
     calls: Mapping[Any, Callable[..., Any]] | None = None,
     rivals: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
+    leader_elect: bool = False,
     script: str | Path | None = None,
     former: Any = None,
     budget: int | None = None,
@@ -198,10 +199,10 @@ def checks(
 ) -> list[Check]:
     """Parameters for pytest: one check for each script and sort of fault.
 
-    `operator`, `crds`, `objects`, `calls` and `settings` are those of `Simulation`,
-    `rivals` other controllers by kind. `script` is a file as for `fnop check --script`:
-    its SCRIPTS are spread instead of those that `fnop check` makes up, and all else in
-    it counts. `former` is the code before an upgrade. `budget` is the largest number of
+    `operator`, `crds`, `objects`, `calls`, `settings` and `leader_elect` are those of
+    `Simulation`, `rivals` other controllers by kind. `script` is a file as for `fnop
+    check --script`: its SCRIPTS are spread instead of those that `fnop check` makes up,
+    and all else in it counts. `former` is the code before an upgrade. `budget` is the largest number of
     schedules of each script. Sorts of which a script has no schedule have no check; the
     special ones have one, which fails, only if `special`. The runs without faults are
     done at once. Raises `AssertionError` for what cannot be checked. The items can be
@@ -211,9 +212,9 @@ def checks(
         def test_operator(check):
             check()
     """
-    from fnop.adapters.simulating import handlers_of, manifests_in
+    from fnop.adapters.simulating import handlers_of, manifests_in, settings_for
 
-    settings = settings or Settings()
+    settings = settings_for(settings, leader_elect=leader_elect)
     program = Program(handlers_of(operator), settings)
     with _told():
         module = None if script is None else module_of_file(script)
@@ -289,6 +290,7 @@ def explore(
     calls: Mapping[Any, Callable[..., Any]] | None = None,
     rivals: Mapping[str, Any] | None = None,
     settings: Settings | None = None,
+    leader_elect: bool = False,
     script: str | Path | None = None,
     former: Any = None,
     depth: int = 1,
@@ -298,10 +300,10 @@ def explore(
 ) -> Exploration:
     """Try every single fault on an operator while a user does these `actions`.
 
-    `operator`, `crds`, `objects`, `calls`, `settings` and `namespace` are those of
-    `Simulation`; the actions are made by `create`, `edit`, `delete`, `wait` and `pace`.
-    `rivals` are other controllers, by kind. `script` is a file as for `fnop check
-    --script`, of which all but the SCRIPTS counts; `former` is the code before an
+    `operator`, `crds`, `objects`, `calls`, `settings`, `leader_elect` and `namespace`
+    are those of `Simulation`; the actions are made by `create`, `edit`, `delete`,
+    `wait` and `pace`. `rivals` are other controllers, by kind. `script` is a file as
+    for `fnop check --script`, of which all but the SCRIPTS counts; `former` is the code before an
     upgrade. With `depth` 2 pairs of faults are tried, too; `budget` is the largest
     number of schedules; special faults fail only if `special`. Raises `AssertionError`
     for what cannot be checked, such as an action that the cluster refuses without any
@@ -311,14 +313,14 @@ def explore(
         def test_converges(claim):
             explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
     """
-    from fnop.adapters.simulating import handlers_of, manifests_in
+    from fnop.adapters.simulating import handlers_of, manifests_in, settings_for
 
     if not actions:
         raise ValueError(
             "there is no action to explore: name what the user does, as in "
             "explore('operator.py', create(claim))"
         )
-    settings = settings or Settings()
+    settings = settings_for(settings, leader_elect=leader_elect)
     with _told():
         module = None if script is None else module_of_file(script)
         given = [*manifests_in(objects)]

@@ -10,6 +10,7 @@ from typing import Any
 
 from fnop.adapters import service_account
 from fnop.core.api.namespaces import has_patterns
+from fnop.core.handlers.settings import Settings
 from fnop.core.peers.lease import Candidate, candidate_identity
 from fnop.core.peers.peers import (
     DEV_PRIORITY,
@@ -20,7 +21,7 @@ from fnop.core.peers.peers import (
     own_identity,
 )
 
-__all__ = ["candidate_of", "facts", "member_of", "person", "replica"]
+__all__ = ["candidate_of", "facts", "member_of", "person", "replicated"]
 
 
 def facts() -> dict[str, Any]:
@@ -83,6 +84,7 @@ def candidate_of(
     return Candidate(identity, where or "default", f"fnop-{operator}")
 
 
-def replica(operator: str) -> Candidate:
-    """The candidacy of a simulated replica, which stands for any."""
-    return Candidate("replica-1", "default", f"fnop-{operator}")
+def replicated(settings: Settings) -> Settings:
+    """The settings of a simulated replica, which is a candidate as with others."""
+    lease = f"fnop-{settings.operator}"
+    return settings.replace(election=Candidate("replica-1", "default", lease))

@@ -13,6 +13,7 @@ from fnop.adapters.laws import Law, names_of
 from fnop.adapters.loading import SCRIPT, handlers_of_file, module_of_file
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
+from fnop.adapters.rivals import replicated
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.children.fields import lacking
@@ -61,7 +62,8 @@ class Simulation:
     `operator` is a file or several, a loaded module, a `Registry` or handlers; None
     takes all that have been declared without a registry. `crds` and `objects` are
     manifests, or files or folders of them. `namespace` is that of objects without one.
-    `settings` are the operator's. `calls` maps functions that `fnop.call` runs, and
+    `settings` are the operator's; with `leader_elect` it is one of several replicas, as
+    with `fnop run --leader-elect`. `calls` maps functions that `fnop.call` runs, and
     impure handlers, to models that answer in their place. `seed` varies what is random;
     equal seeds lead to equal runs, to the byte. A handler that is not impure fails
     where it acts on the world, unless `guard` is False. No network is used, and no real
@@ -93,6 +95,7 @@ class Simulation:
         objects: Manifests = (),
         namespace: str = "default",
         settings: Settings | None = None,
+        leader_elect: bool = False,
         calls: Mapping[Any, Callable[..., Any]] | None = None,
         seed: str = "0",
         guard: bool = True,
@@ -108,7 +111,7 @@ class Simulation:
         self.namespace = namespace
         self._said: list[Say] = []
         self._trial: Trial | None = None
-        settings = settings or Settings()
+        settings = settings_for(settings, leader_elect=leader_elect)
         if not guard:
             settings = settings.replace(guard=False)
         self._program = Program(handlers_of(operator), settings)
@@ -526,6 +529,12 @@ def _declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
     if not handlers:
         raise AssertionError(f"{where} declares no handlers")
     return handlers
+
+
+def settings_for(settings: Settings | None, *, leader_elect: bool) -> Settings:
+    """The settings of a simulated operator, which may be one of several replicas."""
+    found = settings or Settings()
+    return replicated(found) if leader_elect else found
 
 
 def manifests_in(given: Manifests) -> list[dict[str, Any]]:

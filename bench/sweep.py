@@ -25,7 +25,7 @@ from bench.mutants.subjects import ON_PURPOSE, cases_of as scripts_of, subjects
 from fnop.adapters.checking import cases_of, subjects_for
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_of
-from fnop.adapters.rivals import replica
+from fnop.adapters.rivals import replicated
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.explore import Case, Explorer, Verdict, is_special
@@ -100,7 +100,7 @@ def cases_named(name: str) -> list[Case]:
 
 def elected(case: Case) -> Case:
     """A case in which one of two replicas leads."""
-    settings = case.program.settings.replace(election=replica("default"))
+    settings = replicated(case.program.settings)
     program = Program(case.program.handlers, settings)
     former = case.former and Program(case.former.handlers, settings)
     return case._replace(program=program, former=former)

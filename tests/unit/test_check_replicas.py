@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import fnop
 from bench.sweep import elected, operators
 from fnop import Registry
+from fnop.adapters.check_recordings import write_failure
+from fnop.adapters.check_report import failure_record
+from fnop.adapters.loading import handlers_of_file, module_of_file
+from fnop.adapters.models import models_of
+from fnop.adapters.rivals import replicated
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.state import coordination
 from fnop.interpreters.actions import Action, apply, edit
-from fnop.interpreters.check.explore import Case, Explorer, is_special
+from fnop.interpreters.check.explore import Case, Explorer, Failure, is_special
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
@@ -22,6 +30,8 @@ from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.externals import PostService
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
+from fnop.testing import create, explore, models
+from tests.commands import fnop as fnop_command
 from tests.simulations import example, manifests_of
 
 DEFINITION = manifests_of("01-minimal")[0]
@@ -211,3 +221,86 @@ def test_a_simulated_replica_waits_for_the_lease_of_another() -> None:
     assert run.settle(), run.unsettled
     assert run.clock.elapsed >= 40
     assert run.cluster.shelves["", "pods"]
+
+
+# ------------------------------------------------------------------------ command
+
+RENTS = """
+import fnop
+
+async def order(key): ...
+
+@fnop.on.create("fnopexamples")
+async def rent(name):
+    await fnop.call(order, key=name)
+"""
+MODELS = """
+from fnop.testing import PostService
+
+class Rentals(PostService):
+    def order(self, key):
+        return self.create({}, tags={"key": key})["id"]
+
+CALLS = {"order": Rentals().order}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "op.py").write_text(RENTS)
+    (tmp_path / "models.py").write_text(MODELS)
+    objects = yaml.safe_dump_all([DEFINITION, example()])
+    (tmp_path / "object.yaml").write_text(objects)
+    return tmp_path
+
+
+@pytest.mark.parametrize("mode", ["failover", "paused"])
+def test_the_recording_of_a_leader_s_failure_is_decided_again_alike(
+    mode: str, folder: Path
+) -> None:
+    """It is that of the first process: the other one is in it by what it changed."""
+    program = Program(handlers_of_file(folder / "op.py"), replicated(Settings()))
+    calls = models_of([module_of_file(folder / "models.py")], [])
+    case = Case(program, (DEFINITION,), (apply(example()),), calls=calls)
+    explorer = Explorer(case)
+    fault = next(
+        e
+        for e in of_replicas(explorer)
+        if e.kind.mode == mode and e.site.place is Place.CALL
+    )
+    violation = explorer.tried((fault,)).violations[0]
+    failure = Failure(case.name, (fault,), violation)
+    record = failure_record(case, failure)
+    file = folder / "failure.fnop"
+    write_failure(file, explorer, failure, record, lambda: True)
+    done = fnop_command("replay", file.name, "op.py", folder=folder)
+    assert done.status == 0, done
+    assert "identical" in done.out
+    page = fnop_command("replay", file.name, "--html", "page.html", folder=folder)
+    assert page.status == 0, page
+    assert "another process of the operator" in (folder / "page.html").read_text()
+
+
+def test_the_command_checks_two_replicas_and_its_test_has_them(folder: Path) -> None:
+    call = ("check", "op.py", "--calls", "models.py", "--property", "creates_once")
+    done = fnop_command(*call, "--leader-elect", "-o", "json", folder=folder)
+    assert done.status == 1, done
+    assert json.loads(done.out)["faults"]["F15"] > 2
+    (failure,) = (folder / "fnop-failures").glob("creates_once-*.fnop")
+    test = fnop_command("check", "--as-test", str(failure), folder=folder)
+    assert "leader_elect=True" in test.out
+
+
+def test_an_exploration_has_replicas_where_it_is_asked_for(folder: Path) -> None:
+    done = [
+        explore(
+            folder / "op.py",
+            create(example()),
+            crds=[DEFINITION],
+            calls=models(folder / "models.py"),
+            leader_elect=elects,
+        )
+        for elects in (True, False)
+    ]
+    with_replicas, without = (each.report.by_fault["F15"] for each in done)
+    assert with_replicas > without == 1
