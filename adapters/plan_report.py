@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from fnop.adapters.loading import SCRIPT
-from fnop.core.planned.facts import Change, Failure, Place, Plan, Source, Unmade
+from fnop.core.planned.facts import Change, Failure, Notice, Place, Plan, Source, Unmade
 from fnop.core.planned.fields import UNKNOWN, FieldChange
 from fnop.core.values.errors import joined, number_of
 
@@ -130,7 +130,13 @@ def _event_lines(plan: Plan, number: int) -> Iterator[str]:
         if each.round == number:
             about = f" about {each.subject.label}" if each.subject else ""
             by = f" by {_sources(each.sources)}" if each.sources else ""
-            yield f"  ! Event {each.type} {each.reason}{about}{by}: {each.message}"
+            again = f"{_times(each)}{_again(each)}"
+            what = f"{each.type} {each.reason}{about}{by}{again}"
+            yield f"  ! Event {what}: {each.message}"
+
+
+def _times(notice: Notice) -> str:
+    return f", {notice.times} times" if notice.times > 1 else ""
 
 
 def _call_lines(plan: Plan, number: int) -> Iterator[str]:
@@ -168,15 +174,15 @@ def _failure_lines(plan: Plan, number: int) -> Iterator[str]:
             yield f"  x {_sources(each.sources)} {fails}: {each.message}"
 
 
-def _again(failure: Failure) -> str:
+def _again(told: Failure | Notice) -> str:
     """
     >>> _again(Failure(1, "no", True, (), None, again=(2, 4)))
     ', again in rounds 2 and 4'
     """
-    if not failure.again:
+    if not told.again:
         return ""
-    many = "s" if len(failure.again) > 1 else ""
-    return f", again in round{many} {joined(list(map(str, failure.again)))}"
+    many = "s" if len(told.again) > 1 else ""
+    return f", again in round{many} {joined(list(map(str, told.again)))}"
 
 
 def _again_lines(plan: Plan) -> Iterator[str]:
@@ -269,6 +275,8 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "type": each.type,
                 "reason": each.reason,
                 "message": each.message,
+                "again": list(each.again),
+                "times": each.times,
                 **_by(each.sources),
                 "object": _object_json(each.subject),
                 "round": each.round,

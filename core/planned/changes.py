@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
@@ -152,19 +153,49 @@ def _below(unknown: Any, shown: Any) -> Any:
 
 def notices_of(
     writes: Iterable[Write], handlers: Sequence[Handler]
-) -> Iterator[Notice]:
-    """The Kubernetes Events that requests report."""
+) -> tuple[Notice, ...]:
+    """The Kubernetes Events that requests report, each once.
+
+    What is reported again, but for the time until the next attempt, is in the round of
+    the first time.
+    """
+    found: dict[object, Notice] = {}
     for each in writes:
-        if each.is_event and each.after is not None:
-            found = each.after
-            yield Notice(
-                each.round,
-                found.get("type") or "Normal",
-                found.get("reason") or "",
-                found.get("message") or found.get("note") or "",
-                sources_of(handlers, each.handler),
-                each.subject,
-            )
+        if not each.is_event or each.after is None:
+            continue
+        notice = _notice(each, each.after, handlers)
+        key = notice._replace(round=0, message=_AGAIN_IN.sub("", notice.message))
+        first = found.get(key)
+        found[key] = notice if first is None else _reported_again(first, notice)
+    return tuple(found.values())
+
+
+def _notice(
+    write: Write, body: Mapping[str, Any], handlers: Sequence[Handler]
+) -> Notice:
+    return Notice(
+        write.round,
+        body.get("type") or "Normal",
+        body.get("reason") or "",
+        body.get("message") or body.get("note") or "",
+        sources_of(handlers, write.handler),
+        write.subject,
+    )
+
+
+# The wait after a failure, in the line about it: it grows with each attempt.
+_AGAIN_IN = re.compile(r", again in [0-9.e+]+ s(?=:|$)")
+
+
+def _reported_again(first: Notice, later: Notice) -> Notice:
+    """
+    >>> first = Notice(1, "Warning", "Logging", "no", (), None)
+    >>> found = _reported_again(_reported_again(first, first), first._replace(round=3))
+    >>> found.round, found.again, found.times
+    (1, (3,), 3)
+    """
+    rounds = {*first.again, later.round} - {first.round}
+    return first._replace(again=tuple(sorted(rounds)), times=first.times + later.times)
 
 
 def is_planned(write: Write, twin: Write | None, sent: Mapping[str, Any]) -> bool:

@@ -154,7 +154,10 @@ class Unread(NamedTuple):
 
 
 class Notice(NamedTuple):
-    """A Kubernetes Event that would be reported."""
+    """A Kubernetes Event that would be reported, so many `times` in all.
+
+    It is reported `again` in these later rounds.
+    """
 
     round: int
     type: str
@@ -162,6 +165,8 @@ class Notice(NamedTuple):
     message: str
     sources: tuple[Source, ...]
     subject: Place | None
+    again: tuple[int, ...] = ()
+    times: int = 1
 
 
 class Failure(NamedTuple):

@@ -13,6 +13,7 @@ import fnop
 from fnop.adapters.plan_report import as_json, as_lines
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
+from fnop.core.planned.changes import notices_of
 from fnop.core.planned.facts import Place, Write
 from fnop.interpreters.plan.dry_run import DryRunOnly
 from fnop.interpreters.plan.planner import PlanProblem
@@ -376,6 +377,50 @@ def test_failures_are_told_once_each(registry: Registry) -> None:
         "b",
     ]
     assert all(each.retried for each in plan.failures)
+
+
+def test_events_are_told_once_each(registry: Registry) -> None:
+    """A daemon lets time pass: a warning about each attempt would be an Event."""
+
+    @fnop.reconcile(KIND, owns=["secrets"], id="keep", registry=registry)
+    def keep(name: str, **_: Any) -> fnop.Desired:
+        kind = {"apiVersion": "v1", "kind": "Secret"}
+        return fnop.desired([{**kind, "metadata": {"name": name}}])
+
+    @fnop.daemon(KIND, id="look", registry=registry)
+    async def look(stopped: Any, **_: Any) -> None:
+        number = 0
+        while not stopped:
+            await fnop.sleep(3)
+            number += 1
+            await fnop.patch(status={"number": number})
+
+    run = Scenario(registry, [example("a"), example("b")])
+    served, wall = source_of(run, refuses=lambda request: "/secrets" in request.path)
+    posting = Settings(posting_level="warning")
+    plan = planned(planner_of(registry, served, wall, posting), 3)
+    events = [each for each in plan.events if "keep failed" in each.message]
+    assert sorted(each.subject.name for each in events if each.subject) == ["a", "b"]
+    assert all(each.times > 1 for each in events)
+    told = [each for each in as_lines(plan) if "! Event Warning Logging" in each]
+    assert len(told) == 2
+    assert all(f", {each.times} times" in told[0] for each in events[:1])
+    (found, _) = as_json(plan)["events"]
+    assert (found["times"], found["again"]) == (events[0].times, [*events[0].again])
+
+
+def test_an_event_of_another_text_is_another_one() -> None:
+    def reported(round: int, message: str) -> Write:
+        place = Place("v1", "Event", "events", "default", "e")
+        body = {"type": "Warning", "reason": "Logging", "message": message}
+        rest = ("POST", "/x", (), body, "json", None, body, 201)
+        return Write(round, place, "h", None, *rest)
+
+    texts = ("h failed, again in 1 s: no", "h failed, again in 66.9 s: no")
+    writes = [reported(1, texts[0]), reported(1, texts[1]), reported(3, texts[0])]
+    (one,) = notices_of(writes, ())
+    assert (one.message, one.round, one.again, one.times) == (texts[0], 1, (3,), 3)
+    assert len(notices_of([*writes, reported(1, "h failed for good")], ())) == 2
 
 
 def connect(**_: Any) -> None:
