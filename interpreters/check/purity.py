@@ -26,6 +26,7 @@ import pathlib
 import posixpath
 import random
 import secrets
+import socket
 import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -254,6 +255,15 @@ def _by_author(frame: FrameType, function: Any) -> bool:
     return not is_library(frame.f_code.co_filename)
 
 
+def _is_authors_call(frame: FrameType, function: Any) -> bool:
+    """Whether a function in Python is called from a file that is no library's.
+
+    An event loop makes a pair of sockets for itself, which nobody else hears of.
+    """
+    caller = frame.f_back
+    return caller is not None and not is_library(caller.f_code.co_filename)
+
+
 def _is_shared(frame: FrameType, function: Any) -> bool:
     """Whether a function in C is of the random numbers that all modules share."""
     return getattr(function, "__self__", None) is _SHARED
@@ -339,6 +349,7 @@ def _functions_in_python() -> dict[FunctionType, _Use]:
         add(kind, " ".join(public), _Use("calls random.{}", _RANDOM, _of_shared))
     seeding = _Use("makes a random.Random() without a seed", _RANDOM, _is_unseeded)
     add(random.Random, "__init__", seeding)
+    add(socket.socket, "__init__", _Use("makes a socket", _ACT, _is_authors_call))
     add(uuid, "uuid1 uuid4 uuid6 uuid7", _Use("calls uuid.{}", _RANDOM))
     add(uuid, "getnode", _Use("calls uuid.{}", _ENVIRONMENT))
     tokens = "token_bytes token_hex token_urlsafe randbelow"

@@ -113,7 +113,7 @@ OPEN: list[socket.socket] = []
 @pytest.fixture(autouse=True, scope="module")
 def connection() -> Iterator[None]:
     """A connection that was made before any handler is called."""
-    OPEN.extend(socket.socketpair())
+    OPEN.extend((*socket.socketpair(), socket.socket()))
     yield
     for each in OPEN:
         each.close()
@@ -124,9 +124,8 @@ def sent() -> None:
 
 
 def connected() -> None:
-    with socket.socket() as mine:
-        mine.settimeout(1)
-        mine.connect(("127.0.0.1", 9))
+    OPEN[2].settimeout(1)
+    OPEN[2].connect(("127.0.0.1", 9))
 
 
 def by_a_dataclass() -> Any:
@@ -203,6 +202,7 @@ IMPURE: dict[str, tuple[Callable[[], Any], str, str]] = {
     "stat": (lambda: os.stat(HERE), "calls os.stat", FILE),
     "listdir": (lambda: os.listdir(HERE.parent), "lists the folder", FILE),
     "glob": (lambda: list(HERE.parent.glob("*.none")), "", FILE),
+    "socket": (lambda: socket.socket().close(), "makes a socket", ACT),
     "connect": (connected, "calls connect of a socket", ACT),
     "lookup": (lambda: socket.gethostbyname("localhost"), "looks up the host", ACT),
     "send": (sent, "calls send of a socket", ACT),
