@@ -19,7 +19,7 @@ from fnop.interpreters.interrupts import interruptible
 
 __all__ = ["Limits", "Steps"]
 
-# So long after the alarm it rings again.
+# The alarm rings again after this time.
 AGAIN_SECONDS = 0.5
 # The alarm rings when the time is over, and never just before.
 LATER_SECONDS = 0.01

@@ -235,7 +235,7 @@ def _unexplored(report: Report) -> Iterator[str]:
 
 
 def _left(report: Report) -> str:
-    """What was not tried, and why."""
+    """The sentence on what was not tried, and why."""
     why = " and ".join(CAUSES[each] for each in report.cut)
     if report.left:
         least = "at least " if report.at_least else ""

@@ -42,6 +42,7 @@ _OPTIONS = {
     "only": "--property",
     "without": "--without",
     "name": "--name",
+    "leader_elect": "--leader-elect",
 }
 # ... and those that name files, of which the content counts.
 _FILES = {"script": "--script", "calls": "--calls", "former": "--former"}
@@ -74,14 +75,14 @@ class Part(NamedTuple):
 def identity_of(
     campaign: Campaign, paths: Sequence[str], options: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What shards of one campaign have in common, by names for people."""
+    """The call that shards of one campaign have in common, by names for people."""
     handlers = campaign.explorers[0].case.program.handlers if campaign.explorers else ()
     worlds = {e.case.name: digest_of(case_record(e.case)) for e in campaign.explorers}
     return {
         "the operator's files": [Path(each).name for each in paths],
         "the handlers' code": {"python": PYTHON, **digests_of(handlers)},
         "scripts or manifests": worlds,
-        **{words: _plain(options[name]) for name, words in _OPTIONS.items()},
+        **{words: _plain(options.get(name)) for name, words in _OPTIONS.items()},
         **{words: _contents(options[name]) for name, words in _FILES.items()},
     }
 
@@ -176,7 +177,7 @@ def _parts_in(folder: Path) -> list[Part]:
 
 
 def _difference(one: Part, other: Part) -> str:
-    """What two campaigns do not have in common; or ""."""
+    """The names of what two campaigns do not have in common; or ""."""
     names = [*dict.fromkeys((*one.campaign, *other.campaign))]
     found = [e for e in names if one.campaign.get(e) != other.campaign.get(e)]
     if one.shards != other.shards:
@@ -260,7 +261,7 @@ def _shown(found: Mapping[str, Any]) -> Shown:
 
 
 def _shown_of(parts: Sequence[Part]) -> Iterator[Shown]:
-    """What the shards have shown, each failure once."""
+    """The failures that the shards have shown, each once."""
     told: set[tuple[str, str]] = set()
     left = SHOWN_MAX
     for each in (shown for part in parts for shown in part.shown):

@@ -29,7 +29,7 @@ WIDGETS: dict[str, Any] = {
 }
 WIDGET = {"apiVersion": "other.dev/v1", "kind": "Widget", "metadata": {"name": "w"}}
 COMMANDS = {
-    "check": ("--budget", "3"),
+    "check": ("--budget", "9"),
     "rbac": ("--budget", "0"),
     "olm": ("--budget", "0", "--version", "1.0.0"),
 }

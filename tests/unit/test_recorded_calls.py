@@ -69,7 +69,7 @@ def test_a_uid_is_no_secret_wherever_it_is_a_token(folder: Path) -> None:
 
 def test_models_come_before_recorded_answers(folder: Path) -> None:
     (folder / "models.py").write_text(MODELS.replace("7", "777"))
-    explore = ("--explore", "--budget", "1", "--calls", "models.py", "--from", "1")
+    explore = ("--explore", "--budget", "4", "--calls", "models.py", "--from", "1")
     found = fnop("replay", "run.fnop", "op.py", *explore, folder=folder)
     assert found.status == 0, found.out + found.err
     # The object is made anew, and has another uid: the recorded answer is known for it.
