@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -90,8 +91,12 @@ def _status(sides: tuple[Side, Side], *, differs: bool) -> int:
         if each.missing:
             gap = f"{number_of(each.missing, 'step')} after #{each.steps}"
             warn(f"{each.file} lacks {gap}: it is compared up to there")
+        elif each.damage:
+            warn(f"{each.file}: {each.damage}")
         elif each.truncated:
             warn(f"{each.file} {CUT_OFF}")
+    if any(each.damage for each in sides):
+        return EXIT_DAMAGED
     if differs:
         return EXIT_ERROR
     return EXIT_INCOMPLETE if any(each.is_open for each in sides) else 0
@@ -102,6 +107,7 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
     from fnop.core.history.runs import Run
     from fnop.interpreters.recordings import (
         UNLIMITED,
+        Damage,
         RecordingLimits,
         RecordingProblem,
         Unsupported,
@@ -109,7 +115,7 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
 
     run = Run()
     with Path(file).open("rb") as opened:
-        limits = UNLIMITED if trusted else RecordingLimits()
+        limits = replace(UNLIMITED if trusted else RecordingLimits(), damage=Damage())
         recording = Recording(file, opened, limits)
         try:
             header = recording.header
@@ -120,7 +126,8 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
         except RecordingProblem as problem:
             fail(f"{file}: {problem}", EXIT_DAMAGED)
     run.is_open = run.is_open or read.truncated
-    return run, _side(file, header, run, truncated=read.truncated)
+    side = _side(file, header, run, truncated=read.truncated)
+    return run, side._replace(damage=recording.problem)
 
 
 def _check(file: str, header: dict[str, Any]) -> None:

@@ -29,7 +29,8 @@ _VALUE_LENGTH = 80
 class Side(NamedTuple):
     """One of the two recordings, by its header; `places` are its handlers' lines.
 
-    After its `steps` it is `truncated`, or so many are `missing`.
+    After its `steps` it is `truncated`, or so many are `missing`; `damage` is why it
+    cannot be read further.
     """
 
     file: str
@@ -41,6 +42,7 @@ class Side(NamedTuple):
     truncated: bool
     code: Code
     missing: int = 0
+    damage: str = ""
 
     @property
     def is_open(self) -> bool:

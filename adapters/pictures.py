@@ -65,6 +65,7 @@ def picture(recording: Recording, html: str | None, perfetto: str | None) -> int
         timeline, cut_off = _read(recording, TRACE_EVENTS_MAX)
         _write(perfetto, trace_of(timeline))
         _tell_left_out(perfetto, timeline)
+    cut_off = cut_off and not recording.problem
     tell_what_lacks(recording.header, truncated=cut_off)
     return 0
 

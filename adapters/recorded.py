@@ -73,6 +73,12 @@ class Recording(NamedTuple):
         return read_header(records), records
 
     @property
+    def problem(self) -> str:
+        """What is wrong with it where it was read up to, or "": it may be cut off."""
+        damage = self.limits.damage
+        return "" if not damage else str(damage.problem)
+
+    @property
     def header(self) -> dict[str, Any]:
         """The header."""
         return self.opened()[0]

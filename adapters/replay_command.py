@@ -11,6 +11,7 @@ import click
 
 import fnop
 from fnop.adapters.codes import Code, code_lines
+from fnop.adapters.damaged import as_far_as_it_goes
 from fnop.adapters.endings import (
     EXIT_DAMAGED,
     EXIT_ERROR,
@@ -25,6 +26,7 @@ from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
 from fnop.adapters.programs import guarded, interrupted, program_of
 from fnop.adapters.recorded import (
+    CUT_OFF,
     Recording,
     places_in,
     tell_what_lacks,
@@ -194,9 +196,10 @@ def replay(
     wish = wish_of(options, has_files=bool(paths or module))
     limits = UNLIMITED if trusted else RecordingLimits()
     with Path(recording).open("rb") as file:
-        source = Recording(recording, file, limits)
         try:
-            status = _done(source, wish, paths, module, guard=guard)
+            with as_far_as_it_goes(limits) as limits:
+                source = Recording(recording, file, limits)
+                status = _done(source, wish, paths, module, guard=guard)
         except Unsupported as problem:
             fail(str(problem), EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
@@ -233,7 +236,7 @@ def _done(
         case Mode.GO_ON:
             return _go_on(source, program, wish.begin or 1, wish.calls)
         case Mode.SHADOW:
-            return _shadow(records, header, program, wish.fail_on)
+            return _shadow(source, records, header, program, wish.fail_on)
         case _:
             return _verify(source, header, program)
 
@@ -288,8 +291,8 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
         )
     if found.truncated:
         fail(
-            f"identical for {number_of(found.steps, 'step')}, where the recording is "
-            "cut off: its end was never written",
+            f"identical for {number_of(found.steps, 'step')}, where the recording "
+            f"{'is damaged' if source.problem else CUT_OFF}",
             EXIT_INCOMPLETE,
         )
     echo(f"identical: {number_of(found.steps, 'step')}")
@@ -362,6 +365,7 @@ def _files_in(source: Recording) -> list[str]:
 
 
 def _shadow(
+    source: Recording,
     records: Iterator[dict[str, Any] | None],
     header: dict[str, Any],
     program: Program,
@@ -371,6 +375,7 @@ def _shadow(
     from fnop.interpreters.shadow import shadow
 
     found = shadow(records, header, program)
+    found.truncated = found.truncated and not source.problem
     for act in found.acts:
         warn(f"refused: {act.refusal}")
     with understood():
@@ -411,7 +416,7 @@ def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
             f"the story has no line about {named}: no handler was called for it, "
             "and no request is about it; --why and --step tell how it was shown"
         )
-    tell_what_lacks(source.header, truncated=read.truncated)
+    tell_what_lacks(source.header, truncated=read.truncated and not source.problem)
     return 0
 
 
@@ -432,7 +437,7 @@ def _explain(source: Recording, about: str, field: FieldPath, at: int | None) ->
         lines = [*why_lines(named, path_text(field), found, places_in(header))]
     for line in lines:
         echo(line)
-    tell_what_lacks(header, truncated=read.truncated)
+    tell_what_lacks(header, truncated=read.truncated and not source.problem)
     return 0
 
 

@@ -463,7 +463,7 @@ class _Source:
         with understood():
             reading.end()
         if self._reading.truncated:
-            warn(f"the recording {CUT_OFF}")
+            warn(self._recording.problem or f"the recording {CUT_OFF}")
         if reading.left_out:
             events = number_of(reading.left_out, "event")
             warn(f"the first {events} are left out: too many to keep")

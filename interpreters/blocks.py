@@ -23,6 +23,10 @@ _LEVEL = 6
 # So far back equal text is looked for, and no further by a reader: 4 MiB.
 _WINDOW_LOG = 22
 
+# So much text is packed by itself, and can be unpacked without what follows: less takes
+# more bytes, for each part has its own codes.
+_PART = 32 * 1024
+
 # The errors of readers for data that are damaged.
 CORRUPT = (zlib.error, zstd.ZstdError)
 
@@ -50,7 +54,9 @@ class Block:
 
     def write(self, text: bytes) -> bytes:
         """The data of a text; with those before, they can be read to its end."""
-        return self._compressor.compress(text, zstd.ZstdCompressor.FLUSH_BLOCK)
+        parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
+        flush = zstd.ZstdCompressor.FLUSH_BLOCK
+        return b"".join(self._compressor.compress(each, flush) for each in parts)
 
     def end(self) -> bytes:
         """The end of the block, with the checksum."""

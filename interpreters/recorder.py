@@ -7,7 +7,9 @@ the header; each other one is a step:
 
     {"t": [1200, 1200], "r": ENTRY, "b": ENTRY}
 
-or {"gap": 12} where so many steps could not be written.
+or {"gap": 12} where so many steps could not be written.  After 8 KiB of lines, and at
+the end, a record carries `"s"`, the CRC-32 of all lines before its own: what is before
+it is certain, however the file is damaged later on (`fnop.interpreters.sums`).
 
 `t` is the time since the step before, in microseconds of the wall and of the monotonic
 clock (or both clocks in seconds, as floats, where that is not exact), `r` the text of
@@ -38,6 +40,7 @@ from fnop.interpreters.blocks import Block
 from fnop.interpreters.deltas import DeltaWriter
 from fnop.interpreters.digests import PYTHON, digests_of
 from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.sums import Sums
 
 __all__ = ["FORMAT_VERSION", "Recorder", "header_of"]
 
@@ -55,6 +58,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
     return {
         "fnop": version,
         "format": FORMAT_VERSION,
+        "sums": True,
         "handlers": [handler.id for handler in program.handlers],
         "places": {each.id: each.place for each in program.handlers if each.place},
         "code": digests_of(program.handlers),
@@ -136,6 +140,7 @@ class Recorder:
         self._then = 0, 0
         # The open block, and how much text is in it.
         self._block, self._filled = Block(), 0
+        self._sums = Sums()
         self.problem: Exception | None = None
         self._write([canonical(header)])
 
@@ -176,7 +181,7 @@ class Recorder:
         self._write([b'{"gap":%d}' % count])
 
     def _end(self) -> None:
-        self.flush()
+        self.flush(last=True)
         self._file.write(self._block.end())
         self._file.flush()
 
@@ -205,7 +210,7 @@ class Recorder:
             return raw, body.uid  # the answer to a write has shown it
         return _dumped(orjson.loads(raw)), body.uid
 
-    def flush(self) -> None:
+    def flush(self, *, last: bool = False) -> None:
         """Write all steps so far; raises whatever keeps them from it."""
         if self._steps:
             steps, self._steps, self._size = self._steps, [], 0
@@ -217,7 +222,7 @@ class Recorder:
                 self._then = then
                 drafts = [*map(self._again, drafts, redacted)]
             self._texts.keep()
-            self._write([each.line for each in drafts])
+            self._write([each.line for each in drafts], last=last)
 
     def _draft(self, step: _Step) -> _Draft:
         """A step as it is written if there is no secret in it."""
@@ -259,8 +264,8 @@ class Recorder:
         was, self._then = self._then, (wall, mono)
         return b"[%d,%d]" % (wall - was[0], mono - was[1])
 
-    def _write(self, lines: list[bytes]) -> None:
-        text = b"".join(line + b"\n" for line in lines)
+    def _write(self, lines: list[bytes], *, last: bool = False) -> None:
+        text = b"".join(self._sums.summed(lines, last=last))
         self._file.write(self._block.write(text))
         self._filled += len(text)
         if self._filled >= _BLOCK:

@@ -19,9 +19,11 @@ from fnop.core.seam.wire import together
 from fnop.interpreters.blocks import CORRUPT, Reader, is_block, reader_of
 from fnop.interpreters.deltas import MEMORY_BYTES, DeltaReader
 from fnop.interpreters.recorder import FORMAT_VERSION
+from fnop.interpreters.sums import OtherLines, trusted
 
 __all__ = [
     "UNLIMITED",
+    "Damage",
     "Readable",
     "RecordingLimits",
     "RecordingProblem",
@@ -38,6 +40,20 @@ class RecordingProblem(Exception):
 
 class Unsupported(RecordingProblem):
     """A recording that another release of fnop reads."""
+
+
+class Damage:
+    """What is found out about a recording of which only the beginning can be read."""
+
+    def __init__(self) -> None:
+        self.problem: RecordingProblem | None = None
+
+    def __bool__(self) -> bool:
+        return self.problem is not None
+
+
+class _Damaged(RecordingProblem):
+    """A place of a recording from which on it cannot be read; the text says why."""
 
 
 @contextmanager
@@ -69,6 +85,8 @@ class RecordingLimits:
     `ratio` is how many bytes of text a byte of the file may make, `step_ratio` how many
     bytes of a step one of that text may be, `ratio_free_bytes` how much there may be
     without regard to these; `memory_bytes` is how much text steps may refer to.
+    `damage` is told what is wrong with a recording that is read up to there; without it
+    that is raised.
     """
 
     ratio: float = 200.0
@@ -78,6 +96,7 @@ class RecordingLimits:
     record_bytes: int = 32 * 1024 * 1024
     depth: int = 200
     records: int = 10_000_000
+    damage: Damage | None = None
 
 
 _ALL = float("inf")
@@ -86,6 +105,8 @@ _LIMITS = RecordingLimits()
 _REMEDY = "if it is your own, read it with --trusted"
 _MAKE_ONE = "make one with `fnop run ... --record FILE`"
 _PIECE = 256 * 1024
+# Less is unpacked at a time: the text of a piece with a damage is lost.
+_PACKED_PIECE = 64
 
 
 class Readable(Protocol):
@@ -98,14 +119,44 @@ class Readable(Protocol):
 def read_records(
     file: Readable, limits: RecordingLimits = _LIMITS
 ) -> Iterator[dict[str, Any] | None]:
-    """The records of a recording; a last None when it was cut off.
+    """The records of a recording; a last None when it was cut off, or is damaged.
 
     One such as {"gap": 12} stands for so many steps that were not written.
 
-    Raises `RecordingProblem` for a file that is none, and beyond the limits.
+    Raises `RecordingProblem` for a file that is none, and beyond the limits, and for
+    damage once all before it was read, unless `limits.damage` is to be told that.
     """
+    steps = -1  # the header is none
+    try:
+        for record in _records(file, limits):
+            yield record
+            steps += 1 if record is None else _count_in(record)
+    except (_Damaged, OtherLines) as problem:
+        if steps < 0:
+            raise RecordingProblem(
+                f"the recording is damaged at its beginning: {problem}; {_MAKE_ONE}"
+            ) from problem
+        found = RecordingProblem(
+            f"the recording is damaged after step {steps}: {problem}; only what is "
+            "before it can be read"
+        )
+        if limits.damage is None:
+            raise found from problem
+        limits.damage.problem = found
+        yield None
+
+
+def _count_in(record: dict[str, Any]) -> int:
+    """The number of steps that a record stands for."""
+    count = record.get("gap", 1)
+    return count if type(count) is int else 1
+
+
+def _records(
+    file: Readable, limits: RecordingLimits
+) -> Iterator[dict[str, Any] | None]:
     steps: _Steps | None = None
-    for number, line in enumerate(_lines(file, limits)):
+    for number, line in enumerate(trusted(_lines(file, limits))):
         if line is None:
             yield None
             return
@@ -157,7 +208,10 @@ class _Steps:
         except RecordingProblem:
             raise
         except Exception as problem:
-            raise _not_understood(number, problem) from problem
+            raise _Damaged(
+                f"record {number} cannot be understood: "
+                f"{type(problem).__name__}: {problem!s:.200}"
+            ) from problem
         return record
 
     def _count(self, read: int, made: int) -> None:
@@ -191,17 +245,11 @@ def _record(line: bytes, number: int, limits: RecordingLimits) -> dict[str, Any]
             raise _too_deep(limits) from problem
         if number == 0:
             raise _no_recording() from problem
-        raise RecordingProblem(
-            f"the recording has a line that is not JSON, after {number} that are: "
-            f"{problem}; it is damaged; zstdcat shows the lines before it"
-        ) from problem
+        raise _Damaged(f"a line is not JSON: {problem}") from problem
     if not isinstance(record, dict):
         if number == 0:
             raise _no_recording()
-        raise RecordingProblem(
-            f"the recording has a line that is not a record, after {number} that are; "
-            "it is damaged"
-        )
+        raise _Damaged("a line is not a record")
     # A value of that depth has at least as many brackets.
     if line.count(b"{") + line.count(b"[") > limits.depth and _is_deeper(
         record, limits.depth
@@ -244,6 +292,7 @@ class _Inflated:
         self._data = b""
         self._read = self._made = 0
         self.truncated = False
+        self._is_one = True
 
     def pieces(self) -> Iterator[bytes]:
         """The text; an empty piece at the end of each block."""
@@ -257,6 +306,7 @@ class _Inflated:
         return bool(self._data)
 
     def _block(self) -> Iterator[bytes]:
+        self._is_one = self._made > 0 or is_block(self._data)
         block = reader_of(self._data)
         while not block.eof:
             if block.needs_input and not self._fill():
@@ -265,20 +315,19 @@ class _Inflated:
             text = self._inflate(block)
             if text:
                 yield text
-        self._data = block.unused_data
+        self._data = block.unused_data + self._data
         yield b""
 
     def _inflate(self, block: Reader) -> bytes:
-        data, self._data = (self._data if block.needs_input else b""), b""
+        data = b""
+        if block.needs_input:
+            data, self._data = self._data[:_PACKED_PIECE], self._data[_PACKED_PIECE:]
         try:
             text = block.decompress(data, _PIECE)
         except CORRUPT as problem:
-            if not self._made and not is_block(data):
+            if not self._is_one:
                 raise _no_recording() from problem
-            raise RecordingProblem(
-                f"the recording is corrupt: {problem}; what is before that can be had "
-                "with zstdcat"
-            ) from problem
+            raise _Damaged(f"it cannot be unpacked there: {problem}") from problem
         self._made += len(text)
         limits = self._limits
         if self._made > limits.ratio_free_bytes + limits.ratio * self._read:

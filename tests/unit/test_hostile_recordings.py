@@ -190,6 +190,7 @@ def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
+STEPS_OF_MANY = [{**STEP, "wall": each / 7} for each in range(500)]
 # What is in the file, and what is said about it.
 OTHERS = {
     "empty": (b"", "is empty; make one with `fnop run"),
@@ -219,19 +220,23 @@ OTHERS = {
     ),
     "a damaged block": (
         compressed(lines_of(HEADER)) + b"\x28\xb5\x2f\xfd" + b"\xff" * 50,
-        "corrupt: .*; what is before that can be had with zstdcat",
+        "damaged after step 0: it cannot be unpacked there: .*; only what is before it",
     ),
     "a damaged block of earlier releases": (
         gzip.compress(lines_of(HEADER)) + b"\x1f\x8b\x08\0" + b"\xff" * 50,
-        "corrupt: .*; what is before that can be had with zstdcat",
+        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
     ),
     "a block of a too large window": (
         compressed(lines_of(HEADER)) + b"\x28\xb5\x2f\xfd\x04\xa0" + b"\0" * 50,
-        "corrupt: .*; what is before that can be had with zstdcat",
+        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
     ),
     "a changed byte": (
-        flipped(compressed(lines_of(HEADER, *[STEP] * 50)), -3),
-        "corrupt: .*; what is before that can be had with zstdcat",
+        flipped(compressed(lines_of(HEADER, *STEPS_OF_MANY)), -3),
+        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
+    ),
+    "a changed byte of a short one": (
+        flipped(compressed(lines_of(HEADER)), -3),
+        "damaged at its beginning: it cannot be unpacked there: .*; make one with",
     ),
     "an old file that is cut off": (
         gzip.compress(lines_of(HEADER))[:20],
@@ -239,11 +244,11 @@ OTHERS = {
     ),
     "something appended": (
         compressed(lines_of(HEADER)) + b"hello",
-        "corrupt: .*; what is before that can be had with zstdcat",
+        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
     ),
     "a damaged line": (
         compressed(lines_of(HEADER, STEP) + b'{"wall": \n'),
-        "not JSON, after 2 that are.*; it is damaged",
+        "damaged after step 1: a line is not JSON: .*; only what is before it can be",
     ),
 }
 

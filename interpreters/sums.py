@@ -1,0 +1,99 @@
+"""The sums in a recording, which tell that its lines are those that were written.
+
+A damaged file may be unpacked to other text than was packed, and somebody may have
+taken lines out of it.  So lines carry the CRC-32 of all lines before them; a reader
+takes none for true before it has come to the next sum.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from zlib import crc32
+
+__all__ = ["OtherLines", "Sums", "has_sums", "trusted"]
+
+# A line has the sum when so much text is behind the one before: so much is lost at most
+# of what comes before a damage.  A sum takes about 7 bytes of the file.
+_EVERY = 8192
+_SUM = re.compile(rb',"s":([0-9]+)}$')
+_STEPS = (b'{"t":', b'{"gap":')
+
+
+class OtherLines(Exception):
+    """Lines are not those that were written."""
+
+
+class Sums:
+    """The sum of all lines so far, and how many bytes have come since it was told."""
+
+    def __init__(self) -> None:
+        self._sum = self._behind = 0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether the next line has a sum."""
+        return self._behind >= _EVERY
+
+    def summed(self, lines: list[bytes], *, last: bool = False) -> Iterator[bytes]:
+        """Lines of records as they are written, the sums in them.
+
+        With `last` they are the last ones of the recording.
+        """
+        for position, line in enumerate(lines, 1):
+            is_due = self.is_due or (last and position == len(lines))
+            if is_due and line.startswith(_STEPS):
+                line = b'%b,"s":%d}' % (line[:-1], self._sum)
+                self._behind = 0
+            self._take(line)
+            yield line + b"\n"
+
+    def told_by(self, line: bytes) -> bool:
+        """Whether a line that is read has a sum; raises `OtherLines` for a wrong one."""
+        found = _SUM.search(line) if line.startswith(_STEPS) else None
+        if found is not None and int(found[1]) != self._sum:
+            raise OtherLines("lines before it are missing, or were changed")
+        if found is not None:
+            self._behind = 0
+        elif self.is_due:
+            raise OtherLines("a checksum is missing")
+        self._take(line)
+        return found is not None
+
+    def _take(self, line: bytes) -> None:
+        self._sum = crc32(b"\n", crc32(line, self._sum))
+        self._behind += len(line) + 1
+
+
+def has_sums(header: bytes) -> bool:
+    """Whether the lines behind this first one have sums; older ones have none."""
+    return b'"sums":true' in header
+
+
+def trusted(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
+    """The lines of a recording, those of which the sum was read; raises `OtherLines`.
+
+    Of a file that is cut off, which has a None at its end, all are given: nothing tells
+    that they are damaged.
+    """
+    each = iter(lines)
+    for first in each:
+        yield first
+        if first is None or not has_sums(first):
+            yield from each
+        else:
+            yield from _behind(first, each)
+
+
+def _behind(header: bytes, lines: Iterator[bytes | None]) -> Iterator[bytes | None]:
+    sums, held = Sums(), list[bytes]()
+    sums.told_by(header)
+    for line in lines:
+        if line is None or sums.told_by(line):
+            yield from held
+            held.clear()
+        if line is None:
+            yield None
+            return
+        held.append(line)
+    yield from held
