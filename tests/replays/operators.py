@@ -19,8 +19,13 @@ from tests.replays.corpus import Recorded
 
 __all__ = ["UNTOLD", "shadowed"]
 
-# Of an object that goes no author's function is asked.
-UNTOLD = frozenset(("fnop ends it without the author's function",))
+# Of an object that goes no author's function is asked; an impure one never is.
+UNTOLD = frozenset(
+    (
+        "fnop ends it without the author's function",
+        "it is impure: it would act again",
+    )
+)
 
 
 def shadowed(recorded: Recorded, file: Path, monkeypatch: pytest.MonkeyPatch) -> Shadow:
@@ -46,4 +51,5 @@ def _load(name: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert spec is not None
     module = module_from_spec(spec)
     monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.syspath_prepend(file.parent)  # it may import what is beside it
     loader.exec_module(module)

@@ -6,7 +6,7 @@ Those in folders such as `format-2` stay: earlier releases have made them.
 
 Only where a recording may not be replayed any more, for the format or what the core
 asks for has changed on purpose; the changelog says so then.  It needs the servers of
-KUBEBUILDER_ASSETS, and takes about ten minutes.
+KUBEBUILDER_ASSETS but for what is simulated, and takes about ten minutes.
 """
 
 from __future__ import annotations
@@ -40,15 +40,22 @@ DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 Recordings = tuple[dict[str, Path], Path]
 
 
+# The operators of examples whose file has a name of its own.
+FILES = {"17-models": "orders.py", "18-definitions": "databases.py"}
+
+
 def simulated(name: str, folder: Path) -> Recordings:
     """An example in the simulated cluster."""
     case = ROOT / "examples" / name
+    operator, models = case / FILES.get(name, "example.py"), case / "models.py"
+    manifests = [case / each for each in ("crd.yaml", "object.yaml")]
     fnop(
-        *("run", case / "example.py", "--simulate", case / "object.yaml"),
+        *("run", operator, "--simulate", *(e for e in manifests if e.exists())),
+        *(("--calls", models) if models.exists() else ()),
         *("--record", "run.fnop"),
         folder=folder,
     )
-    return {"": folder / "run.fnop"}, case / "example.py"
+    return {"": folder / "run.fnop"}, operator
 
 
 def told(story: Story, api: ApiServer, namespace: str, folder: Path) -> Recordings:
@@ -128,12 +135,21 @@ PLANS = {
 }
 
 
-def scenes(api: ApiServer) -> Mapping[str, Callable[[Path], Recordings]]:
-    """What is recorded, by name."""
-    examples = sorted(path.parent.name for path in ROOT.glob("examples/*/example.py"))
+Scenes = Mapping[str, Callable[[Path], Recordings]]
+
+
+def simulations() -> Scenes:
+    """What is recorded without a server, by name."""
+    plain = {path.parent.name for path in ROOT.glob("examples/*/example.py")}
+    return {
+        f"simulated-{name}": partial(simulated, name)
+        for name in sorted({*plain, *FILES})
+    }
+
+
+def scenes(api: ApiServer) -> Scenes:
+    """What is recorded with a server, by name."""
     found: dict[str, Callable[[Path], Recordings]] = {}
-    for name in examples:
-        found[f"simulated-{name}"] = partial(simulated, name)
     for story in STORIES:
         found[f"real-{story.example}"] = partial(_anew, told, story, api)
     found["real-peers"] = partial(_anew, met, api)
@@ -151,21 +167,33 @@ def _anew(scene: Callable[..., Recordings], *args: object) -> Recordings:
 
 def main(wanted: list[str]) -> int:
     """Record what is wanted, by the beginnings of names; all by default."""
-    if (reason := missing()) is not None:
+    begins = tuple(wanted) or ("",)
+    needs_server = any(not each.startswith("simulated-") for each in begins)
+    if needs_server and (reason := missing()) is not None:
         print(reason, file=sys.stderr)
         return 2
-    index, failed = dict(read_index()), 0
+    index = dict(read_index())
     with tempfile.TemporaryDirectory(prefix="replays-") as name:
         folder = Path(name)
-        (folder / "servers").mkdir()
-        with running(folder / "servers") as api:
-            for scene, play in scenes(api).items():
-                if wanted and not scene.startswith(tuple(wanted)):
-                    continue
-                place = folder / scene
-                place.mkdir()
-                failed += _recorded(scene, play, place, index)
+        failed = _all_recorded(simulations(), begins, folder, index)
+        if needs_server:
+            (folder / "servers").mkdir()
+            with running(folder / "servers") as api:
+                failed += _all_recorded(scenes(api), begins, folder, index)
     return 1 if failed else 0
+
+
+def _all_recorded(
+    found: Scenes, begins: tuple[str, ...], folder: Path, index: dict[str, Recorded]
+) -> int:
+    """Record those whose names begin so; how many do not even replay now."""
+    failed = 0
+    for scene, play in found.items():
+        if scene.startswith(begins):
+            place = folder / scene
+            place.mkdir()
+            failed += _recorded(scene, play, place, index)
+    return failed
 
 
 # Identical, also as far as the recording of a killed process goes.

@@ -18,6 +18,7 @@ import pytest
 
 from fnop.adapters.loading import handlers_of_file
 from fnop.core.handlers.program import Program
+from fnop.core.history.carried import told_alike
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.now import Now
@@ -70,7 +71,8 @@ def _feed(machine: Machine, record: dict[str, Any]) -> None:
     now, input = Now(record["wall"], record["mono"]), _input(record)
     decided = [command_to_wire(each) for each in machine.feed(now, input)]
     if not record.get("redacted"):
-        assert canonical(decided) == canonical(record["commands"])
+        for is_, was in zip(decided, record["commands"], strict=True):
+            assert canonical(is_) == canonical(was) or told_alike(was, is_)
 
 
 def _input(record: dict[str, Any]) -> Input:
