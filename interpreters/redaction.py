@@ -22,6 +22,7 @@ import math
 import re
 import struct
 import zlib
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from functools import lru_cache
@@ -185,6 +186,8 @@ _ESCAPES: dict[str, Callable[[str], str]] = {
     r"redacted\u002D": _ascii_in_json,
     r"redacted\\u002d": lambda text: _in_json(_in_json(text)),
     r"redacted\\u002D": lambda text: _in_json(_ascii_in_json(text)),
+    r"redacted\\\\u002d": lambda text: _in_json(_in_json(_in_json(text))),
+    r"redacted\\\\u002D": lambda text: _in_json(_in_json(_ascii_in_json(text))),
 }
 
 
@@ -213,8 +216,31 @@ def forms(value: bytes, token: str) -> Iterator[tuple[str, str]]:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         yield encode(value).decode(), encode(stand_in).decode()
         yield encode(value).decode().rstrip("="), encode(stand_in).decode().rstrip("=")
-    yield value.hex(), stand_in.hex()
-    yield value.hex().upper(), stand_in.hex().upper()
+    for write in _HEXADECIMAL:
+        yield write(value), write(stand_in)
+        yield write(value).upper(), write(stand_in).upper()
+    yield _base32(value), _base32(stand_in)
+    if text is not None:
+        for write_text in _CHARACTERS:
+            yield write_text(text), write_text(token)
+
+
+def _base32(raw: bytes) -> str:
+    return base64.b32encode(raw).decode().rstrip("=")
+
+
+# Bytes in hexadecimal: by themselves, by colons, and percent-encoded one and all.
+_HEXADECIMAL: tuple[Callable[[bytes], str], ...] = (
+    bytes.hex,
+    lambda raw: raw.hex(":"),
+    lambda raw: "".join(f"%{each:02x}" for each in raw),
+)
+# Characters, each of them escaped, and in UTF-16, as PowerShell takes its commands.
+_CHARACTERS: tuple[Callable[[str], str], ...] = (
+    lambda text: "".join(f"\\u{ord(each):04x}" for each in text),
+    lambda text: "".join(f"\\u{ord(each):04X}" for each in text),
+    lambda text: _base64(text.encode("utf-16-le")).rstrip("="),
+)
 
 
 def _parts(value: bytes) -> Iterator[str]:
@@ -278,6 +304,12 @@ class Substitutions:
         self._encodes: dict[str, str] = {}
         self._count = 0
 
+    def add_wrapped(self, text: str, instead: str) -> None:
+        """Let `instead` also stand for a text that is broken into lines elsewhere."""
+        squeezed = squeeze(text)
+        if squeezed != text:
+            self.add(squeezed, instead)
+
     def add(self, text: str, instead: str, of: str | None = None) -> None:
         """Let `instead` stand for a text; too short a text is refused in silence.
 
@@ -308,16 +340,25 @@ class Substitutions:
         return self._count
 
     def found_in(self, line: bytes) -> list[str]:
-        """The beginnings of texts that may occur in a line, the longest first."""
+        """The beginnings of texts that may occur in a line, the longest first.
+
+        Also where the line has them in several lines.
+        """
         if not self._pieces:
             return []
+        hits = self._heads_in(line)
+        if _WRAP in line:
+            hits |= self._heads_in(_SPACES.sub(b"", line))
+        hits |= {self._encodes[each] for each in hits & self._encodes.keys()}
+        return sorted(hits, key=lambda head: self._known[head][0][0], reverse=True)
+
+    def _heads_in(self, line: bytes) -> set[str]:
         cut = _CUTTER.iter_unpack(line.ljust(-(-len(line) // _CUT) * _CUT))
         hits: set[str] = set()
         for piece in self._known_pieces.intersection(chain.from_iterable(cut)):
             heads = self._pieces[piece]
             hits.update((heads,) if isinstance(heads, str) else heads)
-        hits |= {self._encodes[each] for each in hits & self._encodes.keys()}
-        return sorted(hits, key=len, reverse=True)
+        return hits
 
     def applied(self, value: Any, heads: Sequence[str]) -> Any:
         """A record with these of the texts replaced, but in what names things."""
@@ -325,12 +366,34 @@ class Substitutions:
 
     def replaced(self, text: str, heads: Sequence[str]) -> str:
         """A text with these of the texts replaced, also where they are encoded."""
-        # Encoded texts first: otherwise a part of one might be replaced.
+        # What is in several lines first, then what is encoded: otherwise a part of it
+        # might be replaced.
+        if heads and _WRAPPED.search(text):
+            for head in heads:
+                if head in text and _TEXT_SPACES.search(head):
+                    text = self._without(text, head)
+                text = self._without_wrapped(text, head)
         text = words_rewritten(text, lambda inner: self.replaced(inner, heads))
         for head in heads:
             if head in text:
                 text = self._without(text, head)
         return text
+
+    def _without_wrapped(self, text: str, head: str) -> str:
+        """A text without what is broken into lines in it, at any width."""
+        squeezed = _Squeezed(text)
+        parts, done, at = [], 0, squeezed.text.find(head)
+        while at >= 0:
+            length, instead = self._at(squeezed.text, at, head)
+            start, end = squeezed.span(at, length)
+            if start >= done and _TEXT_SPACES.search(text, start, end):
+                as_it_is = self._at(text, start, head)
+                if as_it_is[0] >= end - start:  # with a line break at its end
+                    end, instead = start + as_it_is[0], as_it_is[1]
+                parts += [text[done:start], instead]
+                done = end
+            at = squeezed.text.find(head, at + max(1, length))
+        return "".join((*parts, text[done:]))
 
     def _without(self, text: str, head: str) -> str:
         at = text.find(head)
@@ -349,6 +412,50 @@ class Substitutions:
             if sums[length] == digest:
                 return length, instead
         return 0, ""
+
+
+# Spaces and line breaks, also those in JSON texts, and in JSON texts within these.
+_SPACE_PATTERN = r"(?:\s|\\+[nrt])+"
+_SPACES = re.compile(_SPACE_PATTERN.encode())
+_TEXT_SPACES = re.compile(_SPACE_PATTERN)
+_WRAP, _WRAPPED = b"\\n", re.compile(r"\n|\\n")
+
+
+def squeeze(text: str) -> str:
+    r"""A text without its spaces and line breaks.
+
+    >>> squeeze("correct\n  horse"), squeeze(r"correct\r\nhorse")
+    ('correcthorse', 'correcthorse')
+    """
+    return _TEXT_SPACES.sub("", text)
+
+
+class _Squeezed:
+    """A text without its spaces, with the places that its parts had.
+
+    >>> _Squeezed("a b\\n  cd").text, _Squeezed("a b\\n  cd").span(1, 2)
+    ('abcd', (2, 7))
+    """
+
+    def __init__(self, text: str) -> None:
+        # By the spaces: where they were, and how many there were up to there.
+        self._places, self._removed = [-1], [0]
+        parts, at = [], 0
+        for found in _TEXT_SPACES.finditer(text):
+            parts.append(text[at : found.start()])
+            self._places.append(found.start() - self._removed[-1])
+            self._removed.append(self._removed[-1] + len(found[0]))
+            at = found.end()
+        self.text = "".join((*parts, text[at:]))
+
+    def span(self, at: int, length: int) -> tuple[int, int]:
+        """The place of a part, without the spaces around it."""
+        if not length:
+            return 0, 0
+        return self._place(at), self._place(at + length - 1) + 1
+
+    def _place(self, at: int) -> int:
+        return at + self._removed[bisect_right(self._places, at) - 1]
 
 
 def _sum(text: str) -> bytes:
@@ -1106,6 +1213,7 @@ class Redaction:
         if is_telling(value):
             for form, instead in forms(value, token):
                 self._copies.add(form, instead)
+                self._copies.add_wrapped(form, instead)
             self._know_inner(value, token)
 
     def _know_inner(self, value: bytes, token: str) -> None:

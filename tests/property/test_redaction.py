@@ -515,6 +515,79 @@ def test_no_long_secret_is_in_the_bytes_of_a_recording(
         assert all(each not in text_of(f.getvalue()) for f in story.files)
 
 
+breaks = st.sampled_from(("\n", "\r\n", "\n    ", "\\n", "\\r\\n", "\\\\n  "))
+KEY = "\n".join(
+    (
+        "-----BEGIN PRIVATE KEY-----",
+        *(encoded(hashlib.sha384(bytes([each])).hexdigest()[:48]) for each in range(5)),
+        "-----END PRIVATE KEY-----\n",
+    )
+)
+longest = st.sampled_from(
+    (KEY, LONG[1] * 3, "S3cr3tPl4nt-9xQ7_vLmZ2/k+W8&t<" * 2, LONG[0] + " and others")
+)
+before = st.sampled_from(("", "x", "bad key: ", "prefix" * 9))
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(longest, before, st.integers(5, 90), breaks, st.booleans())
+def test_no_window_of_a_secret_stays_where_it_is_broken_into_lines(
+    secret: str, start: str, width: int, line_break: str, is_encoded: bool
+) -> None:
+    text = encoded(start + secret) if is_encoded else start + secret
+    lines = [text[at : at + width] for at in range(0, len(text), width)]
+    record: dict[str, Any] = {
+        "input": {
+            "in": "WatchEvent",
+            "stream": 1,
+            "type": "ADDED",
+            "body": secret_of("s", key=secret),
+        },
+        "commands": [{"do": "Say", "level": "info", "message": line_break.join(lines)}],
+    }
+    found = scrubbed(Redaction(b"k" * 16, Program(())), record)
+    message = found["commands"][0]["message"]
+    for each in (line_break, "\n", "\r", " "):
+        message = message.replace(each, "")
+    for hidden in (secret, encoded(secret)):
+        hidden = "".join(hidden.split())
+        windows = {hidden[at : at + 12] for at in range(len(hidden) - 11)}
+        assert [each for each in windows if each in message] == []
+
+
+def written_otherwise(value: str) -> dict[str, str]:
+    raw = value.encode()
+    json_text = json.dumps({"p": value})
+    return {
+        "percent": "".join(f"%{each:02X}" for each in raw),
+        "escaped": "".join(f"\\u{ord(each):04x}" for each in value),
+        "colons": raw.hex(":"),
+        "base32": base64.b32encode(raw).decode(),
+        "utf-16": base64.b64encode(value.encode("utf-16-le")).decode(),
+        "json in json in json": json.dumps(json.dumps(json_text)),
+    }
+
+
+@pytest.mark.parametrize("form", written_otherwise(""))
+@pytest.mark.parametrize("value", [LONG[4], 'a"bC7!kq/+Zt9$wMv2#pL'])
+def test_other_forms_of_a_secret_are_found(form: str, value: str) -> None:
+    text = written_otherwise(value)[form]
+    record: dict[str, Any] = {
+        "input": {
+            "in": "WatchEvent",
+            "stream": 1,
+            "type": "ADDED",
+            "body": secret_of("s", key=value),
+        },
+        "commands": [{"do": "Say", "level": "info", "message": f"it is {text}."}],
+    }
+    found = scrubbed(Redaction(b"k" * 16, Program(())), record)
+    message = found["commands"][0]["message"]
+    assert message.startswith("it is ")
+    windows = {text[at : at + 24] for at in range(len(text) - 30)} - {text[:24]}
+    assert [each for each in windows if each in message] == []
+
+
 def scrubbed(redaction: Redaction, record: dict[str, Any]) -> Any:
     (found,) = redaction.scrubbed([record])
     return found
