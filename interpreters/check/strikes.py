@@ -116,14 +116,13 @@ def _stops(trial: Trial, mode: str, performed: Performed) -> Outcome:
     if mode == "before":
         raise Crashed
     outcome = performed()
-    match mode:
-        case "crash":
-            trial.down = 1
-        case "failover":
-            trial.yields(Absence.DEAD)
-        case "paused":
-            trial.yields(Absence.ASLEEP)
-            return outcome
+    if mode == "paused":
+        trial.yields(Absence.ASLEEP)
+        return outcome
+    if mode == "failover":
+        trial.yields(Absence.DEAD)
+    elif mode == "crash":
+        trial.down = 1
     raise Crashed
 
 

@@ -20,7 +20,10 @@ from fnop.adapters.models import models_of
 from fnop.adapters.rivals import replicated
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.core.state import coordination
+from fnop.core.peers import election
+from fnop.core.peers.election import Election
+from fnop.core.state.coordination import Coordination
+from fnop.core.values.now import Now
 from fnop.interpreters.actions import Action, apply, edit
 from fnop.interpreters.check.explore import Case, Explorer, Failure, is_special
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
@@ -133,7 +136,7 @@ def renting() -> Registry:
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    async def rent(uid: str) -> None:
+    async def rent(uid: str, **_: object) -> None:
         if not await fnop.call(found, key=uid):
             await fnop.apply(note())
             await fnop.call(order, key=uid)
@@ -166,14 +169,13 @@ def test_without_the_fence_two_leaders_are_found(
 ) -> None:
     """fnop's own fence is what the check sees: it does not pass of itself."""
     explorer = explorer_of(renting(), apply(example()))
-    leads = coordination.may_start
+    leads = election.may_start
 
-    def once_a_leader(election: Any, now: Any) -> bool:
-        return election.candidate.identity == "replica-1" or leads(election, now)
+    def once_a_leader(state: Election, now: Now) -> bool:
+        return state.candidate.identity == "replica-1" or leads(state, now)
 
-    monkeypatch.setattr(coordination, "may_start", once_a_leader)
-    no_end = property(lambda self: None)
-    monkeypatch.setattr(coordination.Coordination, "lease_ends", no_end)
+    monkeypatch.setattr(f"{Coordination.__module__}.may_start", once_a_leader)
+    monkeypatch.setattr(Coordination, "lease_ends", property(lambda self: None))
     assert "creates_once" in violations(explorer, "apply")["paused"]
 
 
@@ -182,7 +184,7 @@ def test_both_processes_have_one_world_outside() -> None:
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    async def rent(name: str) -> dict[str, str]:
+    async def rent(name: str, **_: object) -> dict[str, str]:
         return {"id": await fnop.call(order, key=name)}
 
     told = violations(explorer_of(registry, apply(example())), "call")
@@ -194,7 +196,7 @@ def test_a_change_while_the_replica_leads_is_not_lost() -> None:
 
     @fnop.on.create("fnopexamples", registry=registry)
     @fnop.on.update("fnopexamples", registry=registry)
-    def show(spec: Any) -> fnop.Effect:
+    def show(spec: Any, **_: object) -> fnop.Effect:
         return fnop.patch(status={"field": spec.get("field")})
 
     edited = edit(NAME, spec={"field": "other"})

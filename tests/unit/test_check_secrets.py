@@ -48,7 +48,7 @@ def told(
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    async def make(name: str, logger: logging.Logger) -> Any:
+    async def make(name: str, logger: logging.Logger, **_: object) -> Any:
         await fnop.adopt(secret(f"{name}-secret"))
         found = then(name, logger)
         if isinstance(found, fnop.Effect):

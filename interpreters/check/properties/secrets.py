@@ -47,8 +47,8 @@ def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 def _secrets(seen: Seen) -> Mapping[bytes, str]:
     """The values of Secrets that are secret, in the forms they are told in, by name."""
-    base = seen.trial.scene.base.cluster.shelves.get(_SECRETS, {})
-    objects = [*base.values()]
+    base = seen.trial.scene.base.cluster.shelves.get(_SECRETS)
+    objects = [*base.values()] if base else []
     objects += [each.object for each in seen.events if each.resource == _SECRETS]
     written = orjson.dumps([*map(_written, seen.trial.scene.script)], default=dict)
     found: dict[bytes, str] = {}
