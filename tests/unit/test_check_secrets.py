@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -42,13 +41,13 @@ def config(name: str, text: str) -> dict[str, Any]:
 
 
 def told(
-    then: Callable[[str, logging.Logger], Any], manifest: dict[str, Any] | None = None
+    then: Callable[[str, Any], Any], manifest: dict[str, Any] | None = None
 ) -> list[str]:
     """What is told of an operator that makes a Secret, and does this."""
     registry = Registry()
 
     @fnop.on.create("fnopexamples", registry=registry)
-    async def make(name: str, logger: logging.Logger, **_: object) -> Any:
+    async def make(name: str, logger: Any, **_: object) -> Any:
         await fnop.adopt(secret(f"{name}-secret"))
         found = then(name, logger)
         if isinstance(found, fnop.Effect):
