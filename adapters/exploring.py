@@ -202,11 +202,11 @@ def checks(
     `operator`, `crds`, `objects`, `calls`, `settings` and `leader_elect` are those of
     `Simulation`, `rivals` other controllers by kind. `script` is a file as for `fnop
     check --script`: its SCRIPTS are spread instead of those that `fnop check` makes up,
-    and all else in it counts. `former` is the code before an upgrade. `budget` is the largest number of
-    schedules of each script. Sorts of which a script has no schedule have no check; the
-    special ones have one, which fails, only if `special`. The runs without faults are
-    done at once. Raises `AssertionError` for what cannot be checked. The items can be
-    spread by pytest-xdist:
+    and all else in it counts. `former` is the code before an upgrade. `budget` is the
+    largest number of schedules of each script. Sorts of which a script has no schedule
+    have no check; the special ones have one, which fails, only if `special`. The runs
+    without faults are done at once. Raises `AssertionError` for what cannot be checked.
+    The items can be spread by pytest-xdist:
 
         @pytest.mark.parametrize("check", checks("operator.py", crds="crd.yaml"))
         def test_operator(check):
@@ -303,11 +303,11 @@ def explore(
     `operator`, `crds`, `objects`, `calls`, `settings`, `leader_elect` and `namespace`
     are those of `Simulation`; the actions are made by `create`, `edit`, `delete`,
     `wait` and `pace`. `rivals` are other controllers, by kind. `script` is a file as
-    for `fnop check --script`, of which all but the SCRIPTS counts; `former` is the code before an
-    upgrade. With `depth` 2 pairs of faults are tried, too; `budget` is the largest
-    number of schedules; special faults fail only if `special`. Raises `AssertionError`
-    for what cannot be checked, such as an action that the cluster refuses without any
-    fault, and `ValueError` without actions.
+    for `fnop check --script`, of which all but the SCRIPTS counts; `former` is the code
+    before an upgrade. With `depth` 2 pairs of faults are tried, too; `budget` is the
+    largest number of schedules; special faults fail only if `special`. Raises
+    `AssertionError` for what cannot be checked, such as an action that the cluster
+    refuses without any fault, and `ValueError` without actions.
 
         @given(manifests("crd.yaml"))
         def test_converges(claim):
