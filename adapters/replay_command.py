@@ -295,6 +295,12 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
             f"{'is damaged' if source.problem else CUT_OFF}",
             EXIT_INCOMPLETE,
         )
+    if not found.steps:
+        fail(
+            "the recording holds no steps, and nothing was compared: the run ended "
+            "before its first one; record another run",
+            EXIT_INCOMPLETE,
+        )
     echo(f"identical: {number_of(found.steps, 'step')}")
     return 0
 

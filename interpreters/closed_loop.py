@@ -18,10 +18,11 @@ from fnop.core.handlers.program import Program
 from fnop.core.history.calls import Replies
 from fnop.core.history.plot import Plot, resource_of
 from fnop.core.history.story import Line, Story
-from fnop.core.history.world import Foreign, Place, change_of
+from fnop.core.history.world import Foreign, Place, authors_of, change_of
 from fnop.core.seam.commands import Command, Perform
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Call, Outcome
 from fnop.interpreters import cluster as simulated
@@ -315,13 +316,12 @@ def _of_status(
 
 
 def _writer(change: Foreign) -> Query:
-    """The query that names who has made a change, by what is new in `managedFields`."""
-    old, new = (
-        ((each or {}).get("metadata") or {}).get("managedFields") or []
-        for each in (change.before, change.after)
-    )
-    fresh = (each.get("manager") for each in new if each not in old)
-    return tuple(("fieldManager", str(each)) for each in fresh if each)[:1]
+    """The query that names who has made a change, by the managed fields."""
+    if change.after is None:
+        return ()
+    before = None if change.before is None else Body(change.before)
+    authors = authors_of(before, Body(change.after))
+    return tuple(("fieldManager", each) for each in authors)[:1]
 
 
 def _finalizers(

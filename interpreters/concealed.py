@@ -54,7 +54,9 @@ def with_other_tokens(plot: Plot, program: Program) -> Plot:
 
     def told_answer(each: Recorded) -> Recorded:
         call, outcome = (
-            from_wire(rewritten(to_wire(one), retold.text, TOKEN_LENGTH))
+            from_wire(
+                retold.command(rewritten(to_wire(one), retold.text, TOKEN_LENGTH))
+            )
             for one in (each.call, each.outcome)
         )
         return each._replace(call=call, outcome=outcome)

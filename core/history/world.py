@@ -11,13 +11,24 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
+from fnop.core.children.fields import managers_at
 from fnop.core.children.owned import owners_of
+from fnop.core.history.fields import changes_of
 from fnop.core.history.served import Served
 from fnop.core.history.versions import objects_in
 from fnop.core.values.body import Body, is_behind
 from fnop.effects.values import same_json
 
-__all__ = ["CONTROLLERS", "Foreign", "Own", "Place", "World", "change_of", "restorable"]
+__all__ = [
+    "CONTROLLERS",
+    "Foreign",
+    "Own",
+    "Place",
+    "World",
+    "authors_of",
+    "change_of",
+    "restorable",
+]
 
 Json = Mapping[str, Any]
 
@@ -193,16 +204,8 @@ class World:
 
     def _is_of_controllers(self, was: Body | None, body: Body) -> bool:
         """Whether none but the operator and the cluster's controllers have made it."""
-        old = [] if was is None else was.meta.get("managedFields") or []
-        new = body.meta.get("managedFields") or []
-        if not isinstance(new, list) or not isinstance(old, list):
-            return False
-        fresh = {
-            str(each.get("manager"))
-            for each in new
-            if isinstance(each, dict) and each not in old
-        }
-        return bool(fresh) and fresh <= CONTROLLERS | {self.manager}
+        authors = set(authors_of(was, body))
+        return bool(authors) and authors <= CONTROLLERS | {self.manager}
 
     def is_collected(self, change: Foreign) -> bool:
         """Whether an object is gone because its owners are, as far as is known now.
@@ -226,6 +229,34 @@ class World:
     def restorable(self) -> dict[Place, dict[str, Any]]:
         """The objects that a simulated cluster is to begin with."""
         return restorable(self.objects, self._dead)
+
+
+def authors_of(was: Body | None, body: Body) -> tuple[str, ...]:
+    """Who has made a version of an object, by its managed fields; none if these do not
+    tell.
+
+    An entry stays as it is where a manager gives other values to the same fields: then
+    those who manage what has changed have done it.
+    """
+    old = [] if was is None else was.meta.get("managedFields") or []
+    new = body.meta.get("managedFields") or []
+    if not isinstance(new, list) or not isinstance(old, list):
+        return ()
+    fresh = [
+        str(each.get("manager"))
+        for each in new
+        if isinstance(each, dict) and each not in old
+    ]
+    if fresh or was is None:
+        return tuple(dict.fromkeys(fresh))
+    found: dict[str, None] = {}
+    for item in changes_of(was.data, body.data):
+        of = was if item.new is None else body
+        managers = managers_at(of.data, item.field)
+        if not managers:
+            return ()
+        found |= dict.fromkeys(managers)
+    return tuple(found)
 
 
 def restorable(

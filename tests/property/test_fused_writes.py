@@ -9,6 +9,7 @@ from hypothesis import example, given, settings, strategies as st
 
 import fnop
 from fnop.core.handlers.registry import Registry
+from fnop.core.history.contents import Named
 from fnop.core.history.provenance import Provenance
 from fnop.core.values.paths import path_text
 from tests.histories import OURS, History, in_former_words
@@ -97,7 +98,7 @@ def _signed(body: Any, path: Any, names: set[str]) -> Iterator[tuple[Any, str]]:
         yield path, value
 
 
-def asserted(records: list[dict[str, Any]], named: Any, authors: int) -> int:
+def asserted(records: list[dict[str, Any]], named: Named, authors: int) -> int:
     """Assert that each signed field is attributed to who has signed it."""
     provenance, found = Provenance(*named, OURS), 0
     for record in records:

@@ -21,7 +21,7 @@ def source_of(name: str, step: int | None, until: int | None = None) -> str:
     incident = incident_of(plot)
     assert not incident.left_out
     file = ROOT / "examples" / name / "example.py"
-    return incident_test(incident, plot.step, "run.fnop", [str(file)], TRACED.marker)
+    return incident_test(incident, plot.step, "run.fnop", [str(file)], TRACED)
 
 
 def run(source: str) -> None:

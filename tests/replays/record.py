@@ -49,12 +49,10 @@ def simulated(name: str, folder: Path) -> Recordings:
     case = ROOT / "examples" / name
     operator, models = case / FILES.get(name, "example.py"), case / "models.py"
     manifests = [case / each for each in ("crd.yaml", "object.yaml")]
-    fnop(
-        *("run", operator, "--simulate", *(e for e in manifests if e.exists())),
-        *(("--calls", models) if models.exists() else ()),
-        *("--record", "run.fnop"),
-        folder=folder,
-    )
+    given = [each for each in manifests if each.exists()]
+    calls: list[str | Path] = ["--calls", models] if models.exists() else []
+    run: list[str | Path] = ["run", operator, "--simulate", *given, *calls]
+    fnop(*run, "--record", "run.fnop", folder=folder)
     return {"": folder / "run.fnop"}, operator
 
 

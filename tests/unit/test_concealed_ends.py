@@ -152,3 +152,27 @@ def test_what_is_made_of_a_token_is_not_compared(tmp_path: Path) -> None:
     other = fnop("replay", "run.fnop", "operator.py", *at, folder=tmp_path)
     assert other.status == 1
     assert "status.size is 2 instead of 1" in other.out
+
+
+# The password goes outside, too: the recorded answer is to a call with it.
+CALLING = DRAWING.replace(
+    "def child",
+    """
+def declare(name, password):
+    raise ConnectionError("not in a test")
+
+def child""",
+).replace(
+    "    data = {",
+    "    port = await fnop.call(declare, name=name, password=password)\n    data = {",
+)
+
+
+def test_calls_with_a_secret_are_answered_in_both_runs(tmp_path: Path) -> None:
+    (tmp_path / "operator.py").write_text(CALLING.replace('"info"', "str(port)"))
+    (tmp_path / "models.py").write_text("def declare(**_):\n    return 5672\n")
+    simulated = ("--simulate", OBJECT, "--calls", "models.py", "--record", "run.fnop")
+    assert fnop("run", "operator.py", *simulated, folder=tmp_path).status == 0
+    found = gone_on(tmp_path, (tmp_path / "operator.py").read_text())
+    assert (found.status, found.err) == (0, ""), found.out
+    assert "2 fields: configmaps/example-1-conf data.digest, " in found.out

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from fnop.core.history.plot import plot_of
-from fnop.core.history.world import Own, Place, World
+from fnop.core.history.world import Own, Place, World, authors_of
+from fnop.core.values.body import Body
 from tests.commands import fnop
 from tests.recorded_operators import MODELS, recorded_run, run_again
+from tests.recordings import compressed, inflated
 
 OPERATOR = """
 import fnop
@@ -131,6 +133,50 @@ def test_an_answer_does_not_bring_back_an_older_version() -> None:
     world.add(event("7", "alice"))
     assert world.add({"input": answer, "commands": [], "wall": 0.0, "mono": 0.0}) == []
     assert world.objects[PLACE]["metadata"]["resourceVersion"] == "7"
+
+
+def changed(version: str, **values: str) -> dict[str, Any]:
+    """The step that shows data, each of a manager; the entries have one time."""
+    record = event(version)
+    body = record["input"]["body"]
+    body["data"] = values
+    body["metadata"]["managedFields"] = [
+        {"manager": each, "fieldsV1": {"f:data": {f"f:{each}": {}}}} for each in values
+    ]
+    return record
+
+
+CONTROLLER = "kube-controller-manager"
+
+
+@pytest.mark.parametrize(
+    ("after", "authors"),
+    [
+        ({"me": "1", CONTROLLER: "2", "alice": "1"}, (CONTROLLER,)),
+        ({"me": "2", CONTROLLER: "2", "alice": "1"}, ("me", CONTROLLER)),
+        ({"me": "1", CONTROLLER: "1", "alice": "2"}, ("alice",)),
+        ({"me": "1", CONTROLLER: "2", "alice": "2"}, (CONTROLLER, "alice")),
+    ],
+)
+def test_who_gives_another_value_to_the_same_fields(
+    after: dict[str, str], authors: tuple[str, ...]
+) -> None:
+    """The entries stay: controllers often write twice in a second."""
+    world = World(Own(), "me")
+    before = {"me": "1", CONTROLLER: "1", "alice": "1"}
+    first, second = changed("5", **before), changed("7", **after)
+    world.add(first)
+    assert bool(world.add(second)) is ("alice" in authors)
+    was, body = (Body(each["input"]["body"]) for each in (first, second))
+    assert {*authors_of(was, body)} == {*authors}
+
+
+def test_a_recording_without_steps_shows_nothing(folder: Path) -> None:
+    header = inflated((folder / "run.fnop").read_bytes()).partition(b"\n")[0]
+    (folder / "none.fnop").write_bytes(compressed(header + b"\n"))
+    done = fnop("replay", "none.fnop", "op.py", folder=folder)
+    assert (done.status, done.out) == (4, "")
+    assert done.complaint.startswith("fnop: the recording holds no steps")
 
 
 @pytest.mark.parametrize(
