@@ -121,7 +121,7 @@ class Trial:
         self.refused, self.refusals = list[str](), list[Refusal]()
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
         self.unrestarted: Trial | None = None  # before the last restart
-        # How often a process began anew, or in another's place, before all was healed.
+        # The processes that began anew, or in another's place, before all was healed.
         self.crashes = 0
         # The state of external systems at each rest of a benign run.
         self.outside: list[Mapping[str, bytes]] = []

@@ -1,4 +1,4 @@
-"""What is secret stays in Secrets."""
+"""The property that secrets stay in Secrets."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _secrets(seen: Seen) -> Mapping[bytes, str]:
 
 
 def _written(action: Action) -> Any:
-    """What the user writes openly; the Secrets of a user are none of it."""
+    """The manifest or the changes of a user, unless it is a Secret that they write."""
     match action:
         case Apply(manifest) if manifest.get("kind") != "Secret":
             return manifest
