@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
 from fnop.core.values.errors import number_of
-from fnop.interpreters.digests import PYTHON, digests_of
+from fnop.interpreters.digests import KIND, PYTHON, digests_of
 
 __all__ = ["Code", "code_lines", "versions"]
 
@@ -25,7 +25,8 @@ class Code(NamedTuple):
     def recorded(cls, header: Mapping[str, Any]) -> Code:
         """The code that a recording was made with, as far as its header tells it."""
         found = header.get("code")
-        digests = found if isinstance(found, dict) else {}
+        is_known = header.get("digests") == KIND  # others are of an earlier release
+        digests = found if isinstance(found, dict) and is_known else {}
         named = {str(name): str(each) for name, each in digests.items()}
         return cls(str(header["fnop"]), str(header.get("python", "")), named)
 

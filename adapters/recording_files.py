@@ -47,13 +47,9 @@ def opened(path: Path) -> BinaryIO:
     return os.fdopen(number, "wb")
 
 
-def recorder_to(
-    path: Path, program: Program, redaction: Redaction, *, dropped: int = 0
-) -> Recorder:
-    """The recorder of a run without its first, dropped steps. Raises `OSError`."""
-    header = header_of(program, fnop.__version__)
-    header |= {"dropped": dropped} if dropped else {}
-    return Recorder(opened(path), header, redaction)
+def recorder_to(path: Path, program: Program, redaction: Redaction) -> Recorder:
+    """The recorder of a run from its beginning on. Raises `OSError`."""
+    return Recorder(opened(path), header_of(program, fnop.__version__), redaction)
 
 
 def made_room(path: Path) -> Path | None:
@@ -207,6 +203,8 @@ class RingFiles:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         self._folder, self._program, self._fields = folder, program, fields
         self._tell = tell
+        # Of the code as it was at the start: a file may be another one later on.
+        self._header = header_of(program, fnop.__version__)
         self.ring = Ring() if ring is None else ring
         self._threads: list[threading.Thread] = []
         self._failures = 0
@@ -262,7 +260,8 @@ class RingFiles:
     def _write(self, path: Path, steps: Sequence[Step], dropped: int) -> None:
         try:
             redaction = Redaction(secrets.token_bytes(16), self._program, self._fields)
-            recorder = recorder_to(path, self._program, redaction, dropped=dropped)
+            header = self._header | ({"dropped": dropped} if dropped else {})
+            recorder = Recorder(opened(path), header, redaction)
             for now, input, commands in steps:
                 recorder.observe(now, input, commands)
             recorder.close()

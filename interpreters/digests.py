@@ -1,13 +1,16 @@
 """Digests of handlers' code: whether two operators would decide by the same code.
 
 A digest is of what a function does: of its instructions and constants, and of the
-functions, classes and plain values of its author's that it refers to. Comments, names
-of files and lines are not in it. Python's instructions differ between its versions: so
-only digests of one version can be compared.
+functions and classes of its author's that it refers to. Of a value that a module holds
+it is of how the module's text makes it, for the value itself may be another one in each
+process, or later. Comments, names of files and lines are not in it. Python's
+instructions differ between its versions: so only digests of one version can be
+compared.
 """
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -19,9 +22,13 @@ from typing import Any
 
 from fnop.core.handlers.handler import Handler
 from fnop.interpreters.installed import is_installed
+from fnop.interpreters.sources import bindings_of, names_in
 
-__all__ = ["PYTHON", "code_digest", "digests_of"]
+__all__ = ["KIND", "PYTHON", "code_digest", "digests_of"]
 
+# Earlier releases have made digests of the values in modules: these are of kind 1, and
+# cannot be compared.
+KIND = 2
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 # A proxy may answer with itself for ever.
 _WRAPPERS_MAX = 100
@@ -100,6 +107,7 @@ class _Walk:
         self._packages = packages  # the author's, which may be installed, too
         self._known: set[int] = set()
         self._within: set[int] = set()  # what holds itself is not gone into again
+        self._told: set[tuple[str, str]] = set()  # modules' names
 
     def value(self, value: Any) -> Iterator[str]:
         """The texts of a value: of what is the author's, all of it."""
@@ -109,7 +117,7 @@ class _Walk:
             case tuple() | list() | set() | frozenset() | dict():
                 yield from self._items(value)
             case CodeType():
-                yield from self._code(value, {})
+                yield from self._code(value, {}, {})
             case partial():
                 yield from self.value((value.func, value.args, value.keywords))
             case _ if is_dataclass(value) and not isinstance(value, type):
@@ -173,24 +181,70 @@ class _Walk:
         free = function.__code__.co_freevars
         held = {name: _held(cell) for name, cell in zip(free, cells, strict=True)}
         yield from self.value((function.__defaults__, function.__kwdefaults__))
-        yield from self._code(function.__code__, {**function.__globals__, **held})
+        yield from self._code(function.__code__, held, function.__globals__)
 
-    def _code(self, code: CodeType, names: Mapping[str, Any]) -> Iterator[str]:
+    def _code(
+        self, code: CodeType, held: Mapping[str, Any], module: Mapping[str, Any]
+    ) -> Iterator[str]:
         yield code.co_code.hex()
         yield " ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
         for each in code.co_consts:
             if isinstance(each, CodeType):
-                yield from self._code(each, names)
+                yield from self._code(each, held, module)
             else:
                 yield from self.value(each)
         for name in (*code.co_names, *code.co_freevars):
             yield name
-            found = names.get(name)
-            if isinstance(found, ModuleType) and self._is_authors(found):
+            found = module.get(name)
+            if name in held:
+                yield from self.value(held[name])
+            elif isinstance(found, ModuleType) and self._is_authors(found):
                 for each in code.co_names:  # the attributes that are read are there
-                    yield from self.value(vars(found).get(each))
-            elif name in names:
-                yield from self.value(found)
+                    yield from self._global(vars(found), each)
+            else:
+                yield from self._global(module, name)
+
+    def _global(self, module: Mapping[str, Any], name: str) -> Iterator[str]:
+        """The texts of what a module holds by a name."""
+        if name not in module:
+            return
+        value, bindings = module[name], None
+        if not (callable(value) or isinstance(value, ModuleType)):
+            bindings = bindings_of(module, name)
+        if bindings is None:
+            yield from self.value(value)
+            return
+        told = str(module.get("__file__")), name
+        if told in self._told:
+            return
+        self._told.add(told)
+        for each in bindings:
+            yield from self._binding(module, name, each)
+
+    def _binding(
+        self, module: Mapping[str, Any], name: str, statement: ast.stmt
+    ) -> Iterator[str]:
+        """The texts of a statement that makes a value, and of what it refers to."""
+        if isinstance(statement, ast.ImportFrom):
+            origin = sys.modules.get(_origin(module, statement))
+            if origin is not None and self._is_authors(origin):
+                names = {
+                    each.asname or each.name: each.name for each in statement.names
+                }
+                yield from self._global(vars(origin), names[name])
+                return
+        yield ast.dump(statement)
+        for each in names_in(statement):
+            yield from self._global(module, each)
+
+
+def _origin(module: Mapping[str, Any], statement: ast.ImportFrom) -> str:
+    """The name of the module that something is imported from."""
+    if not statement.level:
+        return statement.module or ""
+    package = str(module.get("__package__") or "").split(".")
+    parts = package[: len(package) - statement.level + 1]
+    return ".".join([*parts, statement.module] if statement.module else parts)
 
 
 def _package(value: Any) -> str:

@@ -38,7 +38,7 @@ from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.blocks import Block
 from fnop.interpreters.deltas import DeltaWriter
-from fnop.interpreters.digests import PYTHON, digests_of
+from fnop.interpreters.digests import KIND, PYTHON, digests_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.sums import Sums
 
@@ -63,6 +63,7 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "places": {each.id: each.place for each in program.handlers if each.place},
         "code": digests_of(program.handlers),
         "python": PYTHON,
+        "digests": KIND,
         "operator": settings.operator,
         "namespaces": None if settings.namespaces is None else [*settings.namespaces],
         "selector": settings.selector,

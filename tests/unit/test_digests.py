@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -12,7 +13,7 @@ import pytest
 
 from fnop.adapters.codes import Code, code_lines
 from fnop.adapters.loading import handlers_of_file
-from fnop.interpreters.digests import code_digest, digests_of
+from fnop.interpreters.digests import KIND, PYTHON, code_digest, digests_of
 from tests.simulations import ROOT
 
 OPERATOR = """
@@ -157,15 +158,15 @@ class Hidden:
     def __repr__(self):
         raise RuntimeError("nobody may look")
 
-PROXY, HIDDEN = Proxy(), {Hidden()}
+PROXY = Proxy()
 
 @fnop.on.create("fnopexamples")
 def proxied(**_):
     return PROXY()
 
 @fnop.on.create("fnopexamples")
-def hidden(**_):
-    return HIDDEN
+def hidden(held={Hidden()}, **_):
+    return held
 
 @fnop.on.create("fnopexamples")
 def told(**_):
@@ -183,6 +184,73 @@ def test_what_cannot_be_looked_at_has_no_digest(
     assert digests(STRANGE)["told"] == found["told"]
 
 
+CHANGING = """
+import itertools, os, time
+import fnop
+from helpers import RATES, SIZE as size
+
+BORN = time.time()
+CACHE = {}
+TIMES = [0]
+if BORN:
+    LATE = next(itertools.count(os.getpid()))
+WHOLE = size + sum(RATES)
+
+def age():
+    return time.time() - BORN + LATE
+
+@fnop.on.create("fnopexamples")
+def made(**_):
+    CACHE[len(CACHE)] = age()
+    return [size, RATES, WHOLE, TIMES]
+"""
+VALUES = "RATES = [1, 2]\nSIZE = 3\nOTHER = 4\n"
+
+
+def test_values_that_differ_between_processes_or_change_are_no_code(
+    digests: Digests,
+) -> None:
+    before = digests(CHANGING, VALUES)
+    time.sleep(0.01)
+    assert digests(CHANGING, VALUES) == before
+    assert digests(CHANGING, VALUES.replace("OTHER = 4", "OTHER = 5")) == before
+
+
+@pytest.mark.parametrize(
+    ("was", "now"),
+    [
+        ("CACHE = {}", "CACHE = {1: 1}"),
+        ("TIMES = [0]", "TIMES = [1]"),
+        ("time.time()\n", "time.monotonic()\n"),
+        ("size + sum", "size - sum"),
+        ("next(", "hash("),
+    ],
+)
+def test_how_a_value_is_made_is_code(digests: Digests, was: str, now: str) -> None:
+    assert was in CHANGING
+    assert digests(CHANGING.replace(was, now), VALUES) != digests(CHANGING, VALUES)
+
+
+@pytest.mark.parametrize("was", ["1, 2", "SIZE = 3"])
+def test_a_value_of_another_module_is_told_by_its_text(
+    digests: Digests, was: str
+) -> None:
+    other = VALUES.replace(was, f"{was} + 0" if "SIZE" in was else "1, 7")
+    assert digests(CHANGING, other) != digests(CHANGING, VALUES)
+
+
+def test_what_changes_while_the_operator_runs_does_not_change_the_digest(
+    tmp_path: Path,
+) -> None:
+    imported = "from helpers import RATES, SIZE as size"
+    text = CHANGING.replace(imported, "RATES, size = [1], 2")
+    (tmp_path / "operator.py").write_text(text)
+    handlers = handlers_of_file(str(tmp_path / "operator.py"))
+    before = digests_of(handlers)
+    handlers[0].fn()
+    assert digests_of(handlers) == before
+
+
 def test_what_refers_to_itself_has_a_digest() -> None:
     things: list[object] = []
     things.append(things)
@@ -191,6 +259,17 @@ def test_what_refers_to_itself_has_a_digest() -> None:
         return again(number - 1) if number else things
 
     assert code_digest(again) == code_digest(again)
+
+
+def test_digests_of_an_earlier_release_are_not_compared() -> None:
+    """They were made in another way: nothing is said about the code."""
+    header = {"fnop": "1", "python": PYTHON, "code": {"a": "1"}}
+    now = Code("2", PYTHON, {"a": "2"})
+    assert [*code_lines(Code.recorded(header), now)] == []
+    present = {**header, "digests": KIND}
+    assert [*code_lines(Code.recorded(present), now)] == [
+        "the code of a is another one"
+    ]
 
 
 def test_the_handlers_with_other_code_are_told() -> None:
