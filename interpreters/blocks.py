@@ -55,8 +55,10 @@ class Block:
     def write(self, text: bytes) -> bytes:
         """The data of a text; with those before, they can be read to its end."""
         parts = (text[at : at + _PART] for at in range(0, len(text), _PART))
-        flush = zstd.ZstdCompressor.FLUSH_BLOCK
-        return b"".join(self._compressor.compress(each, flush) for each in parts)
+        return b"".join(map(self._packed, parts))
+
+    def _packed(self, part: bytes) -> bytes:
+        return self._compressor.compress(part, zstd.ZstdCompressor.FLUSH_BLOCK)
 
     def end(self) -> bytes:
         """The end of the block, with the checksum."""

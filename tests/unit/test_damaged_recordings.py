@@ -157,7 +157,7 @@ def test_a_file_that_is_cut_off_is_not_damaged() -> None:
 
 def test_without_somebody_to_tell_the_damage_is_raised_at_its_place() -> None:
     records = read_records(io.BytesIO(flipped(WHOLE, len(WHOLE) // 2)))
-    found = []
+    found: list[Any] = []
     with pytest.raises(RecordingProblem, match="only what is before it can be read"):
         found.extend(records)
     assert len(found) > 10

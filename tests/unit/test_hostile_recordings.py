@@ -190,6 +190,7 @@ def flipped(data: bytes, at: int) -> bytes:
     return data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :]
 
 
+UNPACKABLE = "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is"
 STEPS_OF_MANY = [{**STEP, "wall": each / 7} for each in range(500)]
 # What is in the file, and what is said about it.
 OTHERS = {
@@ -220,19 +221,19 @@ OTHERS = {
     ),
     "a damaged block": (
         compressed(lines_of(HEADER)) + b"\x28\xb5\x2f\xfd" + b"\xff" * 50,
-        "damaged after step 0: it cannot be unpacked there: .*; only what is before it",
+        UNPACKABLE,
     ),
     "a damaged block of earlier releases": (
         gzip.compress(lines_of(HEADER)) + b"\x1f\x8b\x08\0" + b"\xff" * 50,
-        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
+        UNPACKABLE,
     ),
     "a block of a too large window": (
         compressed(lines_of(HEADER)) + b"\x28\xb5\x2f\xfd\x04\xa0" + b"\0" * 50,
-        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
+        UNPACKABLE,
     ),
     "a changed byte": (
         flipped(compressed(lines_of(HEADER, *STEPS_OF_MANY)), -3),
-        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
+        UNPACKABLE,
     ),
     "a changed byte of a short one": (
         flipped(compressed(lines_of(HEADER)), -3),
@@ -244,7 +245,7 @@ OTHERS = {
     ),
     "something appended": (
         compressed(lines_of(HEADER)) + b"hello",
-        "damaged after step [0-9]+: it cannot be unpacked there: .*; only what is before",
+        UNPACKABLE,
     ),
     "a damaged line": (
         compressed(lines_of(HEADER, STEP) + b'{"wall": \n'),
