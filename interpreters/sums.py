@@ -49,7 +49,7 @@ class Sums:
             yield line + b"\n"
 
     def told_by(self, line: bytes) -> bool:
-        """Whether a line that is read has a sum; raises `OtherLines` for a wrong one."""
+        """Whether a line has a sum; raises `OtherLines` for a wrong one."""
         found = _SUM.search(line) if line.startswith(_STEPS) else None
         if found is not None and int(found[1]) != self._sum:
             raise OtherLines("lines before it are missing, or were changed")
