@@ -91,7 +91,7 @@ def incident_test(
 
 
 def settings_source(settings: Settings) -> str:
-    """What a command line has said of settings, as Python source; "" for nothing.
+    """The settings that a command line has given, as Python source; "" for none.
 
     >>> settings_source(Settings(operator="billing", namespaces=("prod",)))
     "fnop.Settings(operator='billing', namespaces=('prod',))"

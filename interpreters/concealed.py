@@ -1,4 +1,4 @@
-"""What is made of a secret in a run: it is another text where other tokens stand.
+"""Texts that are made of a secret: they are others where other tokens stand.
 
 A recording has tokens in the place of secrets, and a run that goes on from it draws
 passwords anew.  What handlers make of either, such as a checksum, cannot be compared

@@ -759,11 +759,11 @@ class Recorded(External):
         return made
 
     def digest(self) -> Any:
-        """How many answers were given, where there are several."""
+        """The number of answers that were given, where there are several."""
         return {text.decode(): given for text, given in sorted(self._given.items())}
 
     def visible(self) -> Any:
-        """Nothing: nobody reads how often it was asked."""
+        """No part of it: nobody reads how often it was asked."""
         return None
 
     def answer(self, **arguments: Any) -> Any:
