@@ -745,7 +745,7 @@ class Recorded(External):
         self._answers: dict[bytes, list[Any]] = {}
         # Objects that are made anew have other uids.
         self._alike: dict[bytes, list[Any]] = {}
-        # How many were given, of those of several.
+        # The number of those given, where there are several.
         self._given: dict[bytes, int] = {}
         for arguments, found in answers:
             text = _text(arguments)
