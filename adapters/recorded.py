@@ -74,7 +74,7 @@ class Recording(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """What is wrong with it where it was read up to, or "": it may be cut off."""
+        """The damage at which reading ended, or "": it may be cut off."""
         damage = self.limits.damage
         return "" if not damage else str(damage.problem)
 

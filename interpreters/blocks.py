@@ -23,8 +23,8 @@ _LEVEL = 6
 # So far back equal text is looked for, and no further by a reader: 4 MiB.
 _WINDOW_LOG = 22
 
-# So much text is packed by itself, and can be unpacked without what follows: less takes
-# more bytes, for each part has its own codes.
+# The text that is packed by itself, and can be unpacked without what follows: smaller
+# parts take more bytes, for each has its own codes.
 _PART = 32 * 1024
 
 # The errors of readers for data that are damaged.

@@ -201,9 +201,9 @@ class Likeness:
             others = list(map(self._twins.text, tokens))
             if self._all_one(_spans(TOKEN.split(now), recorded), tokens, others):
                 return True
-        if isinstance(twin, str) and twin not in (now, self._twins.text(now)):
-            if self._derived_alike(recorded, now, twin):
-                return True
+        is_derived = isinstance(twin, str) and twin not in (now, self._twins.text(now))
+        if is_derived and self._derived_alike(recorded, now, twin):
+            return True
         return self._encoded_alike(recorded, now)
 
     def _all_one(

@@ -43,7 +43,7 @@ class Unsupported(RecordingProblem):
 
 
 class Damage:
-    """What is found out about a recording of which only the beginning can be read."""
+    """The findings about a recording of which only the beginning can be read."""
 
     def __init__(self) -> None:
         self.problem: RecordingProblem | None = None

@@ -366,8 +366,7 @@ class Substitutions:
 
     def replaced(self, text: str, heads: Sequence[str]) -> str:
         """A text with these of the texts replaced, also where they are encoded."""
-        # What is in several lines first, then what is encoded: otherwise a part of it
-        # might be replaced.
+        # First in several lines, then encoded: otherwise a part might be replaced.
         if heads and _WRAPPED.search(text):
             for head in heads:
                 if head in text and _TEXT_SPACES.search(head):

@@ -1,4 +1,4 @@
-"""What a module's own text says of its names.
+"""The values of a module's names, as far as its own text says what they are.
 
 The value of a name may be another one in each process, as that of `time.time()`, and
 may change while the operator runs, as that of a mapping.  The text is the same.
