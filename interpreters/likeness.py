@@ -274,8 +274,9 @@ def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
     """A token and its value, in all forms.
 
     >>> token = "redacted-" + 24 * "0"
-    >>> sorted({value for _, value in _in_forms(token, "default")})
-    ['64656661756C74', '64656661756c74', 'ZGVmYXVsdA', 'ZGVmYXVsdA==', 'default']
+    >>> found = {value for _, value in _in_forms(token, "default")}
+    >>> found >= {"default", "64656661756c74", "ZGVmYXVsdA==", "64:65:66:61:75:6c:74"}
+    True
     """
     yield token, value
     if token.startswith(MARK):
