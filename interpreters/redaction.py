@@ -39,6 +39,7 @@ from fnop.core.children.restoring import (
     sent_digests,
 )
 from fnop.core.handlers.program import Program
+from fnop.core.history.tokens import MARK, TOKEN
 from fnop.core.memory.observation import Observation, see
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field, path_at
@@ -127,17 +128,8 @@ def _frequency_bits(raw: bytes) -> float:
 
 # --------------------------------------------------------------------------- tokens
 
-MARK = "redacted-"
 TOKEN_LENGTH = 33
 _ID_BYTES = 12
-# The forms of a token, in clear text, in base64 and in hexadecimal.  The mark, and
-# the whole, take up whole groups of base64; and no encoding has to escape it.
-TOKEN = re.compile(
-    rf"{MARK}[0-9a-f]{{24}}"
-    rf"|{base64.b64encode(MARK.encode()).decode()}[A-Za-z0-9+/]{{32}}"
-    rf"|{MARK.encode().hex()}[0-9a-f]{{48}}"
-    rf"|{MARK.encode().hex().upper()}[0-9A-F]{{48}}"
-)
 
 
 def _base64(raw: bytes) -> str:

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.core.history.tokens import MARK, TOKEN, plain
 from fnop.core.values.body import Body
 from fnop.core.values.diff import DiffItem, Path
 from fnop.effects.values import same_json
@@ -22,17 +23,9 @@ __all__ = ["MADE", "UID", "Names", "Renaming", "Spelled", "has_token", "is_time"
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
-# A token for a secret, as a recording has it: in clear text, in base64, in hexadecimal.
-_MARK = "redacted-"
-_TOKEN = (
-    rf"{_MARK}[0-9a-f]{{24}}"
-    rf"|{base64.b64encode(_MARK.encode()).decode()}[A-Za-z0-9+/]{{32}}"
-    rf"|{_MARK.encode().hex()}[0-9a-f]{{48}}"
-    rf"|{_MARK.encode().hex().upper()}[0-9A-F]{{48}}"
-)
 _WORD = r"[A-Za-z0-9]+(?:[-.][A-Za-z0-9]+)*"
 _PARTS = re.compile(
-    rf"(?P<token>{_TOKEN})|(?P<uid>{_UID})|(?P<time>{_TIME})|(?P<word>{_WORD})"
+    rf"(?P<token>{TOKEN.pattern})|(?P<uid>{_UID})|(?P<time>{_TIME})|(?P<word>{_WORD})"
 )
 UID = re.compile(_UID)
 # The end of a name that is made of a uid, within a text.
@@ -132,7 +125,7 @@ class Names:
     def conceal(self, text: str) -> None:
         """Take note of the first tokens of a text."""
         if len(self.tokens) < _TOKENS_KEPT:
-            self.tokens.update(_plain(each[0]) for each in re.finditer(_TOKEN, text))
+            self.tokens.update(plain(each[0]) for each in TOKEN.finditer(text))
 
     def name(self, name: str) -> str:
         """A name as it is the same in each run."""
@@ -145,7 +138,7 @@ class Names:
         def replaced(found: re.Match[str]) -> str:
             match found.lastgroup:
                 case "token":
-                    parts.append(_plain(found[0]))
+                    parts.append(plain(found[0]))
                     return "<token>"
                 case "uid":
                     known = self._uids.get(found[0])
@@ -204,15 +197,6 @@ def _addresses(stanza: Mapping[str, Any]) -> Iterator[str]:
                 yield address
 
 
-def _plain(token: str) -> str:
-    """A token in clear text, whatever form it has."""
-    if token.startswith(_MARK):
-        return token
-    if token.startswith(_MARK.encode().hex()):
-        return bytes.fromhex(token).decode()
-    return base64.b64decode(token).decode("ascii", "replace")
-
-
 def has_token(value: Any) -> bool:
     """Whether a token for a secret is somewhere in a value.
 
@@ -220,7 +204,7 @@ def has_token(value: Any) -> bool:
     (True, False)
     """
     text = orjson.dumps(value, default=dict).decode()
-    return re.search(_TOKEN, text) is not None
+    return TOKEN.search(text) is not None
 
 
 def is_time(text: Any) -> bool:
@@ -364,7 +348,7 @@ class Renaming:
         one, other = pair
         if one in self._forth or other in self._back:
             return self._forth.get(one) == other
-        is_token = one.startswith(_MARK) or other.startswith(_MARK)
+        is_token = one.startswith(MARK) or other.startswith(MARK)
         return one == other or not (is_token and self._has_one_key)
 
     def _bind(self, one: str, other: str) -> bool:
