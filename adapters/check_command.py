@@ -46,12 +46,7 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
     metavar="FILE",
     help="The code that this one replaces: upgrades are tried, too.",
 )
-@click.option(
-    "--leader-elect",
-    is_flag=True,
-    help="The operator is one of two replicas, as with fnop run --leader-elect: the "
-    "leader dies, or stands still, and the other one leads.",
-)
+@shared("leader_elect", "; the leader dies, or stands still, and the other one leads")
 @click.option(
     "--depth",
     type=click.IntRange(1, 2),

@@ -242,6 +242,8 @@ def circling() -> Case:
     return case._replace(program=Program(registry.handlers, Settings()), name="made")
 
 
+# The alarm may ring in a callback of the collector, whose errors Python only tells.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize(
     "case",
     [slow_case(stuck), slow_case(stubborn), restless()],

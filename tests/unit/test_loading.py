@@ -179,12 +179,12 @@ def test_a_module_that_is_missing(tmp_path: Path) -> None:
 
 def test_an_exception_shows_the_authors_line(tmp_path: Path) -> None:
     write(tmp_path / "helper.py", "import json\ndef f():\n    return json.loads('?')")
-    file = write(tmp_path / "op.py", "import helper\nhelper.f()")
+    file = write(tmp_path / "failing.py", "import helper\nhelper.f()")
     assert problem_of(file) == (
         "helper.py:3: JSONDecodeError: Expecting value: line 1 column 1 (char 0)\n"
         "    return json.loads('?')"
     )
-    assert "fnop_script_op" not in sys.modules
+    assert "fnop_script_failing" not in sys.modules
 
 
 def test_our_own_refusals_need_no_class(tmp_path: Path) -> None:
@@ -209,12 +209,12 @@ def test_a_file_that_ends_the_process(tmp_path: Path) -> None:
 
 
 def test_names_that_lead_nowhere(tmp_path: Path) -> None:
-    load([write(tmp_path / "op.py", "a = 1")])
+    load([write(tmp_path / "leading.py", "a = 1")])
     for name, sentence in (
         ("fnop_script_other:f", "load its file first"),
         ("not_there_at_all:f", "No module named 'not_there_at_all'"),
-        ("fnop_script_op:f", "has no attribute 'f'"),
-        ("fnop_script_op:a", "is not a function but 1"),
+        ("fnop_script_leading:f", "has no attribute 'f'"),
+        ("fnop_script_leading:a", "is not a function but 1"),
     ):
         with pytest.raises(LoadProblem, match=sentence):
             resolve(name)

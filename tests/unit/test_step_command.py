@@ -233,7 +233,7 @@ def test_whatever_is_in_it_there_is_a_sentence(
     [
         (b"apiVersion: v1\n", 3, "not a recording of fnop"),
         (compressed(lines_of({**HEADER, "format": 4})), 5, "format 4"),
-        (compressed(lines_of(HEADER)) + b"hello", 3, "corrupt"),
+        (compressed(lines_of(HEADER)) + b"hello", 3, "damaged after step 0"),
         (bomb(60), 3, "more than 200 times"),
     ],
 )
