@@ -462,8 +462,8 @@ class _Source:
         """The recording is over: say what it lacks there, and what is left out."""
         with understood():
             reading.end()
-        if self._reading.truncated:
-            warn(self._recording.problem or f"the recording {CUT_OFF}")
+        if self._reading.truncated and not self._recording.problem:
+            warn(f"the recording {CUT_OFF}")  # damage is told at the end of all
         if reading.left_out:
             events = number_of(reading.left_out, "event")
             warn(f"the first {events} are left out: too many to keep")
@@ -496,8 +496,11 @@ def stepped(recording: Recording, about: str | None, at: int | None) -> int:
     gc.set_threshold(50_000, 50, 100)  # there are hardly any cycles
     source = _Source(recording)
     steps = source.read_on(2 * AHEAD)
+    is_empty = steps is None or not steps.numbers
+    if is_empty and recording.problem:
+        return EXIT_ERROR
     tell_what_lacks(source.header, truncated=False)
-    if steps is None or not steps.numbers:
+    if steps is None or is_empty:
         fail("the recording has no steps: its run ended before it began")
     cursor = Cursor(steps, steps.first)
     session = Session(cursor, source.read_on, source.provenance, AHEAD)
