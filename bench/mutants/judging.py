@@ -16,7 +16,7 @@ from typing import NamedTuple
 from bench.mutants.mutators import Mutant
 from bench.mutants.subjects import WHOLE, Subject, cases_of
 from fnop.adapters.loading import LoadProblem
-from fnop.interpreters.check.explore import Explorer, Verdict
+from fnop.interpreters.check.explore import Explorer, Verdict, is_special
 from fnop.interpreters.check.faults import Place as At, Schedule, Site, in_words
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, seen_by
@@ -63,10 +63,13 @@ class Explored:
         self.explorers = [Explorer(each) for each in cases_of(subject, file)]
 
     def places(self) -> Iterator[Place]:
-        """The benign runs, then the single faults of each whole script by turns."""
+        """The benign runs, then the single faults of each whole script by turns.
+
+        Not the special ones, which fail no check.
+        """
         yield from (Place(number, ()) for number in range(len(self.explorers)))
         of_scripts = [
-            [Place(number, each) for each in explorer.singles()]
+            [Place(number, e) for e in explorer.singles() if not is_special(e)]
             for number, explorer in enumerate(self.explorers)
             if explorer.case.name in WHOLE
         ]
