@@ -63,8 +63,8 @@ class Swept(NamedTuple):
     unknown: int
     seconds: float
     alarms: list[str]
-    # What only several processes without a lease show, or a restored backup: `fnop
-    # check` tells it, and does not fail.
+    # Those by several processes without a lease, or by a restored backup: `fnop check`
+    # tells them, and does not fail.
     specials: list[str]
 
 

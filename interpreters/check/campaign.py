@@ -289,9 +289,15 @@ def _rank(task: Task, changed: Collection[str]) -> int:
 
 
 def _is_of(task: Task, changed: Collection[str]) -> bool:
-    """Whether it strikes one of these handlers, or a sub-handler of one."""
-    who = task.schedule[0].site.handler
-    return any(who == each or who.startswith(f"{each}/") for each in changed)
+    """Whether it strikes one of these handlers, or a sub-handler of one.
+
+    A write may be of several handlers, whose changes went out in one request.
+    """
+    return any(
+        who == each or who.startswith(f"{each}/")
+        for who in task.schedule[0].site.handler.split(", ")
+        for each in changed
+    )
 
 
 def within(results: Iterable[Result], budget: int | None) -> Iterator[Result]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+import pytest
 from hypothesis import given, strategies as st
 
 from fnop.core.handlers.program import Program
@@ -110,8 +111,9 @@ def test_faults_at_changed_handlers_come_first_in_their_usual_order() -> None:
     assert tasks[2 + len(first) :] == [e for e in usual[2:] if e not in first]
 
 
-def test_a_sub_handler_is_as_new_as_its_handler() -> None:
-    site = fault(0).site._replace(handler="c/part")
+@pytest.mark.parametrize("who", ["c/part", "a, c", "a, c/part"])
+def test_a_sub_handler_or_one_of_several_is_as_new_as_the_handler(who: str) -> None:
+    site = fault(0).site._replace(handler=who)
     found = campaign((1,))
     task = Task(0, (Fault(BY_NAME["F1:after"], site),))
     single: Any = Fake(CASE, 1)
