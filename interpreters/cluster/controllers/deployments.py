@@ -359,12 +359,10 @@ class Rollout:
         """oldPodsRunning: also those that are on their way out."""
         others = [each["metadata"]["uid"] for each in self.others()]
 
-        def is_of_others(pod: Object) -> bool:
-            references = pod["metadata"].get("ownerReferences", ())
-            return any(reference["uid"] in others for reference in references)
-
-        pods = self.desk.all(("", "pods"), key_of(self.deployment)[0], is_of_others)
-        return any(phase(pod) not in ("Succeeded", "Failed") for pod in pods)
+        namespace = key_of(self.deployment)[0]
+        keys = self.desk.dependents(("", "pods"), namespace, *others)
+        pods = (self.desk.get(("", "pods"), key) for key in keys)
+        return any(phase(pod) not in ("Succeeded", "Failed") for pod in pods if pod)
 
     def scale(self) -> None:
         """Another number of replicas: the sets share it in proportion."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -10,6 +10,7 @@ from fnop.interpreters.cluster.api.server import answer
 from fnop.interpreters.cluster.apply.managed import Writer, tracked
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.storage.commit import stored
+from fnop.interpreters.cluster.storage.selections import labelled
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
 from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource, same
@@ -67,29 +68,37 @@ class Desk:
         """An object as it is now."""
         return lookup(self.cluster, resource, key)
 
-    def all(
-        self, resource: Resource, namespace: str, where: Callable[[Object], bool]
-    ) -> Iterator[Object]:
-        """The objects of a namespace for which something holds, by name."""
-        found = shelf(self.cluster, resource)
-        present = ((key, obj) for key, obj in found.items() if key[0] == namespace)
-        for key in sorted(key for key, obj in present if where(obj)):
-            yield found[key]
+    def dependents(self, resource: Resource, namespace: str, *uids: str) -> set[Key]:
+        """The keys of the objects of a namespace that name one of these owners."""
+        found = (self.cluster.owned.get(uid, ()) for uid in uids)
+        there = resource, namespace
+        return {key for each in found for of, key in each if (of, key[0]) == there}
 
     def controlled(self, resource: Resource, owner: Object) -> Iterator[Object]:
         """The objects beside an owner that it controls, by name."""
-        namespace = owner["metadata"]["namespace"]
-        return self.all(resource, namespace, lambda obj: controlled_by(obj, owner))
+        found, meta = shelf(self.cluster, resource), owner["metadata"]
+        for key in sorted(self.dependents(resource, meta["namespace"], meta["uid"])):
+            if controlled_by(found[key], owner):
+                yield found[key]
+
+    def selectable(
+        self, resource: Resource, namespace: str, selector: Any
+    ) -> list[Key]:
+        """The keys of the objects that a label selector may meet, by name."""
+        keys = labelled(self.cluster.selections, resource, namespace, selector)
+        if keys is not None:
+            return keys
+        found = shelf(self.cluster, resource)
+        return sorted(key for key in found if key[0] == namespace)
 
     def selected(
         self, resource: Resource, namespace: str, selector: Any
     ) -> Iterator[Object]:
         """The objects of a namespace that a label selector meets, by name."""
-
-        def is_selected(obj: Object) -> bool:
-            return matches(selector, obj["metadata"].get("labels", {}))
-
-        return self.all(resource, namespace, is_selected)
+        found = shelf(self.cluster, resource)
+        for key in self.selectable(resource, namespace, selector):
+            if matches(selector, found[key]["metadata"].get("labels", {})):
+                yield found[key]
 
     def kind(self, obj: Object) -> Kind:
         """The kind of an object."""
@@ -189,12 +198,15 @@ def owned(desk: Desk, resource: Resource, owner: Object) -> list[Object]:
     namespace = owner["metadata"]["namespace"]
     uid = owner["metadata"]["uid"]
     found: list[Object] = []
-
-    def is_free_or_mine(obj: Object) -> bool:
-        return controller_of(obj) is None or controlled_by(obj, owner)
-
-    for obj in desk.all(resource, namespace, is_free_or_mine):
+    present = shelf(desk.cluster, resource)
+    keys = {
+        *desk.dependents(resource, namespace, uid),
+        *desk.selectable(resource, namespace, selector),
+    }
+    for obj in (present[key] for key in sorted(keys)):
         mine = controller_of(obj)
+        if mine is not None and mine["uid"] != uid:
+            continue
         selected = matches(selector, obj["metadata"].get("labels", {}))
         if mine is not None:
             if selected or is_going(owner):

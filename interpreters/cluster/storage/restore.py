@@ -18,6 +18,7 @@ from fnop.interpreters.cluster.kinds.kinds import (
     builtin_registry,
     kinds_of_crd,
 )
+from fnop.interpreters.cluster.storage.selections import reselected
 from fnop.interpreters.cluster.storage.store import (
     EMPTY_SHELF,
     Cluster,
@@ -90,6 +91,7 @@ def _restored(cluster: Cluster, kind: Kind, found: Object) -> Cluster:
         registry=registry,
         shelves={**cluster.shelves, resource: shelf.set(key, new)},
         owned=reindexed(cluster.owned, resource, key, old, new),
+        selections=reselected(cluster.selections, resource, key, old, new),
         size=cluster.size + size_of(new) - (0 if old is None else size_of(old)),
         raw=without(cluster.raw, (resource, key)),
     )

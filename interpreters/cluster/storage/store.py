@@ -19,6 +19,7 @@ from immutables import Map
 from pyrsistent import PVector, pvector
 
 from fnop.interpreters.cluster.kinds.kinds import Registry
+from fnop.interpreters.cluster.storage.selections import Selections, reselected
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
 __all__ = [
@@ -125,6 +126,8 @@ class Cluster:
     # Two clusters that differ in it make up other addresses, ports, hashes and nodes:
     # so it can be found out what a real cluster is free to decide.
     variant: int = 0
+    # What controllers find by labels.
+    selections: Selections = field(default_factory=Map)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -196,6 +199,7 @@ def put(
             cluster.size + size - was,
             without(cluster.raw, (resource, key)),
             cluster.variant,
+            reselected(cluster.selections, resource, key, old, stored),
         ),
         event,
     )
@@ -218,6 +222,7 @@ def remove(
             shelves={**shelves, resource: shelves[resource].delete(key)},
             history=_recorded(cluster.history, event, 2 * was),
             owned=reindexed(cluster.owned, resource, key, old, None),
+            selections=reselected(cluster.selections, resource, key, old, None),
             size=cluster.size - was,
             raw=without(cluster.raw, (resource, key)),
         ),

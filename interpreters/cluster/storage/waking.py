@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from fnop.interpreters.cluster.storage.selections import selecting, selector_of
 from fnop.interpreters.cluster.storage.store import Cluster, Task, shelf
 from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
@@ -79,13 +80,9 @@ def _selecting(
     cluster: Cluster, controller: str, namespace: str, labels: dict[str, str]
 ) -> Iterator[Task]:
     resource = PRIMARY[controller]
-    for key, obj in shelf(cluster, resource).items():
-        if key[0] != namespace:
-            continue
-        selector = (obj.get("spec") or {}).get("selector")
-        if resource == SERVICES:
-            selector = {"matchLabels": selector} if selector else None
-        if matches(selector, labels):
+    present = shelf(cluster, resource)
+    for key in selecting(cluster.selections, resource, namespace, labels):
+        if matches(selector_of(resource, present[key]), labels):
             yield Task(controller, resource, key)
 
 
