@@ -27,6 +27,7 @@ import fnop
 from fnop.adapters.asking import Asked, AskedInSimulation, harmless
 from fnop.adapters.check_command import check
 from fnop.adapters.cluster_command import cluster
+from fnop.adapters.collector import calm_collector
 from fnop.adapters.crd_command import crd
 from fnop.adapters.diff_command import diff
 from fnop.adapters.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
@@ -108,6 +109,7 @@ def main(ctx: click.Context) -> None:
     An operator is a Python file with handlers.  `fnop run` executes it, on a real
     cluster or in a simulated one; `fnop replay` decides a recorded run again.
     """
+    calm_collector()
     name = ctx.invoked_subcommand
     command = None if name is None else main.commands.get(name)
     if command is not None:
@@ -567,7 +569,8 @@ def _serve(
 ) -> int:
     from fnop.adapters.kubernetes import ConfigurationProblem
 
-    _calm_collector()
+    gc.collect()
+    gc.freeze()  # what is there by now stays anyway
     try:
         runner = _loop_runner()
         serves = _serve_cluster(program, console, observers, asked, options)
@@ -575,17 +578,6 @@ def _serve(
     except ConfigurationProblem as problem:
         fail(str(problem))
     return status
-
-
-def _calm_collector() -> None:
-    """Let the garbage collector look less often, and never at what stays anyway.
-
-    A state is values that share values, and hardly any cycles: at Python's own
-    thresholds a sixth of the operator's time goes into looking for them.
-    """
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(20_000, 20, 50)
 
 
 def _loop_runner() -> Any:

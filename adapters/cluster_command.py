@@ -122,7 +122,6 @@ def cluster(manifests: Sequence[str], **options: Any) -> None:
     options = _checked(options)
     _log()
     _allow_files()
-    _calm_collector()
     try:
         _loop_runner()(_serve(manifests, options))
     except ServingProblem as problem:
@@ -181,13 +180,6 @@ def _log() -> None:
     from fnop.adapters.logs import configure
 
     configure(level="warning", format="text", prefix=None)
-
-
-def _calm_collector() -> None:
-    """A cluster is values that share values: there are hardly any cycles to find."""
-    import gc
-
-    gc.set_threshold(50_000, 20, 100)
 
 
 def _loop_runner() -> Any:

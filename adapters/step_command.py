@@ -493,7 +493,6 @@ def stepped(recording: Recording, about: str | None, at: int | None) -> int:
     The exit status is 1 where a command of a script has no answer.  Raises
     `fnop.interpreters.recordings.RecordingProblem`.
     """
-    gc.set_threshold(50_000, 50, 100)  # there are hardly any cycles
     source = _Source(recording)
     steps = source.read_on(2 * AHEAD)
     is_empty = steps is None or not steps.numbers

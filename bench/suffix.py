@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any
 
 import fnop
+from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.program import Program
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import EPOCH
@@ -178,6 +179,7 @@ def main() -> None:
     parser.add_argument("--profile", choices=tuple(ROUNDS))
     parser.add_argument("--sort", default="tottime")
     options = parser.parse_args()
+    calm_collector()  # as the command does
     if options.profile:
         return profile(options.profile, options.sort)
     for name, (registry, roomy, play) in ROUNDS.items():

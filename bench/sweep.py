@@ -23,6 +23,7 @@ from typing import NamedTuple
 from bench.bugs.cases import BUGS, case_of
 from bench.mutants.subjects import ON_PURPOSE, cases_of as scripts_of, subjects
 from fnop.adapters.checking import cases_of, subjects_for
+from fnop.adapters.collector import calm_collector
 from fnop.adapters.loading import handlers_of_file, module_of_file
 from fnop.adapters.models import models_of
 from fnop.adapters.rivals import replicated
@@ -159,6 +160,7 @@ def swept(name: str) -> Swept:
 
 def main(wanted: list[str]) -> int:
     """Print a line for each operator, and its alarms."""
+    calm_collector()  # as the command does
     names = [
         each
         for each in (*operators(), *(f"mutants/{each.name}" for each in subjects()))

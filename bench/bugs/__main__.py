@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, Bug, bug_in, case_of
+from fnop.adapters.collector import calm_collector
 from fnop.interpreters.check.explore import Explorer
 from fnop.interpreters.check.faults import in_words
 
@@ -92,6 +93,7 @@ def main(wanted: list[str]) -> int:
     folders = [
         each for each in BUGS if not wanted or any(map(each.name.startswith, wanted))
     ]
+    calm_collector()  # as the command does
     begun = time.monotonic()
     processes = int(os.environ.get("JOBS", os.cpu_count() or 1))
     results = []
