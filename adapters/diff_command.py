@@ -125,6 +125,8 @@ def _read(file: str, *, trusted: bool) -> tuple[Run, Side]:
             fail(f"{file}: {problem}", EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
             fail(f"{file}: {problem}", EXIT_DAMAGED)
+    if not run.steps and not recording.problem:
+        fail(f"{file} holds no steps, and nothing was compared", EXIT_INCOMPLETE)
     run.is_open = run.is_open or read.truncated
     side = _side(file, header, run, truncated=read.truncated)
     return run, side._replace(damage=recording.problem)

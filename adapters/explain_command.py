@@ -100,16 +100,20 @@ def explain(
     from fnop.adapters.explaining import with_recording
     from fnop.adapters.kubernetes import ConfigurationProblem
     from fnop.interpreters.reading import ReadProblem
+    from fnop.interpreters.recordings import Damage
 
+    damage = Damage()
     try:
         evidence = asyncio.run(_connected(kind, name, settings, handlers, options))
-        evidence = with_recording(evidence, options["record"])
+        evidence = with_recording(evidence, options["record"], damage)
     except ConfigurationProblem as problem:
         fail(str(problem))
     except Unreachable as problem:
         fail(f"the API server cannot be reached: {problem}")
     except ReadProblem as problem:
         fail(str(problem))
+    if damage.problem is not None:
+        warn(f"{options['record']}: {damage.problem}")
     _print(evidence, options)
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+from fnop.adapters.recorded import CUT_OFF
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import Evidence, Recorded
@@ -18,7 +21,13 @@ from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.explaining import Gatherer
 from fnop.interpreters.protocol import Api
 from fnop.interpreters.reading import ReadProblem
-from fnop.interpreters.recordings import RecordingProblem, read_header, read_records
+from fnop.interpreters.recordings import (
+    Damage,
+    RecordingLimits,
+    RecordingProblem,
+    read_header,
+    read_records,
+)
 
 __all__ = ["explained", "with_recording"]
 
@@ -70,22 +79,34 @@ def _resource(catalogue: Catalogue, kind: str, problem: str | None) -> Resource:
     raise ReadProblem(f"{catalogue.absence(kind)}{rest}")
 
 
-def with_recording(evidence: Evidence, path: str | None) -> Evidence:
+def with_recording(evidence: Evidence, path: str | None, damage: Damage) -> Evidence:
     """The evidence with what a recording has about the object.
 
-    Raises `ReadProblem` for a file that is no recording.
+    Of one that is damaged, or cut off, it has what is before that, which `damage` is
+    told.  Raises `ReadProblem` for a file that is no recording.
     """
     if path is None:
         return evidence
-    return replace(evidence, recorded=_recorded(evidence, path))
+    return replace(evidence, recorded=_recorded(evidence, path, damage))
 
 
-def _recorded(evidence: Evidence, path: str) -> tuple[Recorded, ...]:
+def _recorded(evidence: Evidence, path: str, damage: Damage) -> tuple[Recorded, ...]:
     body = Body(dict(evidence.body))
     with Path(path).open("rb") as file:
         try:
-            records = read_records(file)
+            records = read_records(file, RecordingLimits(damage=damage))
             read_header(records)
-            return recorded_of(records, evidence.resource, body.namespace, body.name)
+            whole = _noting_its_end(records, damage)
+            return recorded_of(whole, evidence.resource, body.namespace, body.name)
         except RecordingProblem as problem:
             raise ReadProblem(f"{path}: {problem}") from problem
+
+
+def _noting_its_end(
+    records: Iterator[dict[str, Any] | None], damage: Damage
+) -> Iterator[dict[str, Any] | None]:
+    """The records; that they are cut off is told."""
+    for each in records:
+        if each is None and not damage:
+            damage.problem = RecordingProblem(f"the recording {CUT_OFF}")
+        yield each

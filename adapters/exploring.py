@@ -25,7 +25,13 @@ from fnop.adapters.models import Models, models_for, models_in
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import Action, ActionRefused, apply
-from fnop.interpreters.check.campaign import Campaign, Options, Report, Task
+from fnop.interpreters.check.campaign import (
+    Campaign,
+    Options,
+    Report,
+    Task,
+    heeded_together,
+)
 from fnop.interpreters.check.explore import Case, is_special
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
 from fnop.interpreters.check.scripts import ScriptProblem
@@ -233,7 +239,9 @@ def checks(
         if rivals is not None:
             cases = [each._replace(rivals=rivals) for each in cases]
         found: list[Check] = []
-        for campaign in [Campaign([each]) for each in cases]:
+        campaigns = [Campaign([each]) for each in cases]
+        heeded_together([each for one in campaigns for each in one.explorers])
+        for campaign in campaigns:
             campaign.explorers, _ = sound(campaign.explorers)
             if campaign.explorers:
                 found += _spread(campaign, budget, special)

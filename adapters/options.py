@@ -6,6 +6,7 @@ wants the beginning to be the same.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,6 +17,19 @@ from fnop.adapters.name_options import a_name, a_namespace
 __all__ = ["SHARED", "files", "shared"]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class _Seconds(click.FloatRange):
+    """A number of seconds; `nan` is none, although it is a float."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return found
+
 
 _FILE = click.Path(exists=True, dir_okay=False)
 _MANIFESTS = click.Path(exists=True)
@@ -110,7 +124,7 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "seconds": (
         ("--time", "seconds"),
         "Stop after so many seconds, and say what was left out",
-        {"type": click.FloatRange(min=0, min_open=True), "metavar": "SECONDS"},
+        {"type": _Seconds(min=0, min_open=True), "metavar": "SECONDS"},
     ),
     "jobs": (
         ("--jobs",),

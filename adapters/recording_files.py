@@ -7,22 +7,29 @@ import secrets
 import stat
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import fnop
 from fnop.core.handlers.program import Program
-from fnop.core.seam.commands import Command
-from fnop.core.seam.inputs import Input
+from fnop.core.seam.commands import Command, Perform, Subject
+from fnop.core.seam.inputs import Answered, Input
 from fnop.core.values.errors import number_of
 from fnop.core.values.now import Now
 from fnop.interpreters.blocks import is_block
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.ring import SIZE_BYTES, Ring, Step, failure_in, size_of
+from fnop.interpreters.ring import (
+    SIZE_BYTES,
+    Failure,
+    Ring,
+    Step,
+    failure_in,
+    size_of,
+)
 
 __all__ = [
     "Background",
@@ -36,6 +43,8 @@ __all__ = [
 # A handler that fails again and again is worth one file a minute, and not thousands.
 _PAUSE_SECONDS = 60.0
 _FILES_MAX = 20
+# The seconds for which the answers to requests for a failure's object are waited for.
+_ANSWER_SECONDS = 5.0
 _UNWRITTEN = "the recording cannot be written: {}"
 
 
@@ -185,6 +194,36 @@ _FLUSH_SECONDS = 1.0
 _CLOSE_SECONDS = 30.0
 
 
+class _Due(NamedTuple):
+    """A failure that is to be written down once its object's status tells of it.
+
+    That is: once requests for its object have been made since, and are answered.
+    """
+
+    why: str
+    subject: Subject | None
+    by: float
+    is_asked: bool = False
+    unanswered: frozenset[int] = frozenset()
+
+    def after(self, input: Input, commands: Iterable[Command]) -> _Due:
+        """The same failure after one more step."""
+        requests = {
+            each.id
+            for each in commands
+            if isinstance(each, Perform) and each.subject == self.subject
+        }
+        answered = {input.id} if isinstance(input, Answered) else set()
+        return self._replace(
+            is_asked=self.is_asked or bool(requests),
+            unanswered=(self.unanswered | requests) - answered,
+        )
+
+    def is_over(self, now: Now) -> bool:
+        is_told = self.subject is None or (self.is_asked and not self.unanswered)
+        return is_told or now.mono > self.by
+
+
 class RingFiles:
     """The last of a run, written to a folder when something has failed, or when asked.
 
@@ -209,6 +248,7 @@ class RingFiles:
         self._threads: list[threading.Thread] = []
         self._failures = 0
         self._failed_at = float("-inf")
+        self._due: _Due | None = None
         self._now = Now(0.0, 0.0)
         # A recorder may have one: this one writes nothing of the run itself.
         self.problem: Exception | None = None
@@ -217,13 +257,28 @@ class RingFiles:
         """Remember one step; write the last of them where it shows a failure."""
         self._now = now
         self.ring.observe(now, input, commands)
-        why = failure_in(commands)
-        if not why:
-            return
+        match failure_in(commands):
+            case Failure("ended" as why):
+                self._write_due()
+                self.dump(why)
+            case Failure(why, subject) if self._is_worth_a_file(now):
+                self._failures, self._failed_at = self._failures + 1, now.mono
+                self._due = _Due(why, subject, now.mono + _ANSWER_SECONDS)
+            case _:
+                pass
+        if self._due is not None:
+            self._due = self._due.after(input, commands)
+            if self._due.is_over(now):
+                self._write_due()
+
+    def _is_worth_a_file(self, now: Now) -> bool:
         is_pausing = now.mono - self._failed_at < _PAUSE_SECONDS
-        if why == "ended" or not (is_pausing or self._failures >= _FILES_MAX):
-            self._failures, self._failed_at = self._failures + 1, now.mono
-            self.dump(why)
+        return not is_pausing and self._failures < _FILES_MAX
+
+    def _write_due(self) -> None:
+        if self._due is not None:
+            due, self._due = self._due, None
+            self.dump(due.why)
 
     def dump(self, why: str) -> None:
         """Write what is remembered now; `why` becomes a part of the file's name.
@@ -276,5 +331,6 @@ class RingFiles:
 
     def close(self) -> None:
         """Wait until all files are written."""
+        self._write_due()
         for thread in self._threads:
             thread.join()

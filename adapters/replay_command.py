@@ -393,6 +393,12 @@ def _shadow(
     hits = sorts if "any" in wanted else sorts & wanted
     if hits:
         fail(f"decisions change that --fail-on names: {', '.join(sorted(hits))}")
+    if wanted and 0 < found.attempts == found.untold.total():
+        fail(
+            "no recorded decision could be asked again, so --fail-on has nothing to "
+            "judge by",
+            EXIT_INCOMPLETE,
+        )
     return 0
 
 

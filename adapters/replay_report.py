@@ -49,7 +49,10 @@ def difference_lines(
     about = f" about {difference.attempt[1]}" if difference.attempt else ""
     what = f"step {difference.step + 1}: {_titled(shown)}{about}{who}"
     doubt = _DOUBTS.get(difference.doubt or "")
-    yield f"cannot be compared at {what}: {doubt}" if doubt else f"different at {what}"
+    if doubt:
+        yield f"cannot be compared at {what}: {doubt}; --shadow asks all others"
+    else:
+        yield f"different at {what}"
     for item in _changes(was, now):
         if item.field:
             yield f"at {'/'.join(item.field)}"

@@ -89,7 +89,11 @@ def _since(why: Why) -> Iterator[str]:
         yield f"  removed in version {version}, {shown}"
         yield f"  it was {quoted(why.former)} until version {why.before.body.version}"
         return
-    if why.before is None or why.former is None:
+    if why.before is None:
+        first = "the first that the operator has seen"
+        yield f"  since version {version}, {shown}: {first}"
+        return
+    if why.former is None:
         yield f"  since version {version}, {shown}; it was not there before"
         return
     until = why.before.body.version

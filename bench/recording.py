@@ -21,7 +21,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bench import suffix
-from fnop.adapters.cli import _calm_collector
+from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Command, Perform
@@ -160,9 +160,11 @@ def main(arguments: Iterable[str] | None = None) -> None:
     if options.profile:
         profile(workload(options.profile, options.objects))
         return
+    calm_collector()
     for name in WORKLOADS:
         found = workload(name, options.objects)
-        _calm_collector()
+        gc.collect()
+        gc.freeze()
         cost = measure(found, options.repeats)
         print(
             f"{name:8} {cost.micros:6.1f} us {cost.raw:7.0f} B "

@@ -18,6 +18,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.history.calls import Replies
 from fnop.core.history.plot import Plot, resource_of
 from fnop.core.history.story import Line, Story
+from fnop.core.history.volatile import CHOSEN
 from fnop.core.history.world import Foreign, Place, authors_of, change_of
 from fnop.core.seam.commands import Command, Perform
 from fnop.core.seam.inputs import Input
@@ -35,7 +36,7 @@ from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.concealed import has_secrets, with_other_tokens
 from fnop.interpreters.externals import forked
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.simulation import SimulatedRun, named
 
 __all__ = ["Ended", "go_on", "without_kubelet"]
 
@@ -65,7 +66,7 @@ class _Loop(SimulatedRun):
     @property
     def has_drawn(self) -> bool:
         """Whether it was given random bytes."""
-        return self._random > 0
+        return bool(self.drawn)
 
     def _call(self, command: Perform, call: Call) -> Outcome:
         # Models remember what they were asked for, and tell what was probably meant.
@@ -74,6 +75,14 @@ class _Loop(SimulatedRun):
             if found is not None:
                 return found
         return super()._call(command, call)
+
+    def _lacks(self, function: str) -> str:
+        if not self.replies.knows(function):
+            return super()._lacks(function)
+        return (
+            f"the recording has no more answers of {named(function)} to these "
+            "arguments; give a model of it with --calls FILE"
+        )
 
 
 class _Teller:
@@ -123,6 +132,7 @@ def go_on(
         if each.alias.startswith(shown)
         and not _OWN.search(each.alias)
         and not _is_drawn(each)
+        and not _is_chosen(each)
     ]
     made: set[_Where] = set()
     if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(plot)):
@@ -213,6 +223,20 @@ def _is_drawn(difference: Difference) -> bool:
     values = difference.expected, difference.found
     is_held = difference.path.startswith("data.") and None not in values
     return is_held and difference.alias.startswith("secrets/")
+
+
+def _is_chosen(difference: Difference) -> bool:
+    """Whether it is an address or a port that the API server has chosen.
+
+    >>> _is_chosen(Difference("services/web", "spec.clusterIPs[0]", "::1", "::2"))
+    True
+    >>> _is_chosen(Difference("services/web", "spec.ports[0].port", 80, 81))
+    False
+    """
+    values = difference.expected, difference.found
+    name = difference.path.rpartition(".")[2].partition("[")[0]
+    is_addressed = difference.alias.startswith(("services/", "pods/"))
+    return is_addressed and name in CHOSEN and None not in values
 
 
 def _alias_begin(resource: Resource) -> str:

@@ -12,12 +12,12 @@ from typing import Any
 from fnop.core.handlers.program import Program
 from fnop.core.history.calls import Recorded
 from fnop.core.history.plot import Plot
+from fnop.core.history.tokens import another_token
 from fnop.core.history.volatile import has_token
 from fnop.core.history.world import Foreign
 from fnop.effects.wire import from_wire, to_wire
 from fnop.interpreters.likeness import Retold
 from fnop.interpreters.redaction import TOKEN_LENGTH, rewritten
-from fnop.interpreters.replay import another_token
 
 __all__ = ["has_secrets", "with_other_tokens"]
 

@@ -40,6 +40,7 @@ from fnop.core.children.restoring import (
 )
 from fnop.core.handlers.program import Program
 from fnop.core.history.tokens import MARK, TOKEN
+from fnop.core.history.volatile import UID
 from fnop.core.memory.observation import Observation, see
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field, path_at
@@ -744,13 +745,23 @@ class _Places:
             return item
         here = (*path, *path_at(name)) if name[:1] == "/" else (*path, name)
         is_listed = bool(self._listed) and self._is_listed(here)
-        if is_listed or self._is_sensitive(parent, name, item):
-            is_uid = isinstance(item, str) and item in self._uids
-            if not is_uid or is_listed:
-                return self._hidden(item, encoded=False)
+        if is_listed or (
+            self._is_sensitive(parent, name, item) and not self._is_of_uids(item)
+        ):
+            return self._hidden(item, encoded=False)
         if name == "was" and isinstance(item, str) and "seen" in parent:
             return self._packed(item, path, secret=secret)
         return self.walk(item, here, secret=secret)
+
+    def _is_of_uids(self, item: Any) -> bool:
+        """Whether a text is an object's uid, with nothing telling beside it.
+
+        Such as a token by which a call is made once: `f"{uid}/orders"`.
+        """
+        if not isinstance(item, str):
+            return False
+        rest = UID.sub(lambda uid: "" if uid[0] in self._uids else uid[0], item)
+        return len(rest) < len(item) and not is_telling(rest)
 
     @staticmethod
     def _is_held(parent: dict[str, Any], name: str) -> bool:

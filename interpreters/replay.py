@@ -6,8 +6,6 @@ at the first difference, for everything after it would be noise.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,6 +15,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import INDICES
 from fnop.core.handlers.settings import Settings
 from fnop.core.history.carried import told_alike
+from fnop.core.history.tokens import another_token
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.inputs import Input, Started
@@ -36,7 +35,7 @@ from fnop.interpreters.recordings import (
     read_records,
     understood,
 )
-from fnop.interpreters.redaction import MARK, draws_secret, has_token
+from fnop.interpreters.redaction import draws_secret, has_token
 
 __all__ = [
     "UNLIMITED",
@@ -45,7 +44,6 @@ __all__ = [
     "RecordingProblem",
     "Replayed",
     "Unsupported",
-    "another_token",
     "other_handlers",
     "read_header",
     "read_records",
@@ -405,19 +403,6 @@ class _Twins:
 def _shape(command: dict[str, Any]) -> tuple[Any, ...]:
     effect = command.get("effect") or {}
     return command["do"], command.get("id"), effect.get("is")
-
-
-def another_token(token: str) -> str:
-    """Another token, which looks different and is longer, in the same encoding."""
-    if token.startswith(MARK):
-        digest = hashlib.blake2b(token.encode(), digest_size=19)
-        return f"concealed-{digest.hexdigest()}"
-    try:
-        found = another_token(bytes.fromhex(token).decode()).encode().hex()
-        return found.upper() if token.isupper() else found
-    except ValueError:
-        clear = base64.b64decode(token).decode()
-        return base64.b64encode(another_token(clear).encode()).decode()
 
 
 class _Given:

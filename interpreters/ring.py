@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sized
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
-from fnop.core.seam.commands import Command, Exit, Fetch, Say
+from fnop.core.seam.commands import Command, Exit, Fetch, Say, Subject
 from fnop.core.seam.inputs import (
     Answered,
     Bookmark,
@@ -30,7 +30,15 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Applied
 
-__all__ = ["AGE_SECONDS", "SIZE_BYTES", "Ring", "Step", "failure_in", "size_of"]
+__all__ = [
+    "AGE_SECONDS",
+    "SIZE_BYTES",
+    "Failure",
+    "Ring",
+    "Step",
+    "failure_in",
+    "size_of",
+]
 
 SIZE_BYTES = 64 * 1024 * 1024
 AGE_SECONDS = 3600.0
@@ -169,21 +177,28 @@ def _size_of(input: Input) -> int:
             return _STEP
 
 
-def failure_in(commands: Iterable[Command]) -> str:
-    """A word for the failure that commands show, or "".
+class Failure(NamedTuple):
+    """A failure that a step shows.
 
-    "failed" is a handler that has failed for good, "ended" an operator that ends with
-    an error.
+    `why` is "failed" for a handler that has failed for good, of the object `subject`,
+    and "ended" for an operator that ends with an error.
     """
-    return next(filter(None, map(_failure, commands)), "")
+
+    why: Literal["failed", "ended"]
+    subject: Subject | None = None
 
 
-def _failure(command: Command) -> str:
+def failure_in(commands: Iterable[Command]) -> Failure | None:
+    """The first failure that commands show."""
+    return next(filter(None, map(_failure, commands)), None)
+
+
+def _failure(command: Command) -> Failure | None:
     match command:
         case Say(ended=ended) if ended is not None:
             is_final = ended.result in ("error", "timeout") and not ended.retried
-            return "failed" if is_final else ""
+            return Failure("failed", command.subject) if is_final else None
         case Exit(status=status) if status:
-            return "ended"
+            return Failure("ended")
         case _:
-            return ""
+            return None

@@ -10,8 +10,6 @@ there the recorded decision cannot be compared, and the present one is taken for
 
 from __future__ import annotations
 
-import base64
-import hashlib
 from collections import Counter
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,6 +32,7 @@ from fnop.core.history.shadow import (
     in_order,
     with_decision,
 )
+from fnop.core.history.tokens import another_token
 from fnop.core.history.versions import objects_in
 from fnop.core.objects.indexing import empty_indices
 from fnop.core.seam.traces import Version
@@ -44,7 +43,6 @@ from fnop.interpreters.guard import Act, Guard
 from fnop.interpreters.likeness import MISSING, Likeness, Retold
 from fnop.interpreters.recordings import Unsupported, understood
 from fnop.interpreters.redaction import (
-    MARK,
     TOKEN_LENGTH,
     draws_secret,
     forms,
@@ -320,7 +318,10 @@ class _Secrets:
     """The texts that depend on secrets, as far as they are known."""
 
     def __init__(self, program: Program, drawing: Container[int]) -> None:
-        self._told, self._twin = Retold(program), Retold(program, _another, drawing)
+        self._told, self._twin = (
+            Retold(program),
+            Retold(program, another_token, drawing),
+        )
         self._likeness = Likeness(self._told, self._twin, {})
 
     def tell(self, value: Any) -> Any:
@@ -403,15 +404,3 @@ def _shape(decision: dict[str, Any]) -> tuple[Any, ...]:
 def _form(value: Any) -> tuple[type, int]:
     """The type of a value, and the length of a list."""
     return type(value), len(value) if isinstance(value, list) else 0
-
-
-def _another(token: str) -> str:
-    """Another token, which looks different and is longer, in the same encoding."""
-    if token.startswith(MARK):
-        digest = hashlib.blake2b(token.encode(), digest_size=19)
-        return f"concealed-{digest.hexdigest()}"
-    try:
-        return _another(bytes.fromhex(token).decode()).encode().hex()
-    except ValueError:
-        clear = base64.b64decode(token).decode()
-        return base64.b64encode(_another(clear).encode()).decode()

@@ -70,6 +70,11 @@ def has_sums(header: bytes) -> bool:
     return b'"sums":true' in header
 
 
+def _is_header(line: bytes) -> bool:
+    """Whether another recording begins with a line: two files were joined."""
+    return not line.startswith(_STEPS) and has_sums(line)
+
+
 def trusted(lines: Iterable[bytes | None]) -> Iterator[bytes | None]:
     """The lines of a recording, those of which the sum was read; raises `OtherLines`.
 
@@ -89,6 +94,9 @@ def _behind(header: bytes, lines: Iterator[bytes | None]) -> Iterator[bytes | No
     sums, held = Sums(), list[bytes]()
     sums.told_by(header)
     for line in lines:
+        if line is not None and _is_header(line):
+            yield from held  # as at the end of a file
+            raise OtherLines("another recording begins there: two files were joined")
         if line is None or sums.told_by(line):
             yield from held
             held.clear()

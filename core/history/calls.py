@@ -131,7 +131,12 @@ class Replies:
         self._exactly = {digest_of(each[0].call): each for each in _by(digest_of, kept)}
         self._alike = {alike(each[0].call): each for each in _by(alike, kept)}
         self._given: dict[str, int] = {}
+        self._functions = {each.call.function for each in kept}
         self.until = max(map(_patience, self._exactly.values()), default=0.0)
+
+    def knows(self, function: str) -> bool:
+        """Whether calls of a function were answered, with whatever arguments."""
+        return function in self._functions
 
     def answer(self, call: Call, wall: float) -> Outcome | None:
         """The answer to a call at some time; None for one that was never asked."""

@@ -13,6 +13,7 @@ from fnop.core.history.provenance import Shown, way
 from fnop.core.history.runs import Call, Request, Run
 from fnop.core.history.versions import objects_in
 from fnop.core.history.volatile import Renaming
+from fnop.core.seam.traces import Version
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Diff, DiffItem
 
@@ -169,7 +170,7 @@ def _in_input(call: Call) -> Body | None:
     return next((Body(each) for each in objects_in(call.input)), None)
 
 
-def _first(run: Run, body: Body | None, step: int) -> Shown | None:
+def _first(run: Run, body: Body | Version | None, step: int) -> Shown | None:
     """The step that had first shown this version, up to a step."""
     shown = () if body is None else run.shown.get(body.uid, ())
     known = (each for each in shown if body and each.body.version == body.version)
@@ -218,11 +219,17 @@ def _side(found: Divergence) -> int:
 
 
 def _of_call(alignment: Alignment, found: Divergence) -> Iterator[Input]:
-    """The input that has brought a call which one run lacks."""
+    """What has brought a call which one run lacks: the input, or its object before.
+
+    A call may have waited for others: then the input is about something else.
+    """
     side = _side(found)
     call = found.items[side]
     assert isinstance(call, Call)
-    shown = _brought(alignment.runs[side], _in_input(call), call)
+    run = alignment.runs[side]
+    own = _first(run, call.attempt.object, call.step)
+    is_known = own is None or _shown_to(alignment, 1 - side, own.body) is not None
+    shown = _brought(run, _in_input(call), call) if is_known else own
     if shown is not None:
         yield _trigger(alignment, side, shown)
 

@@ -19,7 +19,16 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import DiffItem, Path
 from fnop.effects.values import same_json
 
-__all__ = ["MADE", "UID", "Names", "Renaming", "Spelled", "has_token", "is_time"]
+__all__ = [
+    "CHOSEN",
+    "MADE",
+    "UID",
+    "Names",
+    "Renaming",
+    "Spelled",
+    "has_token",
+    "is_time",
+]
 
 _UID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:?\d\d)?"
@@ -49,6 +58,8 @@ _VERSION = "resourceVersion"
 _PORTS = frozenset(("nodePort", "healthCheckNodePort"))
 _ADDRESSED = frozenset(("Pod", "Service"))
 _ADDRESSES = ("clusterIP", "clusterIPs", "hostIP", "hostIPs", "podIP", "podIPs")
+CHOSEN = _PORTS.union(_ADDRESSES)
+"""The fields of services and pods of which an API server chooses the values."""
 _DAY_SECONDS = 86_400.0
 # No number below this is a time of these years.
 _TIME_MIN = 1e9

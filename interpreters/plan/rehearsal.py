@@ -14,7 +14,7 @@ from typing import Any
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, Program
-from fnop.core.handlers.roles import INFORMING
+from fnop.core.handlers.roles import INDICES, INFORMING
 from fnop.core.operator.unserved import unserved
 from fnop.core.planned.facts import (
     Failure,
@@ -130,6 +130,8 @@ class Rehearsal(SimulatedRun):
             on_say=lambda say, _: self._hears(say),
         )
         self.round = 0
+        handlers = program.handlers
+        self._indices = {each.id for each in handlers if each.role in INDICES}
         self.writes: list[Write] = []
         self.unmade: list[Unmade] = []
         self.unread: list[Unread] = []
@@ -464,6 +466,11 @@ class Rehearsal(SimulatedRun):
                 self.failures_told.append(
                     Failure(self.round, say.error, retried, sources, about)
                 )
+        elif say.handler in self._indices and say.error:  # they have no attempts
+            sources = self._sources(say.handler)
+            self.failures_told.append(
+                Failure(self.round, say.error, False, sources, about)
+            )
         elif (say.handler is None or about is None) and say.level in _TOLD:
             self.warnings[say.message] = None
 
