@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import orjson
 
@@ -294,6 +294,9 @@ def folded(
     So would one that the manager has applied under a former name: whoever has applied
     the field of the path `mark` counts as the same.
 
+    A child may be an object that the operator handles as well: the finalizer and the
+    state that it has put there are not applied, and stay.
+
     Nobody else keeps a bare mapping of which the manifest has the fields: to whoever
     does, API servers before 1.21 give all of them at the next update, so that they
     would stay, too.
@@ -302,11 +305,13 @@ def folded(
     >>> folded({"metadata": {"managedFields": [mine]}}, "me")
     [{'manager': 'me', 'operation': 'Apply', 'fieldsV1': {'f:data': {}}}]
     """
-    entries = [*_entries(live)]
+    parts = [_parted(each, manager) for each in _entries(live)]
+    entries = [rest for rest, _ in parts if rest is not None]
+    states = [state for _, state in parts if state is not None]
     applied = [each for each in entries if _is_by(each, manager, "Apply")]
     merged = [each for each in entries if _is_by(each, manager, "Update")]
     merged += [each for each in entries if mark and _is_former(each, manager, mark)]
-    found = [each for each in entries if each not in (*applied, *merged)]
+    found = [each for each in entries if each not in (*applied, *merged)] + states
     mine = _fields_of(live, manager)
     others = [_without_bare(each, mine, manifest, live) for each in found]
     if not merged and others == found:
@@ -319,6 +324,58 @@ def folded(
         words = {"manager": manager, "operation": "Apply", "fieldsV1": tree}
         ours = [{**(applied or merged)[0], **words}]
     return [*ours, *(dict(each) for each in others if each.get("fieldsV1"))]
+
+
+_Entry: TypeAlias = Mapping[str, Any]
+
+
+def _parted(entry: _Entry, manager: str) -> tuple[_Entry | None, _Entry | None]:
+    """An entry, and the state of the object that is in what the manager has updated.
+
+    >>> tree = {"f:data": {}, "f:metadata": {"f:finalizers": {".": {}}}}
+    >>> entry = {"manager": "me", "operation": "Update", "fieldsV1": tree}
+    >>> [each["fieldsV1"] for each in _parted(entry, "me")]
+    [{'f:data': {}}, {'f:metadata': {'f:finalizers': {'.': {}}}}]
+    """
+    tree = entry.get("fieldsV1")
+    if not _is_by(entry, manager, "Update") or not isinstance(tree, Mapping):
+        return entry, None
+    state = _state_of(tree, manager)
+    rest = _rest_of(tree, state)
+    return (
+        {**entry, "fieldsV1": rest} if rest else None,
+        {**entry, "fieldsV1": state} if state else None,
+    )
+
+
+def _state_of(tree: Mapping[str, Any], manager: str) -> dict[str, Any]:
+    """The status, the finalizers, and annotations of the operator's name.
+
+    The status is a field like others where it is no subresource.
+    """
+    meta, name = _at(tree, "f:metadata"), manager.rpartition("/")[2]
+    notes = _at(meta, "f:annotations")
+    own = {
+        key: each
+        for key, each in (notes.items() if isinstance(notes, Mapping) else ())
+        if key.rpartition("/")[2] == name
+    }
+    marks = {"f:finalizers": _at(meta, "f:finalizers"), "f:annotations": own or None}
+    kept = {key: each for key, each in marks.items() if each is not None}
+    state = {"f:status": _at(tree, "f:status"), "f:metadata": kept or None}
+    return {key: each for key, each in state.items() if each is not None}
+
+
+def _rest_of(tree: Mapping[str, Any], taken: Mapping[str, Any]) -> dict[str, Any]:
+    """A tree without what is in another one, and without mappings left bare."""
+    found: dict[str, Any] = {}
+    for key, inner in tree.items():
+        if key not in taken:
+            found[key] = inner
+        elif inner != taken[key]:
+            rest = _rest_of(inner, taken[key])
+            found |= {key: rest} if rest.keys() - {"."} else {}
+    return found
 
 
 def _without_bare(

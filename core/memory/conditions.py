@@ -10,7 +10,7 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,23 +102,24 @@ def _moment(condition: Mapping[str, Any]) -> float:
         return 0.0
 
 
-def keeping(conditions: Any, body: Body, type: str) -> Any:
-    """A patch's list of conditions, with the object's condition of `type` added.
+def keeping(conditions: Any, body: Body, types: Collection[str]) -> Any:
+    """A patch's list of conditions, with those of `types` that the object has added.
 
     A merge patch replaces a list as a whole, and a handler that writes conditions of
     its own does not mean to remove the operator's.
 
     >>> body = Body({"status": {"conditions": [{"type": "fnop", "status": "True"}]}})
-    >>> [each["type"] for each in keeping([{"type": "Ready"}], body, "fnop")]
+    >>> [each["type"] for each in keeping([{"type": "Ready"}], body, ["fnop"])]
     ['Ready', 'fnop']
-    >>> keeping([{"type": "fnop"}], body, "fnop"), keeping(None, body, "fnop")
+    >>> keeping([{"type": "fnop"}], body, ["fnop"]), keeping(None, body, ["fnop"])
     ([{'type': 'fnop'}], [{'type': 'fnop', 'status': 'True'}])
     """
     given = () if conditions is None else conditions
-    is_list = isinstance(given, (list, tuple))
-    if not is_list or any(_is_of(each, type) for each in given):
+    if not isinstance(given, (list, tuple)):
         return conditions
-    ours = [each for each in _conditions(body.stanza("status")) if _is_of(each, type)]
+    told = {each.get("type") for each in given if isinstance(each, Mapping)}
+    present = _conditions(body.stanza("status"))
+    ours = [e for t in types if t not in told for e in present if _is_of(e, t)]
     return [*given, *ours] if ours else conditions
 
 

@@ -15,6 +15,7 @@ from fnop.core.memory.conditions import keeping
 from fnop.core.memory.observation import digest_at
 from fnop.core.objects.events import note_line, report_event
 from fnop.core.objects.explaining import tell_asked
+from fnop.core.objects.home import own_conditions
 from fnop.core.objects.levels import requeued
 from fnop.core.seam.effect_rules import (
     Described,
@@ -219,7 +220,7 @@ def _beside(
 def _keeping_condition(
     context: Context, record: ObjectRecord, invocation: Invocation, effect: Requested
 ) -> Requested:
-    """The effect; a patch of conditions keeps the operator's own one."""
+    """The effect; a patch of conditions keeps the operator's own ones."""
     if not isinstance(effect, Patch) or not is_own(effect, invocation):
         return effect
     merge = effect.merge or {}
@@ -227,7 +228,7 @@ def _keeping_condition(
     if not isinstance(status, Mapping) or "conditions" not in status:
         return effect
     given = status["conditions"]
-    kept = keeping(given, record.body, context.settings.marker)
+    kept = keeping(given, record.body, own_conditions(context))
     if kept == given:
         return effect
     status = {**status, "conditions": kept}

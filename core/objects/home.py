@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnop.core.children.beside import SYNCED
 from fnop.core.memory.storage import Place
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
@@ -9,7 +10,14 @@ from fnop.core.state.fusion import (
 )
 from fnop.core.state.record import ObjectRecord
 
-__all__ = ["falls_back", "home_of", "homeless", "housed", "takes_conditions"]
+__all__ = [
+    "falls_back",
+    "home_of",
+    "homeless",
+    "housed",
+    "own_conditions",
+    "takes_conditions",
+]
 
 
 def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
@@ -73,3 +81,12 @@ def takes_conditions(context: Context) -> bool:
     resource = context.kind.resource
     fits = resource.has_status and not resource.is_built_in
     return fits and context.key.resource not in context.notes.unconditioned
+
+
+def own_conditions(context: Context) -> tuple[str, ...]:
+    """The types of the conditions by which the operator itself tells of an object.
+
+    A reconcile handler tells by `Synced`, and is not called because it is gone.
+    """
+    marker = (context.settings.marker,) if context.settings.conditions else ()
+    return (*marker, SYNCED) if context.kind.levels else marker

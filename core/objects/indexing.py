@@ -147,7 +147,14 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"
         act = act_of(problem)
-        context.say("error", line, body=body, handler=handler.id, error=text, act=act)
+        context.say(
+            *("error", line),
+            body=body,
+            handler=handler.id,
+            error=text,
+            exception=problem,
+            act=act,
+        )
         context.failed()
         return None if keeps_former(handler, problem) else {}
 

@@ -29,6 +29,7 @@ from fnop.core.objects.home import (
     home_of,
     homeless,
     housed,
+    own_conditions,
     takes_conditions,
 )
 from fnop.core.objects.own_writes import (
@@ -195,6 +196,7 @@ def _request_for(
             context.settings,
             place,
             conditions=takes_conditions(context),
+            own=own_conditions(context),
             restated=lambda after, made: _restated(
                 context, record, writing, after, made
             ),

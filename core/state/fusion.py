@@ -10,7 +10,7 @@ another request, but calls no handler again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
@@ -96,21 +96,22 @@ def next_write(
     place: Place,
     *,
     conditions: bool = False,
+    own: Collection[str] = (),
     restated: Callable[[Stored, Body], Stored] = lambda after, made: after,
 ) -> NextWrite | None:
     """The patch that is due next; None when all is written.
 
     `place` is where the state of this kind is stored, `conditions` whether its status
-    takes conditions.  `restated` computes the state to be stored from the object as the
-    write makes it.
+    takes conditions.  Those of the types `own` are the operator's: no handler takes
+    them away.  `restated` computes the state to be stored from the object as the write
+    makes it.
 
     Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
     storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
     a function does not fit the object.
     """
     target: Any = _target(writing, body, settings)
-    if settings.conditions:
-        target = _keeping_condition(target, body, settings.marker)
+    target = _keeping_conditions(target, body, own)
     if writing.after is not None:
         after, split = writing.after, resource.has_status
         if writing.patches and after.progress:
@@ -168,11 +169,11 @@ def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
     return target
 
 
-def _keeping_condition(target: Any, body: Body, marker: str) -> Any:
+def _keeping_conditions(target: Any, body: Body, own: Collection[str]) -> Any:
     """The handlers' change of the conditions, without loss of the operator's own."""
     status = target.get("status") if isinstance(target, dict) else None
     given = status.get("conditions") if isinstance(status, dict) else None
-    kept = keeping(given, body, marker)
+    kept = keeping(given, body, own)
     return (
         target if kept is given else applied({"status": {"conditions": kept}}, target)
     )
