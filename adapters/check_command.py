@@ -62,7 +62,7 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
     metavar="N",
     help="Also try N random schedules of two to six faults for each script.",
 )
-@shared("budget")
+@shared("budget", "; the first of each script has no fault, and counts")
 @shared("seconds")
 @shared("jobs", default=1, show_default=True)
 @click.option(
@@ -143,7 +143,7 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         sys.exit(merged(options))
     if not paths:
         raise click.UsageError("name the operator's file: fnop check operator.py")
-    from fnop.adapters.check_run import Checking
+    from fnop.adapters.check_run import Checking, prints_aside
     from fnop.adapters.check_trials import digests_of
 
     try:
@@ -154,7 +154,9 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         sys.exit(checking.run())
     if not checking.cases:
         fail("the time was over before anything was tried", EXIT_UNKNOWN)
-    echo(json.dumps(digests_of(checking.cases)))
+    with prints_aside():
+        digests = digests_of(checking.cases)
+    echo(json.dumps(digests))
 
 
 def options_of_check(**given: Any) -> dict[str, Any]:

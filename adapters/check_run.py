@@ -5,9 +5,9 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, redirect_stdout
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
@@ -18,13 +18,14 @@ from fnop.adapters.check_places import must_be_writable
 from fnop.adapters.check_report import Places, Shown, places_of
 from fnop.adapters.check_shards import identity_of, keep
 from fnop.adapters.check_telling import Source, cannot_write, status_of, tell
-from fnop.adapters.check_trials import OtherOrder, in_processes
+from fnop.adapters.check_trials import OtherOrder, in_processes, onlooker
 from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_for
 from fnop.adapters.endings import EXIT_USAGE, fail
 from fnop.adapters.loading import LoadProblem, handlers_of_file, load
 from fnop.adapters.manifests import ManifestProblem
 from fnop.adapters.models import models_of
 from fnop.adapters.rivals import replicated
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import ActionRefused
@@ -35,7 +36,7 @@ from fnop.interpreters.check.reports import Report, Result, Task, unprepared
 from fnop.interpreters.check.scripts import ScriptProblem
 from fnop.interpreters.scenario import ApplyProblem
 
-__all__ = ["Checking"]
+__all__ = ["Checking", "prints_aside"]
 
 
 class Checking:
@@ -67,7 +68,7 @@ class Checking:
         self.cases: Sequence[Case] = ()
         self.campaign: Campaign | None = None
         """The schedules that can be tried; None where the time is over already."""
-        with self.limits.ceiling():
+        with self.limits.ceiling(), prints_aside(), onlooker():
             # A recorded user has done what the cluster has refused, too.
             recorded = [each._replace(made_up=True) for each in cases or ()]
             self.cases = self._cases() if cases is None else recorded
@@ -77,31 +78,36 @@ class Checking:
     def run(self) -> int:
         """Try all, and report; the exit status."""
         with _ended_by_sigterm():
-            if self.campaign is None:
-                report = unprepared(self._extent.properties)
-                self._write(report, ())
-            else:
-                report = self._run(self.campaign)
+            report, shown = unprepared(self._extent.properties), list[Shown]()
+            if self.campaign is not None:
+                with prints_aside():
+                    report, shown = self._run(self.campaign)
+            self._write(report, shown)
+            if report.struck:
+                self._folder.remember(self._handlers)
         return status_of(report)
 
-    def _run(self, campaign: Campaign) -> Report:
-        handlers = self.cases[0].program.handlers if self.cases else ()
+    @property
+    def _handlers(self) -> tuple[Handler, ...]:
+        return self.cases[0].program.handlers if self.cases else ()
+
+    def _run(self, campaign: Campaign) -> tuple[Report, list[Shown]]:
+        """Try all; the report, and the failures that are shown."""
         campaign.remember(self._folder.known(self.cases))
-        tasks = campaign.tasks(self._folder.changed(handlers))
+        with onlooker():
+            tasks = campaign.tasks(self._folder.changed(self._handlers))
         with ExitStack() as stack, self.limits.interruptible():
             other = self._in_another_order(stack)
             # Several processes are not to be left while they are being ended.
             with self.limits.ceiling(again=self.options["jobs"] == 1):
-                self._try(campaign, tasks)
+                self._try(campaign, tasks, other)
             if other is not None:
                 self._compare(campaign, other)
         cut = self.limits.cut
         report = campaign.report(self._results, tasks, self._beside, cut)
         findings = Findings(campaign, self.limits, self._folder)
-        self._write(report, [*findings.shown(report)])
-        if report.struck:
-            self._folder.remember(handlers)
-        return report
+        with onlooker():
+            return report, [*findings.shown(report)]
 
     # ------------------------------------------------------------------- preparing
 
@@ -111,7 +117,7 @@ class Checking:
             handlers = [h for path in self.paths for h in handlers_of_file(path)]
             if not handlers:
                 fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
-            settings = Settings(operator=options["name"])
+            settings = self._settings()
             if options["leader_elect"]:
                 settings = replicated(settings)
             program = Program(tuple(handlers), settings)
@@ -132,6 +138,12 @@ class Checking:
         except (ActionRefused, ApplyProblem) as problem:
             fail(f"{problem} (as --crd or --object)", EXIT_USAGE)
 
+    def _settings(self) -> Settings:
+        try:
+            return Settings(operator=self.options["name"])
+        except ValueError as problem:
+            fail(str(problem), EXIT_USAGE)
+
     def _options(self) -> Options:
         options = self.options
         for name in (*options["only"], *options["without"]):
@@ -139,7 +151,7 @@ class Checking:
                 raise click.UsageError(
                     f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
                 )
-        return Options(
+        wanted = Options(
             depth=options["depth"],
             budget=options["budget"],
             randoms=options["randoms"],
@@ -148,6 +160,9 @@ class Checking:
             only=frozenset(options["only"]),
             without=frozenset(options["without"]),
         )
+        if not wanted.properties:
+            raise click.UsageError("no property is left: --property and --without")
+        return wanted
 
     def _campaign(self) -> Campaign:
         try:
@@ -179,18 +194,23 @@ class Checking:
 
     # ---------------------------------------------------------------------- trying
 
-    def _try(self, campaign: Campaign, tasks: Sequence[Task]) -> None:
+    def _try(
+        self, campaign: Campaign, tasks: Sequence[Task], other: OtherOrder | None
+    ) -> None:
         steps = Steps.of(self._extent, len(tasks))
         with self.limits.progress(steps.length, steps.label) as bar:
 
             def goes_on(result: Result, *_: Any) -> bool:
                 self._results.append(result)
                 bar.update(steps.taken(result))
+                if other is not None:
+                    other.go_on()
                 return self.limits.has_time()
 
             try:
                 if self.options["jobs"] == 1:
-                    campaign.run(tasks, goes_on)
+                    with onlooker():
+                        campaign.run(tasks, goes_on)
                 else:
                     in_processes(campaign, tasks, self.options["jobs"], goes_on)
             except ScriptProblem as problem:
@@ -212,7 +232,9 @@ class Checking:
         is_wanted = "pure" in self._extent.properties and self._is_own
         if self.options["shard"][0] != 1 or not is_wanted:
             return None
-        return stack.enter_context(OtherOrder.begun(sys.argv[1:]))
+        # One more than it takes, for a small check is soon done itself.
+        at_once = self.options["jobs"] + 1
+        return stack.enter_context(OtherOrder.begun(sys.argv[1:], at_once))
 
     # ------------------------------------------------------------------- reporting
 
@@ -229,7 +251,12 @@ class Checking:
 
     def _places(self) -> Places:
         """Where the operator's handlers stand."""
-        return places_of(self.cases[0].program.handlers if self.cases else ())
+        return places_of(self._handlers)
+
+
+def prints_aside() -> redirect_stdout[TextIO]:
+    """The output of the author's code, which is no part of a report, goes to stderr."""
+    return redirect_stdout(sys.stderr)
 
 
 @contextmanager

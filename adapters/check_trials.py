@@ -18,8 +18,10 @@ from fnop.interpreters.check.campaign import Campaign, within
 from fnop.interpreters.check.explore import Case, Verdict, benign_run, digest_of
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.reports import Result, Task
+from fnop.interpreters.machine import Machine
+from fnop.interpreters.watchdog import PATIENCE_SECONDS, Onlooker
 
-__all__ = ["OtherOrder", "digests_of", "in_processes"]
+__all__ = ["HASH_SEEDS", "OtherOrder", "digests_of", "in_processes", "onlooker"]
 
 # Schedules that a process is given at a time.
 CHUNK = 8
@@ -47,8 +49,14 @@ def in_processes(
                 break
 
 
+def onlooker() -> Onlooker:
+    """Tell, from now on, of a handler of this thread that does not come back."""
+    return Onlooker(warn, Machine.feed, PATIENCE_SECONDS)
+
+
 def _as_a_worker() -> None:
     """Let the first process alone answer signals: it ends its workers."""
+    onlooker()
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
@@ -87,15 +95,16 @@ def digests_of(cases: Iterable[Case]) -> dict[str, str]:
 
 
 class OtherOrder:
-    """The benign runs in processes whose sets have other orders."""
+    """The benign runs in processes whose sets have other orders, some `at_once`."""
 
-    def __init__(self, begin: Callable[[str], Running]) -> None:
-        self._begin = begin
-        self._running = [begin(seed) for seed in HASH_SEEDS]
+    def __init__(self, begin: Callable[[str], Running], at_once: int) -> None:
+        self._begin, self._at_once = begin, at_once
+        self._begun: list[Running] = []
+        self.go_on()
 
     @classmethod
     @contextmanager
-    def begun(cls, arguments: Sequence[str]) -> Iterator[OtherOrder]:
+    def begun(cls, arguments: Sequence[str], at_once: int) -> Iterator[OtherOrder]:
         """Call `fnop` with these arguments several times, until the end of the block.
 
         Their hash seeds are fixed, so that an operator gets one verdict at each call.
@@ -114,16 +123,26 @@ class OtherOrder:
                 stack.callback(process.kill)
                 return process
 
-            yield cls(begin)
+            yield cls(begin, at_once)
+
+    def go_on(self) -> None:
+        """Begin further processes where earlier ones have ended."""
+        under_way = sum(each.poll() is None for each in self._begun)
+        for seed in HASH_SEEDS[len(self._begun) :][: self._at_once - under_way]:
+            self._begun.append(self._begin(seed))
 
     @property
     def is_done(self) -> bool:
         """Whether all of them have come to their ends."""
-        return all(each.poll() is not None for each in self._running)
+        ended = [each for each in self._begun if each.poll() is not None]
+        return len(ended) == len(HASH_SEEDS)
 
     def differing(self, campaign: Campaign) -> Iterator[Result]:
         """A violation for each case that the processes do not end alike."""
-        found = [_said_by(each) for each in self._running]
+        found: list[Digests | None] = []
+        while len(found) < len(HASH_SEEDS):
+            self.go_on()
+            found.append(_said_by(self._begun[len(found)]))
         told = [each for each in found if each is not None]
         if len(told) < len(found):
             warn("the runs under other hash seeds could not be done")

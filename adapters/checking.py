@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from fnop.adapters.sampling import sampled
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import Family
+from fnop.core.values.errors import nearest
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, Explorer, prepared
@@ -357,7 +359,7 @@ def cases_of(
 
 
 def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
-    """The explorers of sound scripts, and a note for each that is left out.
+    """The explorers of sound scripts, and a note for each that is left out, or missing.
 
     Left out are those that were made up and edit what the cluster does not let them
     edit. Raises `CheckProblem` for a script of the author's that the cluster refuses,
@@ -380,7 +382,33 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
             notes.append(f"left out the script {explorer.case.name!r}: {reason}")
         else:
             kept.append(explorer)
+    notes += _unmatched(explorers)
+    made_up = [each.case.script for each in explorers if each.case.made_up]
+    if made_up and not any(isinstance(each, Edit) for each in chain(*made_up)):
+        notes.append(_NO_EDITS)
     return kept, notes
+
+
+def _unmatched(explorers: Sequence[Explorer]) -> Iterator[str]:
+    """A note for each entry of HISTORY that nothing at the ends of the scripts has."""
+    benign = [each.reference.benign for each in explorers]
+    worlds = [world for each in benign for world in (each.seen.world, each.fresh or {})]
+    aliases = {alias for world in worlds for alias in world}
+    kinds = sorted({alias.partition("/")[0] for alias in aliases})
+    for entry in dict.fromkeys(e for each in explorers for e in each.case.history):
+        alias, kind = entry.partition(" ")[0], entry.partition("/")[0]
+        if any(each.startswith(alias) for each in aliases):
+            continue
+        in_full = (each for each in kinds if each.startswith(f"{kind}."))
+        meant = next(in_full, None) or nearest(kind, kinds)
+        ask = f"; did you mean {f'{meant}/'!r}?" if meant else ""
+        yield f"HISTORY has {entry!r}, and no script ends with such an object{ask}"
+
+
+_NO_EDITS = (
+    "no script edits an object: no handler is called for its changes, or it has no "
+    "field that can be changed; --script takes one of yours"
+)
 
 
 # ------------------------------------------------------------- an author's script

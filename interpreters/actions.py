@@ -109,7 +109,12 @@ def apply(manifest: Mapping[str, Any]) -> Apply:
 
     >>> print(apply({"kind": "Claim", "metadata": {"name": "c"}}))
     apply Claim c
+
+    Raises TypeError for what is not one manifest.
     """
+    if not isinstance(manifest, Mapping):
+        kind = type(manifest).__name__
+        raise TypeError(f"apply(...) takes one manifest, a dict, not a {kind}")
     return Apply(dict(manifest))
 
 
@@ -144,7 +149,11 @@ def wait(seconds: float) -> Wait:
 
     >>> print(wait(90))
     wait 90 s
+
+    Raises ValueError for a time that has passed.
     """
+    if not seconds >= 0:
+        raise ValueError(f"wait({seconds!r}): no time goes back; seconds are >= 0")
     return Wait(seconds)
 
 

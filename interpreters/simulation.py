@@ -81,6 +81,7 @@ __all__ = [
     "Delivery",
     "Director",
     "SimulatedRun",
+    "named",
 ]
 
 # A run that has not settled by then is not going to.
@@ -180,7 +181,8 @@ class SimulatedRun:
         self.catalogue: tuple[object, Catalogue] | None = None
         self._first_seed = self._seed = seed
         self._lives = 0
-        self._random = 0
+        # All random bytes so far.
+        self.drawn: list[bytes] = []
         self._alarm: float | None = None
         self._inbox: deque[Delivery] = deque()
         self._arrives(Started(seed))
@@ -215,6 +217,7 @@ class SimulatedRun:
         twin.calls = forked(self.calls)
         twin.director = twin.on_say = twin._watchdog = None
         twin.requests = [*self.requests]
+        twin.drawn = [*self.drawn]
         twin.unmodelled = {**self.unmodelled}
         twin._inbox = self._inbox.copy()
         twin._watches = {**self._watches}
@@ -620,9 +623,9 @@ class SimulatedRun:
             case Call() as call:
                 return self._call(command, call)
             case Random(size=size):
-                self._random += 1
-                text = f"{self._seed}/{self._random}".encode()
+                text = f"{self._seed}/{len(self.drawn) + 1}".encode()
                 raw = hashlib.shake_128(text).digest(size)
+                self.drawn.append(raw)
                 return Answer(raw.hex())
             case effect:
                 manager = self.machine.settings.marker
@@ -648,10 +651,14 @@ class SimulatedRun:
         model = self.calls.get(call.function)
         if model is None:
             # No attempt will find one: it fails for good.
-            sentence = self.unmodelled[call.function] = _unmodelled(call.function)
+            sentence = self.unmodelled[call.function] = self._lacks(call.function)
             return Raised("NotSimulated", sentence, permanent=True)
         set_now(model, self.clock.now().wall)
         return called(model, call, self._saying(command))
+
+    def _lacks(self, function: str) -> str:
+        """The sentence about a function without a model."""
+        return _unmodelled(function)
 
     def _may_wait(self, command: Perform, call: Call) -> bool:
         """Whether it lasts as long as its object, or can wait until it is to stop."""
@@ -741,13 +748,22 @@ def _is_of(input: Input, stream: int) -> bool:
 _SCRIPT = "fnop_script_"
 
 
+def named(function: str) -> str:
+    """A function as whoever writes a model of it names it.
+
+    >>> named("fnop_script_shop:charge")
+    'shop:charge'
+    """
+    return function.removeprefix(_SCRIPT)
+
+
 def _unmodelled(function: str) -> str:
     """The sentence about a function without a model, as whoever writes one names it.
 
     >>> _unmodelled("fnop_script_shop:charge").partition(";")[0]
     'shop:charge is not simulated'
     """
-    function = function.removeprefix(_SCRIPT)
+    function = named(function)
     return (
         f"{function} is not simulated; give a model of it: in a test "
         f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run and "

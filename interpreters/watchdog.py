@@ -20,7 +20,14 @@ from typing import Protocol
 from fnop.core.seam.commands import Command, Perform, Say
 from fnop.interpreters.clock import ThreadClock
 
-__all__ = ["AWAIT", "SLOW_STEP_SECONDS", "Watchdog", "slow_step"]
+__all__ = [
+    "AWAIT",
+    "PATIENCE_SECONDS",
+    "SLOW_STEP_SECONDS",
+    "Onlooker",
+    "Watchdog",
+    "slow_step",
+]
 
 # A handler that blocks the others for longer is named when it comes back.
 SLOW_STEP_SECONDS = 0.5
@@ -34,6 +41,8 @@ AWAIT = (
 )
 # The interval at which a thread's wait for a processor is read; it costs some 10 us.
 _READ_SECONDS = 0.1
+# The looks at a thread in the time after which it is named.
+_LOOKS = 5
 
 
 class Times(Protocol):
@@ -119,6 +128,62 @@ class Watchdog:
             named = seconds
             where = _innermost(sys._current_frames().get(self._thread))
             self._say(_standstill(seconds, where, coroutine))
+
+
+class Onlooker:
+    """Names steps that take too long by looks at a thread's stack alone.
+
+    Nothing tells it that steps begin and end, so that they cost no time for it: a call
+    of `step` that one look after another finds on the stack of the thread that makes
+    the onlooker has not come to its end in between.
+    """
+
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        step: Callable[..., object],
+        patience: float,
+        times: Times | None = None,
+    ) -> None:
+        self._say, self._code = say, step.__code__
+        self._patience = patience
+        self._times = ThreadClock() if times is None else times
+        self._thread = threading.get_ident()
+        self._over = threading.Event()
+        self._looking = threading.Thread(
+            target=self._watch, name="fnop-onlooker", daemon=True
+        )
+        self._looking.start()
+
+    def __enter__(self) -> Onlooker:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._looking.join()  # a process with threads is not to be forked
+
+    def _watch(self) -> None:
+        seen: FrameType | None = None
+        since = named = 0.0
+        while not self._over.wait(self._patience / _LOOKS):
+            innermost = sys._current_frames().get(self._thread)
+            under_way = self._under_way(innermost)
+            if under_way is None or under_way is not seen:
+                seen, since, named = under_way, self._own_time(), 0.0
+                continue
+            seconds = self._own_time() - since
+            if seconds - named >= self._patience:
+                named = seconds
+                self._say(_standstill(seconds, _innermost(innermost), ""))
+
+    def _under_way(self, innermost: FrameType | None) -> FrameType | None:
+        """The call of the step that is on the stack."""
+        calls = (frame for frame, _ in traceback.walk_stack(innermost))
+        return next((each for each in calls if each.f_code is self._code), None)
+
+    def _own_time(self) -> float:
+        """The seconds so far in which the thread did not wait for a processor."""
+        return self._times.mono() - (self._times.waited() or 0.0)
 
 
 def slow_step(seconds: float, commands: Iterable[Command]) -> str:

@@ -24,7 +24,16 @@ from fnop.interpreters.check.reports import (
 )
 from fnop.interpreters.check.scripts import ScriptProblem
 
-__all__ = ["Campaign", "Known", "Options", "Report", "Result", "Task", "within"]
+__all__ = [
+    "Campaign",
+    "Known",
+    "Options",
+    "Report",
+    "Result",
+    "Task",
+    "heeded_together",
+    "within",
+]
 
 
 class Options(NamedTuple):
@@ -61,11 +70,19 @@ class Known(NamedTuple):
     schedule: Schedule
 
 
+def heeded_together(explorers: Iterable[Explorer]) -> None:
+    """Let what matters in the run of one explorer be heeded in all of them."""
+    several = [each.reference.benign.heeding for each in explorers]
+    for each in several:
+        each.beside = [other for other in several if other is not each]
+
+
 class Campaign:
     """The cases of an operator with their explorers."""
 
     def __init__(self, cases: Sequence[Case], options: Options = Options()) -> None:  # noqa: B008
         self.explorers = [Explorer(each) for each in cases]
+        heeded_together(self.explorers)
         self.options = options
         self._former: list[Case] = []
         self._made: dict[int, Explorer] = {}
@@ -96,6 +113,7 @@ class Campaign:
         if number not in self._made:
             case = self._former[number - len(self.explorers)]
             self._made[number] = Explorer(case)
+            heeded_together([*self.explorers, *self._made.values()])
         return self._made[number]
 
     # ----------------------------------------------------------------- the order

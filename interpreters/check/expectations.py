@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from traceback import walk_tb
 from typing import Any, NamedTuple
 
@@ -90,9 +92,20 @@ def expect(kind: str) -> Callable[[Predicate], Predicate]:
         @expect("databases")
         def has_its_claim(database, world):
             return f"pvc/{database.name}" in world
+
+    Raises TypeError for a function that does not take these two.
     """
 
     def marked(holds: Predicate) -> Predicate:
+        name = getattr(holds, "__name__", "the function")
+        with suppress(ValueError):  # of one in C nobody knows what it takes
+            try:
+                inspect.signature(holds).bind(None, None)
+            except TypeError:
+                raise TypeError(
+                    f"@expect({kind!r}): {name} takes the object, and the world around "
+                    f"it: def {name}(obj, world)"
+                ) from None
         setattr(holds, _MARK, kind)
         return holds
 

@@ -13,6 +13,8 @@ import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import cached_property
+from itertools import takewhile
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -180,6 +182,9 @@ def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
     bare = run.cluster
     for each in case.given:
         act(run, Apply(dict(each)), case.namespace)
+    if case.restored:  # in a cluster that was like that already
+        for pace in takewhile(lambda each: isinstance(each, SetPace), case.script):
+            act(run, pace, case.namespace)
     restore(run, case.restored)
     while run.control():
         pass
@@ -362,12 +367,19 @@ class Explorer:
         self.case = case
         self.reference = reference_of(case)
         self._other: Reference | None = None
+        self._trial = self.reference.benign.seen.trial
+
+    @cached_property
+    def benign(self) -> Verdict:
+        """The verdict of the run without faults."""
         benign = self.reference.benign
         found = tuple(judged(benign, benign.seen))
-        self.benign = Verdict((), found, True, benign.seen.trial.turns)
-        """The verdict of the run without faults."""
-        self._trial = benign.seen.trial
-        self._always = frozenset(each.property for each in found)
+        return Verdict((), found, True, self._trial.turns)
+
+    @cached_property
+    def _always(self) -> frozenset[str]:
+        """The properties that are violated without any fault."""
+        return frozenset(each.property for each in self.benign.violations)
 
     @property
     def unmodelled(self) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ from fnop.effects.values import digest
 from fnop.effects.wire import encode
 from fnop.interpreters.check.likely import constants_of, others_of
 from fnop.interpreters.check.looking import below, looks_at
-from fnop.interpreters.check.mattering import asked_for, unheeded
+from fnop.interpreters.check.mattering import Looked, asked_for, looked_at
 from fnop.interpreters.check.redeciding import (
     ABSENT,
     Attempt,
@@ -52,6 +52,8 @@ class Heeding:
     def __init__(self, handlers: Iterable[Handler] = ()) -> None:
         self._handlers = tuple(handlers)
         self._begun: dict[int, tuple[Situation, Journal]] = {}
+        # Those of other runs of the operator: what matters there is heeded.
+        self.beside: Sequence[Heeding] = ()
 
     def drove(self, situation: Situation, journal: Journal) -> None:
         """Keep an attempt as far as it has come."""
@@ -62,10 +64,17 @@ class Heeding:
             self._begun[id(situation)] = situation, journal
 
     @cached_property
+    def looked(self) -> Looked:
+        """The inputs that the attempts have looked at, and what comes of them."""
+        with quietly():
+            return looked_at(self._several, [*self._uncalled()])
+
+    @cached_property
     def unheeded(self) -> tuple[str, ...]:
         """A sentence for each input that is looked at, and comes to nothing."""
+        beside = (each.looked for each in self.beside) if self.looked.left else ()
+        found = [*self.looked.unheeded(beside)]
         with quietly():
-            found = [*unheeded(self._several, [*self._uncalled()])]
             found += [each for one in self._by_function for each in _lonely(one)]
         return tuple(dict.fromkeys(found))
 

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from fnop.effects import Effect, Get, List
@@ -29,7 +30,7 @@ from fnop.interpreters.check.likely import (
 from fnop.interpreters.check.looking import Look, fetched, looks_at, unsaid
 from fnop.interpreters.check.redeciding import ABSENT, Attempt, Inputs, Path, code_of
 
-__all__ = ["asked_for", "unheeded"]
+__all__ = ["Looked", "asked_for", "looked_at"]
 
 # An input of which nothing has come yet is tried in so many random situations.
 TRIES = 1000
@@ -70,10 +71,28 @@ class Place(NamedTuple):
     path: Path
 
 
-def unheeded(real: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[str]:
-    """A sentence for each input of `real` attempts that comes to nothing.
+class Looked(NamedTuple):
+    """The inputs that were looked at: those that matter, and a sentence for others."""
 
-    It may matter to `others`, too: those of handlers that were not called.
+    matter: frozenset[Input] = frozenset()
+    left: Mapping[Input, str] = MappingProxyType({})
+
+    def unheeded(self, beside: Iterable[Looked]) -> Iterator[str]:
+        """A sentence for each input that comes to nothing, in other runs neither.
+
+        The outermost tells it for what is in it.
+        """
+        matter = {each for other in beside for each in other.matter}
+        left = [each for each in self.left if not any(map(each.holds, matter))]
+        for input in left:
+            if not any(other != input and other.holds(input) for other in left):
+                yield self.left[input]
+
+
+def looked_at(real: Sequence[Attempt], others: Sequence[Attempt]) -> Looked:
+    """The inputs of `real` attempts, and what comes of them.
+
+    They may matter to `others`, too: those of handlers that were not called.
     """
     source = random.Random(0)
     ways = {each: _Ways(each, source) for each in (*real, *others)}
@@ -91,17 +110,22 @@ def unheeded(real: Sequence[Attempt], others: Sequence[Attempt]) -> Iterator[str
                 ways[each].looks[path] = look
                 if (input := _input_at(each, path)) in looks:
                     places[input].append(Place(each, path))
-    matters = {input for input in looks if _matters(places[input], ways, source)}
-    left = [input for input in looks if not any(map(input.holds, matters))]
-    for input in left:
-        if any(other != input and other.holds(input) for other in left):
-            continue  # the outermost tells it
-        who, look = looks[input]
-        file = os.path.basename(look.code.co_filename)
-        yield (
-            f"{who} looks at {input} ({file}, line {look.line}), and nothing ever "
-            "comes of it: let it do what should follow from it, or not look"
-        )
+    matters = {input: _matters(places[input], ways, source) for input in looks}
+    doubtful = [input for input, does in matters.items() if does is not False]
+    left = {
+        input: _unheeded(input, *found)
+        for input, found in looks.items()
+        if not any(map(input.holds, doubtful))
+    }
+    return Looked(frozenset(input for input, does in matters.items() if does), left)
+
+
+def _unheeded(input: Input, who: str, look: Look) -> str:
+    file = os.path.basename(look.code.co_filename)
+    return (
+        f"{who} looks at {input} ({file}, line {look.line}), and nothing ever "
+        "comes of it: let it do what should follow from it, or not look"
+    )
 
 
 def _questions(attempt: Attempt) -> Iterator[tuple[Path, Look]]:
@@ -138,8 +162,8 @@ def asked_for(effect: Effect) -> str:
 
 def _matters(
     places: Sequence[Place], ways: dict[Attempt, _Ways], source: random.Random
-) -> bool:
-    """Whether an input matters, or nobody can tell."""
+) -> bool | None:
+    """Whether an input matters; None where nobody can tell."""
     decisions = 0
     for attempt, path in places:
         inputs = attempt.inputs
@@ -150,7 +174,7 @@ def _matters(
                 return True
             decisions += decision.error is None
     if decisions < DECISIONS_MIN:
-        return True  # nobody knows what it could be
+        return None  # nobody knows what it could be
     few = places[:PLACES_MAX]
     for attempt, _ in few:
         ways[attempt].go_further()

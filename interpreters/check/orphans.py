@@ -72,8 +72,8 @@ def _sort(found: Mapping[str, Any]) -> Sort:
 # ------------------------------------------------------------------------ outside
 
 
-def left_outside(trial: Trial) -> bool:
-    """Whether the deletions of a script leave all that was made outside as it was.
+def left_outside(trial: Trial) -> list[str]:
+    """The external systems of a script whose deletions leave all outside as it was.
 
     Only deletions count that a handler is called for, or should be, since what is made
     outside upon an object of a custom kind is made for it; Nodes and Leases come and go
@@ -88,12 +88,13 @@ def left_outside(trial: Trial) -> bool:
     ]
     states = trial.outside
     if not deletions or len(states) <= deletions[-1] + 1:
-        return False
+        return []
     last = deletions[-1] + 1
     if any(trial.rests[last].shelves.get(each) for each in kinds):
-        return False
-    idle = all(states[each] == states[each + 1] for each in deletions)
-    return idle and states[last] != states[0]
+        return []
+    if any(states[each] != states[each + 1] for each in deletions):
+        return []
+    return [each for each in states[last] if states[last][each] != states[0][each]]
 
 
 def left_by_fault(benign: Trial, trial: Trial) -> list[str]:

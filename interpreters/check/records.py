@@ -8,7 +8,9 @@ from typing import Any, NamedTuple
 
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
+from fnop.core.seam.commands import Say
 from fnop.effects import Refused
+from fnop.effects.values import canonical
 from fnop.interpreters.actions import Action
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import Site
@@ -28,6 +30,7 @@ __all__ = [
     "Visit",
     "Write",
     "has_background",
+    "line_of",
 ]
 
 Rival = Callable[[dict[str, Any]], Mapping[str, Any] | None]
@@ -81,6 +84,19 @@ class Scene(NamedTuple):
 def has_background(program: Program) -> bool:
     """Whether the operator has timers or daemons, which may write at any time."""
     return any(each.role in BACKGROUND for each in program.handlers)
+
+
+def line_of(say: Say) -> str:
+    """A line of the log with its fields, as one text.
+
+    >>> line_of(Say("info", "made", fields=(("size", 3), ("pw", "abc"))))
+    'made size=3 pw=abc'
+    """
+    fields = (
+        f"{name}={value if isinstance(value, str) else canonical(value).decode()}"
+        for name, value in say.fields
+    )
+    return " ".join((say.message, *fields))
 
 
 class Write(NamedTuple):

@@ -1,7 +1,8 @@
-"""References of pods to what nobody has made: a ConfigMap, a Secret, a claim.
+"""References to what nobody has made: of pods to a ConfigMap, of a Service to pods.
 
 A pod that refers to what is not there does not start (CreateContainerConfigError,
-FailedMount), and no write is refused for it.
+FailedMount), a Service that selects no pod leads nowhere, and no write is refused for
+it.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster import Cluster
 
-__all__ = ["Need", "missing_in", "needs_of"]
+__all__ = ["Need", "labels_of_pods", "missing_in", "needs_of", "unfit_selector"]
 
 Json = Mapping[str, Any]
 
@@ -39,14 +40,19 @@ def needs_of(found: Any) -> Iterator[Need]:
     >>> [str(each) for each in needs_of(pod)]
     ['persistentvolumeclaims/data']
     """
+    for each in _mappings_in(found):
+        if isinstance(each.get("containers"), list):
+            yield from _needs_of_pod(each)
+
+
+def _mappings_in(found: Any) -> Iterator[Json]:
+    """All mappings in a value, the outer ones first."""
     if isinstance(found, dict):
-        if isinstance(found.get("containers"), list):
-            yield from _needs_of_pod(found)
-        for each in found.values():
-            yield from needs_of(each)
-    elif isinstance(found, list):
+        yield found
+        found = [*found.values()]
+    if isinstance(found, list):
         for each in found:
-            yield from needs_of(each)
+            yield from _mappings_in(each)
 
 
 def _needs_of_pod(spec: Json) -> Iterator[Need]:
@@ -104,3 +110,40 @@ def missing_in(cluster: Cluster, found: Json) -> Iterator[Need]:
             yield need._replace(key="")
         elif need.key and need.key not in data:
             yield need
+
+
+def unfit_selector(service: Json, labels: Sequence[Json]) -> Json:
+    """The selector of a Service that none of the pods with these labels can fit.
+
+    A label that a pod does not have yet may be put on it later, as that of a primary
+    is; one that it has with another value is not, nor are all of them. It is empty
+    where a pod fits, or where there are none.
+
+    >>> service = {"spec": {"selector": {"app": "web", "role": "primary"}}}
+    >>> unfit_selector(service, [{"app": "x"}, {"app": "y", "role": "primary"}])
+    {'app': 'web', 'role': 'primary'}
+    >>> unfit_selector(service, [{"name": "web"}])
+    {'app': 'web', 'role': 'primary'}
+    >>> unfit_selector(service, [{"app": "x"}, {"app": "web"}])
+    {}
+    """
+    selector: Json = (service.get("spec") or {}).get("selector") or {}
+    fits = any(
+        all(each.get(key, value) == value for key, value in selector.items())
+        and selector.keys() & each.keys()
+        for each in labels
+    )
+    return {} if fits or not labels else selector
+
+
+def labels_of_pods(found: Any) -> Iterator[Json]:
+    """The labels of the pods that an object is, or describes, wherever it does so.
+
+    >>> template = {"metadata": {"labels": {"app": "x"}}, "spec": {"containers": []}}
+    >>> [*labels_of_pods({"spec": {"template": template}})]
+    [{'app': 'x'}]
+    """
+    for each in _mappings_in(found):
+        spec = each.get("spec")
+        if isinstance(spec, dict) and isinstance(spec.get("containers"), list):
+            yield (each.get("metadata") or {}).get("labels") or {}

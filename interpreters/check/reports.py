@@ -108,9 +108,13 @@ class Report(NamedTuple):
         return self.struck > 0 or not self.wanted or not self.unsure
 
     def verdict(self, name: str) -> str:
-        """The verdict on a property: "fail", "pass" or "unknown"."""
-        if any(each.violation.property == name for each, _ in self.failures):
-            return "fail"
+        """The verdict on a property: "fail", "special", "pass" or "unknown".
+
+        Of a special one only special faults have shown failures.
+        """
+        shown = [e.special for e, _ in self.failures if e.violation.property == name]
+        if shown:
+            return "special" if all(shown) else "fail"
         return "unknown" if name in self.unsure else "pass"
 
 
@@ -132,7 +136,7 @@ def unsure_of(
     """
     found = {}
     for name in report.properties:
-        if report.verdict(name) == "fail":
+        if report.verdict(name) in ("fail", "special"):
             continue
         if name in FAULTLESS and not ended:
             found[name] = _why_no_run(report)

@@ -8,7 +8,7 @@ child.  When all that the user has made is deleted, nothing that was made for it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -160,9 +160,16 @@ def _twin(manifest: Manifest) -> dict[str, Any]:
 
 
 def owned_in(
-    cluster: Cluster, owners: Sequence[str], *, passive: bool = False
+    cluster: Cluster,
+    owners: Sequence[str],
+    drawn: Collection[bytes] = (),
+    *,
+    passive: bool = False,
 ) -> list[Known]:
-    """The objects of which all owners are among these uids, and which have any."""
+    """The objects of which all owners are among these uids, and which have any.
+
+    `drawn` are the random bytes that their names may be made of.
+    """
     found = []
     for resource, shelf in sorted(cluster.shelves.items()):
         if passive and resource not in _PASSIVE:
@@ -171,7 +178,8 @@ def owned_in(
             uids = {e["uid"] for e in each["metadata"].get("ownerReferences") or ()}
             if uids and uids <= set(owners):
                 uid = each["metadata"]["uid"]
-                found.append(Known(resource, key, uid, alias_of(resource, each)))
+                alias = alias_of(resource, each, drawn)
+                found.append(Known(resource, key, uid, alias))
     return found
 
 

@@ -356,7 +356,7 @@ def _created(write: Any) -> bool:
 
 def child_name(trial: Trial, found: dict[str, Any]) -> str:
     """The name of a child in the details of a fault."""
-    return target_of(found["kind"].lower(), found)
+    return target_of(found["kind"].lower(), found, trial.drawn)
 
 
 def _tamper(trial: Trial, fault: Fault) -> None:
@@ -419,6 +419,8 @@ def heal(trial: Trial) -> None:
     trial.forbidden.clear()
     trial.slow = trial.backlog = False
     trial.down = 0
+    if trial.second is not None:
+        trial.run.drawn += trial.second.drawn
     trial.second = None
     trial.absence = Absence.NONE
     trial.holds.clear()

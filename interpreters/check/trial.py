@@ -111,8 +111,8 @@ class Trial:
         # The writes that the API server itself has refused, without a fault.
         self.rejections: list[Rejection] = []
         self.lines: list[tuple[Phase, Say]] = []
-        # The texts of all other lines, where no fault is to strike.
-        self.said: list[str] = []
+        # All other lines, where no fault is to strike.
+        self.said: list[Say] = []
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
         # The makers of changes: each from a version of the cluster on.
@@ -179,6 +179,12 @@ class Trial:
             self.left.remove(fault)
             self.struck.append(fault)
             strikes.from_the_start(self, fault)
+
+    @property
+    def drawn(self) -> list[bytes]:
+        """All random bytes that the operator has drawn."""
+        others = [] if self.second is None else self.second.drawn
+        return [*self.run.drawn, *others]
 
     def begin_second(self, program: Program) -> None:
         """Let a second process of the operator begin in the same cluster."""
@@ -676,7 +682,7 @@ class Trial:
         if say.level in ("warning", "error"):
             self.lines.append((self.phase, say))
         elif not (self.left or self.struck):
-            self.said.append(say.message)
+            self.said.append(say)
         if {"repaired", "anew"} <= dict(say.fields).keys():
             self._asked_otherwise(say)
         if say.ended is not None and say.handler is not None:
@@ -699,7 +705,7 @@ class Trial:
             return True
         self._delivered = delivery
         kind = delivery.source.partition(".")[0]
-        name = target_of(kind, input.body.data)
+        name = target_of(kind, input.body.data, self.drawn)
         site = self._counted(Site(Place.EVENT, "", input.type, name))
         fault = self.due(site)
         if fault is None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import orjson
 
+from fnop.core.history.volatile import UID
 from fnop.interpreters.check.sites import target_of
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.cluster import Cluster
@@ -34,9 +35,6 @@ __all__ = [
 
 # Alias of an object -> its normalised JSON text.
 World = Mapping[str, bytes]
-
-
-UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
@@ -125,21 +123,25 @@ def _is_rolling(found: Mapping[str, Any]) -> bool:
 
 
 def world_of(
-    cluster: Cluster, base: Cluster, calls: Mapping[str, Any] | None = None
+    cluster: Cluster,
+    base: Cluster,
+    calls: Mapping[str, Any] | None = None,
+    drawn: Collection[bytes] = (),
 ) -> World:
     """The world of a cluster, without what was there in the `base` already.
 
-    `calls` are the models of external systems, which belong to it.
+    `calls` are the models of external systems, which belong to it, `drawn` the random
+    bytes that names may be made of.
     """
     found = [*objects_in(cluster, base)]
     names = {
-        each["metadata"]["uid"]: alias_of(resource, each) for resource, each in found
+        each["metadata"]["uid"]: alias_of(resource, each, drawn)
+        for resource, each in found
     }
-    generated = {
-        each["metadata"]["name"]: target_of("", each)[1:]
-        for _, each in found
-        if target_of("", each)[1:] != each["metadata"]["name"]
-    }
+    plain = [
+        (each["metadata"]["name"], target_of("", each, drawn)[1:]) for _, each in found
+    ]
+    generated = {name: bare for name, bare in plain if bare != name}
     # Models by bare names alone are a mapping that is empty, and not nothing.
     systems = externals_of({} if calls is None else calls)
     for system in systems:
@@ -150,7 +152,7 @@ def world_of(
         if is_builtin(resource[0]):
             shown.pop("status", None)  # the cluster's own controllers write it
         text = orjson.dumps(shown, option=orjson.OPT_SORT_KEYS)
-        groups[alias_of(resource, each)].append(_masked(text, names, generated))
+        groups[alias_of(resource, each, drawn)].append(_masked(text, names, generated))
     for number, system in enumerate(systems):
         alias = _named(number, system)
         text = orjson.dumps(
@@ -158,7 +160,7 @@ def world_of(
         )
         groups[alias].append(_masked(text, names, generated))
     return {
-        alias if len(texts) == 1 else f"{alias} ({number + 1})": text
+        f"{alias} ({number + 1})" if number else alias: text
         for alias, texts in groups.items()
         for number, text in enumerate(sorted(texts))
     }
@@ -198,12 +200,14 @@ def _named(number: int, system: External) -> str:
     return f"{type(system).__name__} ({number + 1})"
 
 
-def alias_of(resource: tuple[str, str], found: Mapping[str, Any]) -> str:
-    """The name of an object that is the same in each run."""
+def alias_of(
+    resource: tuple[str, str], found: Mapping[str, Any], drawn: Collection[bytes] = ()
+) -> str:
+    """The name of an object that is the same in each run; `drawn` as for a world."""
     group, plural = resource
     where = found["metadata"].get("namespace")
     kind = f"{plural}.{group}" if group else plural
-    name = target_of(kind, found)
+    name = target_of(kind, found, drawn)
     if _UNIX.search(str(found["metadata"].get("name"))):  # and nothing generated
         name = f"{kind}/{found['metadata']['name']}"
     return name if where in (None, "default") else f"{name} in {where}"

@@ -10,7 +10,7 @@ from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.sequels import Sequel
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import World, world_of
+from fnop.interpreters.check.worlds import World, alias_of, world_of
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 
@@ -54,6 +54,10 @@ class Seen(NamedTuple):
     writes: Mapping[int, Write]
     world: World
     healed: World
+
+    def alias_of(self, resource: tuple[str, str], found: Mapping[str, Any]) -> str:
+        """The name of an object that is the same in each run."""
+        return alias_of(resource, found, self.trial.drawn)
 
 
 class Followed(NamedTuple):
@@ -127,8 +131,11 @@ def seen_by(trial: Trial) -> Seen:
     }
     base, calls = trial.scene.bare, trial.run.calls
     before, after = trial.ends[Phase.HEALED], trial.ends[Phase.RESTARTED]
-    world = world_of(after, base, calls)
-    healed = world if before is after else world_of(before, base, trial.healed_calls)
+    drawn = trial.drawn
+    world = world_of(after, base, calls, drawn)
+    healed = world
+    if before is not after:
+        healed = world_of(before, base, trial.healed_calls, drawn)
     return Seen(trial, events, writes, world, healed)
 
 

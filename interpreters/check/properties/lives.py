@@ -25,7 +25,7 @@ from fnop.interpreters.check.properties.evidence import (
 )
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import UID, alias_of, objects_in
+from fnop.interpreters.check.worlds import UID, objects_in
 from fnop.interpreters.externals import externals_of
 
 __all__ = ["creates_once", "deletes", "keeps_data", "no_orphans"]
@@ -39,15 +39,16 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     yield from _of_sequels(no_orphans, benign, seen)
-    if seen is benign.seen and left_outside(seen.trial):
-        yield Violation("no_orphans", _LEFT_OUTSIDE)
+    outside = left_outside(seen.trial) if seen is benign.seen else []
+    if outside:
+        yield Violation("no_orphans", _LEFT_OUTSIDE.format(", ".join(outside)))
     if seen is not benign.seen:
         yield from _left_by_fault(benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
     living = uids_in(end)
     made = {
-        each["metadata"]["uid"]: alias_of(resource, each)
+        each["metadata"]["uid"]: seen.alias_of(resource, each)
         for resource, each in objects_in(end, base)
         if KEEP_ANNOTATION not in (each["metadata"].get("annotations") or {})
     }
@@ -69,9 +70,9 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 _LEFT_OUTSIDE = (
-    "what was made outside is as it was before the deletion: let a deletion handler "
-    "take it away, or say `keeps_records = True` in the class of a model of which "
-    "nothing is to be taken away"
+    "what was made outside is as it was before the deletion, in {}: let a deletion "
+    "handler take it away, before a patch of it lets the object go; a model of which "
+    "nothing is to be taken away says so by `keeps_records = True` in its class"
 )
 
 
@@ -106,7 +107,7 @@ def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if "deletionTimestamp" not in meta:
             continue
         held = ", ".join(meta.get("finalizers") or ()) or "nothing"
-        alias = alias_of(resource, found)
+        alias = seen.alias_of(resource, found)
         yield Violation("deletes", f"{alias} does not go; it is held by {held}")
         return
 
@@ -150,11 +151,11 @@ def _losses(seen: Seen) -> Counter[str]:
         if event.object["metadata"]["uid"] in seen.trial.stray | late:
             continue  # it was never part of what the operator knew, or never in use
         if event.type == "DELETED":
-            lost[alias_of(event.resource, event.object)] += 1
+            lost[seen.alias_of(event.resource, event.object)] += 1
         elif event.previous is not None and event.version in seen.writes:
             was, now = event.previous.get("data") or {}, event.object.get("data") or {}
             if any(now.get(key) != value for key, value in was.items()):
-                lost[f"a value of {alias_of(event.resource, event.object)}"] += 1
+                lost[f"a value of {seen.alias_of(event.resource, event.object)}"] += 1
     return lost
 
 
@@ -185,7 +186,7 @@ def _replicas(seen: Seen) -> dict[str, int]:
             continue
         was = value_at(event.previous, ("spec", "replicas"))
         if event.type == "MODIFIED" and was != replicas:
-            alias = alias_of(event.resource, event.object)
+            alias = seen.alias_of(event.resource, event.object)
             least[alias] = min(replicas, least.get(alias, replicas))
     return least
 
@@ -227,7 +228,7 @@ def _most_alive(seen: Seen) -> dict[str, int]:
         meta = event.object["metadata"]
         if event.resource[1] == "events" or meta["uid"] in theirs:
             continue
-        alias = alias_of(event.resource, event.object)
+        alias = seen.alias_of(event.resource, event.object)
         if "*" not in alias:
             continue
         owners = sorted(each["uid"] for each in meta.get("ownerReferences") or ())

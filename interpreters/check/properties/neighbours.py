@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 from fnop.interpreters.check.differences import Difference, differences
+from fnop.interpreters.check.faults import Site
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,
@@ -13,9 +15,13 @@ from fnop.interpreters.check.properties.evidence import (
     told,
 )
 from fnop.interpreters.check.records import Phase, Write
-from fnop.interpreters.check.references import missing_in
+from fnop.interpreters.check.references import (
+    labels_of_pods,
+    missing_in,
+    unfit_selector,
+)
 from fnop.interpreters.check.sequels import owned_in, trespasses
-from fnop.interpreters.check.worlds import World, alias_of, objects_in, world_of
+from fnop.interpreters.check.worlds import World, objects_in, world_of
 
 __all__ = ["apart", "refers"]
 
@@ -54,7 +60,8 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
         return
     changes = _changed(benign.seen.world, followed, benign)
     if changes and followed.waited:  # some may come with time
-        usual = world_of(followed.waited[-1], benign.seen.trial.scene.bare)
+        trial = benign.seen.trial
+        usual = world_of(followed.waited[-1], trial.scene.bare, drawn=trial.drawn)
         others = {(e.alias, e.path) for e in _changed(usual, followed, benign)}
         changes = [each for each in changes if (each.alias, each.path) in others]
     for each in changes:
@@ -68,7 +75,8 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
 def _changed(usual: World, followed: Followed, benign: Benign) -> list[Difference]:
     """The differences of a sequel from a run without it, in the children of before."""
     end = benign.seen.trial.ends[Phase.RESTARTED]
-    children = {each.alias for each in owned_in(end, followed.sequel.owners)}
+    owned = owned_in(end, followed.sequel.owners, benign.seen.trial.drawn)
+    children = {each.alias for each in owned}
     expected, found = (
         {alias: text for alias, text in world.items() if alias in children}
         for world in (usual, followed.seen.world)
@@ -77,21 +85,62 @@ def _changed(usual: World, followed: Followed, benign: Benign) -> list[Differenc
 
 
 def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """Each pod that the operator makes, or describes, finds what it refers to."""
+    """The operator's objects refer to what is there: pods do, and Services."""
     if seen is not benign.seen:
         return
-    trial = seen.trial
-    end = trial.ends[Phase.RESTARTED]
-    made = {w.body["metadata"].get("uid"): w.site for w in trial.writes if _makes(w)}
+    made = [*_made(seen)]
     found = [
-        f"{alias_of(resource, each)} needs {need}, which is not there: make it beside "
-        f"{site}, or let the script apply it"
-        for resource, each in objects_in(end, trial.scene.base.cluster)
-        if (site := made.get(each["metadata"]["uid"])) is not None
-        if "deletionTimestamp" not in each["metadata"]
-        for need in missing_in(end, each)
+        f"{each.alias} needs {need}, which is not there: make it beside {each.site}, "
+        "or let the script apply it"
+        for each in made
+        for need in missing_in(seen.trial.ends[Phase.RESTARTED], each.found)
+    ]
+    found += [
+        f"{each.alias} of {each.site} selects {_in_words(selector)}, and pods of the "
+        f"same owner are labelled otherwise: {'; '.join(map(_in_words, labels))}"
+        for each in made
+        if each.found["kind"] == "Service"
+        if (labels := [*_labels_beside(each, made)])
+        if (selector := unfit_selector(each.found, labels))
     ]
     yield from told("refers", found)
+
+
+class _Made(NamedTuple):
+    """An object that the operator has made, by the write at `site`, as it ends."""
+
+    alias: str
+    found: Mapping[str, Any]
+    site: Site
+
+
+def _made(seen: Seen) -> Iterator[_Made]:
+    trial = seen.trial
+    sites = {w.body["metadata"].get("uid"): w.site for w in trial.writes if _makes(w)}
+    end = trial.ends[Phase.RESTARTED]
+    for resource, each in objects_in(end, trial.scene.base.cluster):
+        site = sites.get(each["metadata"]["uid"])
+        if site is not None and "deletionTimestamp" not in each["metadata"]:
+            yield _Made(seen.alias_of(resource, each), each, site)
+
+
+def _labels_beside(one: _Made, made: Iterable[_Made]) -> Iterator[Mapping[str, str]]:
+    """The labels of the pods that the same owner has in the namespace."""
+    for each in made:
+        if _place_of(each) == _place_of(one) and _owners_of(each) & _owners_of(one):
+            yield from labels_of_pods(each.found)
+
+
+def _place_of(one: _Made) -> str:
+    return one.found["metadata"].get("namespace") or ""
+
+
+def _owners_of(one: _Made) -> set[str]:
+    return {e["uid"] for e in one.found["metadata"].get("ownerReferences") or ()}
+
+
+def _in_words(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
 
 
 def _makes(write: Write) -> bool:

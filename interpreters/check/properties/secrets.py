@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,6 +11,7 @@ import orjson
 
 from fnop.interpreters.actions import Action, Apply, Edit
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation
+from fnop.interpreters.check.records import line_of
 from fnop.interpreters.check.sites import target_of
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.redaction import is_sensitive_name, is_telling
@@ -17,8 +19,17 @@ from fnop.interpreters.redaction import is_sensitive_name, is_telling
 __all__ = ["keeps_secrets"]
 
 _SECRETS = ("", "secrets")
-# The keys of Secrets of the types kubernetes.io/tls and kubernetes.io/ssh-auth.
-_KEYS = frozenset(("tls.key", "ssh-privatekey"))
+# Keys of Secrets that hold a secret and have no other name for it: those of the types
+# kubernetes.io/tls, ssh-auth and dockerconfigjson, and usual ones of files.
+_KEYS = re.compile(
+    r"(tls|server|client|ca)\.key|ssh-privatekey|\.dockerconfigjson|\.dockercfg"
+    r"|id_(rsa|dsa|ecdsa|ed25519)|(private|key)\.pem|.*[-_.]?kubeconfig|\.?pgpass|pw|pass"
+    r"|(.*[-_.])?(cookie|signing|encryption|session|master)[-_.]?(secret|key)"
+    r"|credentials?\.(json|ya?ml|ini|txt)",
+    re.IGNORECASE,
+)
+# A URL with a user and a password, whatever its key is.
+_WITH_PASSWORD = re.compile(rb"[a-z][-+.a-z0-9]*://[^/?#\s:@]*:[^/?#\s@]+@")
 
 
 def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -38,8 +49,8 @@ def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
             name = target_of(event.resource[1], event.object)
             yield Violation("keeps_secrets", f"{name} shows {leak}")
             return
-    for text in (*(each.message for _, each in seen.trial.lines), *seen.trial.said):
-        leak = _shown(text.encode(), secrets)
+    for say in (*(each for _, each in seen.trial.lines), *seen.trial.said):
+        leak = _shown(line_of(say).encode(), secrets)
         if leak:
             yield Violation("keeps_secrets", f"a line of the log shows {leak}")
             return
@@ -55,12 +66,18 @@ def _secrets(seen: Seen) -> Mapping[bytes, str]:
     for each in objects:
         for key, text in (each.get("data") or {}).items():
             value = base64.b64decode(text or "")
-            if (key in _KEYS or is_sensitive_name(key)) and is_telling(value):
+            if _is_secret(key, value) and is_telling(value):
                 forms = value, _in_json(value), text.encode()
                 if not any(form in written for form in forms):
                     name = f"{key} of {target_of('secrets', each)}"
                     found |= dict.fromkeys(forms, name)
     return found
+
+
+def _is_secret(key: str, value: bytes) -> bool:
+    """Whether a value of a Secret is a secret: it may hold a host and a user, too."""
+    is_named = _KEYS.fullmatch(key) or is_sensitive_name(key) is not None
+    return bool(is_named or _WITH_PASSWORD.match(value))
 
 
 def _written(action: Action) -> Any:

@@ -16,7 +16,6 @@ from fnop.interpreters.check.properties.evidence import (
     value_at,
 )
 from fnop.interpreters.check.strikes import RIVAL
-from fnop.interpreters.check.worlds import alias_of
 from fnop.interpreters.cluster import StoredEvent
 
 __all__ = [
@@ -41,7 +40,7 @@ def no_clobber(benign: Benign, seen: Seen) -> Iterator[Violation]:
         for field in _foreign(seen, event, write.view):
             was, now = value_at(event.previous, field), value_at(event.object, field)
             if was != now and _takes_back(field, was, now):
-                where = alias_of(event.resource, event.object)
+                where = seen.alias_of(event.resource, event.object)
                 message = f"{write.site} takes back {'.'.join(field)} of {where}"
                 yield Violation(
                     "no_clobber", f"{message}, which was changed after it had looked"
@@ -63,7 +62,7 @@ def right_object(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if write.path != f"{where}/{meta['name']}" or write.uid == meta["uid"]:
             continue
         if write.site.verb in ("patch", "delete"):
-            alias = alias_of(event.resource, event.object)
+            alias = seen.alias_of(event.resource, event.object)
             message = f"{write.site} strikes another {alias} than the one it had seen"
             yield Violation("right_object", message)
             return
@@ -73,13 +72,17 @@ _NOT_THEIRS = frozenset(("resourceVersion", "managedFields", "generation"))
 
 
 def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
-    """The fields that others have changed between the view and the write."""
+    """The fields that others have changed between the view and the write.
+
+    A request of a dead process that lands late is the operator's own, and older.
+    """
     uid = event.object["metadata"]["uid"]
     return {
         field
         for each in seen.events
         if view < each.version < event.version
         and each.version not in seen.writes
+        and seen.trial.maker_of(each.version) != "late"
         and each.previous is not None
         and each.object["metadata"]["uid"] == uid
         for item in diff(each.previous, each.object)
@@ -118,7 +121,7 @@ def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
         was = _observed(event.previous)
         if now is None or now == was:
             continue
-        where = alias_of(event.resource, event.object)
+        where = seen.alias_of(event.resource, event.object)
         generation = event.object["metadata"].get("generation")
         seen_up_to = write.generation if write.generation is not None else generation
         if seen_up_to is not None and now > seen_up_to:
@@ -152,7 +155,7 @@ def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:
         status = event.object.get("status")
         if event.version not in seen.writes or not isinstance(status, dict):
             continue
-        alias = alias_of(event.resource, event.object)
+        alias = seen.alias_of(event.resource, event.object)
         for key, value in status.items():
             if value == value_at(event.previous, ("status", key)):
                 continue
