@@ -23,9 +23,12 @@ help: ## list the targets
 demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 	$(BIN)/fnop run examples/01-minimal/example.py --simulate examples/01-minimal/object.yaml
 
-test: .venv/ready ## run all tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
+test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
 	@# Many wait for servers: three at a time take less than half as long.
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not long"
+
+long: .venv/ready ## the tests that `make test` leaves out: further instances of what it tells
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m long
 
 lint: .venv/ready ## ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -102,4 +105,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test thorough lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test long thorough lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice

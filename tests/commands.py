@@ -7,6 +7,7 @@ import re
 import resource
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import yaml
 
+from tests.forked import Forker, needs_an_own_start
 from tests.simulations import ROOT
 
 __all__ = ["Done", "fnop", "pytest_of"]
@@ -51,9 +53,12 @@ def fnop(
     limit: float = LIMIT_SECONDS,
 ) -> Done:
     """Run the command in a folder, with no cluster configured, for `limit` seconds."""
+    given = variables or {}
+    own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **given}
+    if not python and not needs_an_own_start(given):
+        return _forked(_FNOP, [*map(str, args)], folder, own, stdin, limit)
     # -P, as for the installed script: the present folder is not on the path.
     command = ("-P", *python, "-m", "fnop", *map(str, args))
-    own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **(variables or {})}
     return _done(command, folder, own, stdin, limit)
 
 
@@ -64,9 +69,38 @@ def pytest_of(*args: str | Path, folder: Path, limit: float = LIMIT_SECONDS) -> 
     than it takes.
     """
     plugins = ("-p", "fnop.adapters.pytest_plugin", "-p", "no:cacheprovider")
-    command = ("-m", "pytest", "-q", *plugins, *map(str, args))
     own = {"HOME": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    return _done(command, folder, own, "", limit)
+    return _forked(_PYTEST, ["-q", *plugins, *map(str, args)], folder, own, "", limit)
+
+
+_FNOP = Forker(
+    "fnop", ("fnop.adapters.cli", "fnop.adapters.simulating", "fnop.testing")
+)
+# Without the plugin: pytest rewrites the assertions of what it imports itself.
+_PYTEST = Forker("pytest", ("pytest", "fnop.testing"))
+
+
+def _forked(
+    forker: Forker,
+    arguments: list[str],
+    folder: Path,
+    variables: Mapping[str, str],
+    stdin: str,
+    limit: float,
+) -> Done:
+    with tempfile.TemporaryDirectory() as beside:
+        streams = [Path(beside, name) for name in ("stdin", "stdout", "stderr")]
+        for each in streams:
+            each.write_text(stdin if each.name == "stdin" else "")
+        env = {**_kept(), **variables}
+        status, cpu = forker.run(arguments, folder, env, streams, limit)
+        out, err = (each.read_text() for each in streams[1:])
+    return Done(status, out, err, cpu)
+
+
+def _kept() -> dict[str, str]:
+    kept = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
+    return {name: os.environ[name] for name in kept if name in os.environ}
 
 
 def _done(
@@ -76,13 +110,11 @@ def _done(
     stdin: str,
     limit: float,
 ) -> Done:
-    kept = ("PATH", "LANG", "LC_ALL", "TMPDIR", "VIRTUAL_ENV")
-    env = {name: os.environ[name] for name in kept if name in os.environ}
     before = _cpu_seconds()
     found = subprocess.run(
         [sys.executable, *command],
         cwd=folder,
-        env={**env, **variables},
+        env={**_kept(), **variables},
         input=stdin,
         capture_output=True,
         text=True,

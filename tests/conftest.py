@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.registry import default_registry
 from tests.cluster.envtest import ApiServer, missing, running
 
@@ -36,6 +37,7 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.collect()
         gc.freeze()
         gc.enable()
+        calm_collector()  # as the command does
 
 
 @pytest.fixture(autouse=True)

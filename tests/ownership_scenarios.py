@@ -295,7 +295,31 @@ def a_child_elsewhere_that_names_no_owner_goes_with_it(world: World) -> None:
     assert found(world, "two", world.far) is None
 
 
+def a_child_that_is_handled_keeps_its_finalizer_and_its_state(world: World) -> None:
+    def handled() -> Json:
+        one = found(world, "handled-one")
+        meta = {} if one is None else one["metadata"]
+        states = [e for e in meta.get("annotations", {}) if e == "fnop.dev/default"]
+        return {"finalizers": meta.get("finalizers"), "states": states}
+
+    world.begin()
+    create(world, "a", child("handled-one", a="1"))
+    here = {"finalizers": ["fnop.dev/default"], "states": ["fnop.dev/default"]}
+    world.until(lambda: handled() == here)
+    world.until(is_synced(world, "a"))
+    world.calm()
+    assert handled() == here
+    desire(world, "a", child("handled-one", a="2"))
+    world.until(lambda: data(world, "handled-one") == {"a": "2"})
+    world.until(is_synced(world, "a"))
+    world.calm()
+    assert handled() == here
+    desire(world, "a")
+    world.until(lambda: found(world, "handled-one") is None)
+
+
 SCENARIOS = (
+    a_child_that_is_handled_keeps_its_finalizer_and_its_state,
     a_child_elsewhere_that_names_no_owner_is_known,
     a_child_elsewhere_that_names_no_owner_goes_with_it,
     what_was_repaired_goes_whoever_made_the_mapping,

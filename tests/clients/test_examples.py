@@ -15,6 +15,7 @@ from tests.clients.conftest import running
 from tests.cluster.envtest import ApiServer
 from tests.cluster.telling import tell
 from tests.example_scenarios import STORIES, Story
+from tests.long import parameters
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +40,13 @@ def tls_of(kubeconfig: Path) -> ssl.SSLContext:
     return tls
 
 
-@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.example)
+# Built-in kinds and levels: on a real API server more are told at once.
+AT_ONCE = ("10-builtins", "19-database")
+
+
+@pytest.mark.parametrize(
+    "story", parameters(STORIES, AT_ONCE, lambda story: story.example)
+)
 def test_the_example_does_what_it_says(
     story: Story, server: ApiServer, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
+from tests.commands import fnop
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
 __all__ = [
@@ -244,9 +245,6 @@ def operating(
 
 
 def assert_replays(recording: Path, file: Path) -> None:
-    command = [sys.executable, "-m", "fnop", "replay", str(recording), str(file)]
-    done = subprocess.run(
-        command, cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, done.stderr) == (0, ""), done.stdout
-    assert done.stdout.startswith("identical")
+    done = fnop("replay", recording, file, folder=ROOT)
+    assert (done.status, done.err) == (0, ""), done.out
+    assert done.out.startswith("identical")

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.cluster.churn.plans import Plan
 from tests.cluster.churn.proving import proved
 from tests.cluster.churn.running import churn
@@ -14,6 +16,7 @@ from tests.cluster.churn.running import churn
 PLAN = Plan(seconds=25, seed=20260101, objects=30, bound=120, recorded=True)
 
 
+@pytest.mark.long
 async def test_after_the_last_fault_all_is_as_it_has_to_be(tmp_path: Path) -> None:
     """Nothing was done twice, nothing is missing, and the log has what it may have."""
     report = await churn(PLAN, tmp_path)

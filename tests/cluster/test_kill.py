@@ -15,8 +15,8 @@ from tests.example_scenarios import MARKER
 from tests.simulations import ROOT, manifests_of
 
 EXAMPLE = ROOT / "examples" / "03-exceptions" / "example.py"
-# `make faults` kills it twice as often.
-KILLS = 50 if os.environ.get("FNOP_FAULTS") == "all" else 7
+# `make faults` kills it more often.
+KILLS = 50 if os.environ.get("FNOP_FAULTS") == "all" else 4
 WINDOW_SECONDS = 2.5
 SEED = 20260101
 

@@ -11,10 +11,11 @@ from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
 from tests.cluster.level_runs import drive, on_crds_alone
 from tests.level_driver import ELSEWHERE, SUBJECTS
+from tests.long import parameters
 
 
 @pytest.mark.parametrize("seed", [1])
-@pytest.mark.parametrize("kind", SUBJECTS)
+@pytest.mark.parametrize("kind", parameters(SUBJECTS, ["databases"]))
 def test_whatever_happens_the_end_is_what_is_desired(
     kind: str, seed: int, apiserver: ApiServer, tmp_path: Path
 ) -> None:
@@ -22,7 +23,7 @@ def test_whatever_happens_the_end_is_what_is_desired(
     assert found == [], "\n".join(found)
 
 
-@pytest.mark.parametrize("kind", ELSEWHERE)
+@pytest.mark.parametrize("kind", parameters(ELSEWHERE, []))
 def test_the_same_user_with_operators_of_others(
     kind: str, apiserver: ApiServer, tmp_path: Path
 ) -> None:

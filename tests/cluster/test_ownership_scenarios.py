@@ -10,6 +10,7 @@ import pytest
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import Operator
 from tests.cluster.real_world import RealWorld
+from tests.long import parameters
 from tests.ownership_scenarios import OPERATOR, SCENARIOS, World
 
 
@@ -32,7 +33,22 @@ class OwnersWorld(RealWorld):
         self.start()
 
 
-@pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
+# What the API server and its garbage collector have a part in; in the simulated
+# cluster all are told at once (unit/test_ownership_scenarios.py).
+AT_ONCE = (
+    "a_child_that_is_handled_keeps_its_finalizer_and_its_state",
+    "a_child_elsewhere_that_names_no_owner_goes_with_it",
+    "what_is_desired_no_more_goes_whoever_made_the_mapping",
+    "a_copy_is_nobody_s",
+    "orphans_stay_and_are_nobody_s",
+    "a_lost_owner_reference_comes_back",
+    "a_renamed_handler_clears_what_it_has_made",
+)
+
+
+@pytest.mark.parametrize(
+    "scenario", parameters(SCENARIOS, AT_ONCE, lambda each: each.__name__)
+)
 def test_children_have_their_owners(
     scenario: Callable[[World], None], apiserver: ApiServer, tmp_path: Path
 ) -> None:

@@ -127,7 +127,7 @@ class Case:
     name: str
     steps: tuple[Step, ...]
     servers: tuple[str, ...] = ("1.20",)
-    # Takes a real server many seconds: played there only if FNOP_SLOW is set.
+    # Takes a real server many seconds: played there by `make long` alone.
     slow: bool = False
 
 

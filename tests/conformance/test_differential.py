@@ -30,6 +30,7 @@ from tests.conformance.servers import (
     running,
 )
 from tests.conformance.suite import Simulated
+from tests.long import parameters
 
 COUNT = int(os.environ.get("FNOP_SEQUENCES") or 30)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
@@ -67,7 +68,8 @@ def many(count: int) -> settings:
     )
 
 
-@pytest.mark.parametrize("server", SERVERS)
+# The older server takes long: its built-in kinds are those of test_field_faults.py.
+@pytest.mark.parametrize("server", parameters(SERVERS, SERVERS[-1:]))
 def test_both_do_the_same(server: str, tmp_path: Path) -> None:
     plurals = PLURALS[server]
     with servers(server, tmp_path, plurals, controllers=False) as both:

@@ -24,7 +24,7 @@ from tests.conformance.samples import Sample, samples
 from tests.conformance.servers import missing, running
 from tests.conformance.suite import Simulated
 
-COUNT = int(os.environ.get("FNOP_FIELD_FAULTS") or 200)
+COUNT = int(os.environ.get("FNOP_FIELD_FAULTS") or 100)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
 # Of a hundred trials; docs/divergences.md tells what is left.
 ALLOWED = 1

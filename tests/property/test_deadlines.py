@@ -101,7 +101,7 @@ def deleting(part: Part, timeout: float) -> tuple[Scenario, list[tuple[str, floa
     return run, begun
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(HANDLERS, st.sampled_from([0.5, 3.0, 20.0]))
 def test_no_attempt_of_a_part_begins_after_its_handler_s_deadline(
     part: Part, timeout: float
@@ -114,7 +114,7 @@ def test_no_attempt_of_a_part_begins_after_its_handler_s_deadline(
     assert [each for each in begun if each[1] >= timeout] == []
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     HANDLERS,
     st.sampled_from([3.0, 20.0]),

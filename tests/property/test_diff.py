@@ -171,7 +171,7 @@ def drawn(data: st.DataObject, part: str) -> tuple[str, Place]:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=examples(60))
+@settings(deadline=None, max_examples=examples(30))
 def test_another_decision_is_named_with_its_field(data: st.DataObject) -> None:
     name, place = drawn(data, "decision")
     first, was, now = compare(name, place)
@@ -211,7 +211,7 @@ def test_another_object_is_named_with_its_field(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=examples(60))
+@settings(deadline=None, max_examples=examples(30))
 def test_another_answer_is_named_with_its_field(data: st.DataObject) -> None:
     name, place = drawn(data, "answer")
     first, was, now = compare(name, place)
@@ -255,7 +255,7 @@ def test_steps_that_are_missing_are_no_difference(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=examples(50))
+@settings(deadline=None, max_examples=examples(25))
 def test_what_differs_before_missing_steps_is_named_as_without_them(
     data: st.DataObject,
 ) -> None:

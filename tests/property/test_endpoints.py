@@ -60,7 +60,7 @@ def made(patch: Patch, found: dict[str, Any]) -> dict[str, Any]:
     return kept | {name: found[name] for name in theirs if name in found}
 
 
-@settings(max_examples=500)
+@settings(max_examples=250)
 @given(patches())
 def test_two_requests_do_what_one_would(
     drawn: tuple[dict[str, Any], list[Any]],

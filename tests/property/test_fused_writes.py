@@ -112,7 +112,7 @@ def asserted(records: list[dict[str, Any]], named: Named, authors: int) -> int:
     return found
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(specs, st.booleans())
 @example([("create", ("patches",), "status/a"), ("create", DOES[1:2], "")], False)
 @example([("create", ("patches",), "status/a"), ("field", DOES[1:2], "")], True)

@@ -10,12 +10,13 @@ import threading
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.core.handlers.registry import Registry
 from tests.simulations import example
 from tests.stories import Story
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 
@@ -83,6 +84,7 @@ def act(run: Story, what: str, how: Any) -> None:
 
 
 @pytest.mark.parametrize("handler", [looking, looking_on_a_loop])
+@settings(max_examples=examples(40))
 @given(script=st.lists(ACTS, max_size=15))
 def test_a_daemon_sees_its_object_as_it_is(
     handler: Any, script: list[tuple[str, Any]]

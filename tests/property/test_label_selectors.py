@@ -19,7 +19,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=1500)
+@settings(max_examples=750)
 @given(st.lists(WORDS, max_size=12).map("".join))
 @example("a in (b,),c notin(),!d, e!=")
 def test_none_is_refused_that_a_server_takes(selector: str) -> None:

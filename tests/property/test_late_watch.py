@@ -19,6 +19,7 @@ from fnop.core.seam.commands import Perform
 from fnop.effects import Applied, Missing, Outcome
 from tests.simulations import example
 from tests.stories import Story
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 
@@ -91,7 +92,7 @@ DELETED_UNSEEN = [
 ]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(50))
 @case(False, DELETED_UNSEEN)
 @case(False, [*DELETED_UNSEEN, ("create", 0), ("wait", 1), ("show", 2), ("wait", 40)])
 @given(st.booleans(), scripts)

@@ -323,7 +323,7 @@ def processes(life: Life) -> list[list[tuple[Now, Input, tuple[Command, ...]]]]:
 # ------------------------------------------------------- 1: equal in, equal out
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(operators, scripts, st.none() | st.randoms(use_true_random=False))
 def test_law_1_the_same_inputs_lead_to_the_same_commands(
     behaviours: Sequence[Behaviour], script: Script, chance: random.Random | None
@@ -385,7 +385,7 @@ def test_law_1_in_another_process_under_another_hash_seed() -> None:
             stdout=subprocess.PIPE,
             text=True,
         )
-        for seed in ("0", "1", "2", "random")
+        for seed in ("0", "random")
     ]
     here = digest_of_everything()
     for each in running:
@@ -487,7 +487,7 @@ class Watched(Life):
         return found
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(operators, scripts)
 def test_law_2_inputs_and_states_stay_what_they_are(
     behaviours: Sequence[Behaviour], script: Script
@@ -584,7 +584,7 @@ def test_law_5_every_effect_is_answered_by_exactly_one_outcome(
             assert answered == asked
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(operators, calm_scripts)
 def test_law_5_recording_changes_nothing_and_replaying_shows_no_difference(
     behaviours: Sequence[Behaviour], script: Script
@@ -801,7 +801,7 @@ def troubled(
     return found
 
 
-@settings(max_examples=examples(100))
+@settings(max_examples=examples(50))
 @given(
     st.integers(0, 2),
     mishaps,

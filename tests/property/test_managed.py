@@ -415,7 +415,7 @@ def deployed(
 
 
 @given(STEPS)
-@settings(max_examples=examples(120), deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_nothing_is_pruned_of_what_is_applied_again(
     steps: list[tuple[str, str, Json, Json, bool]],
 ) -> None:

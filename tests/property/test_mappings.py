@@ -14,6 +14,7 @@ from hypothesis import example as of, given, settings, strategies as st
 import fnop
 from fnop.core.handlers.registry import Registry
 from tests.simulations import example
+from tests.thorough import examples
 from tests.unit.test_levels import KIND, config_map, simulation
 
 NAMES = ("ash", "elm", "oak")
@@ -84,7 +85,7 @@ class World:
         self.sim.wait(1)
 
 
-@settings(deadline=None)
+@settings(deadline=None, max_examples=examples(40))
 @given(st.lists(st.one_of(edits, edits, others), max_size=12), ends)
 @of([("edit", "ash"), ("edit", "oak"), ("edit", "elm")], ["error"] * 5)
 @of([("edit", "ash"), ("delete", "")], ["fine", "later", "error"])

@@ -44,7 +44,7 @@ def texts(value: object) -> set[str]:
             return set()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(all_names())
 def test_any_valid_names_give_a_project_that_parses(names: Names) -> None:
     files = files_of(names)

@@ -33,6 +33,7 @@ from tests.rivals import (
     World,
 )
 from tests.simulations import ROOT
+from tests.thorough import examples
 
 MANIFEST = ROOT / "examples" / "06-peering" / "peering.yaml"
 
@@ -209,7 +210,7 @@ def check_quiet(operators: list[Operator]) -> None:
 # ------------------------------------------------------------------------ laws
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(40))
 @given(any_hosts, ranks, fates, lags)
 def test_when_all_is_quiet_only_the_highest_serves(
     found: list[Host], ranks: list[int], fates: list[Fate], lags: list[float]
@@ -238,7 +239,7 @@ LANDS_LATE = (
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(15))
 @example(*LANDS_LATE)
 @given(near_hosts, ranks, fates, lags)
 def test_an_operator_freezes_before_its_record_dies_for_others(
@@ -251,7 +252,7 @@ def test_an_operator_freezes_before_its_record_dies_for_others(
     assert serving == set(), operators
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(st.sampled_from([0.0, 7200.0, -7200.0, 30.0]), st.floats(30, 60), st.booleans())
 def test_the_dead_are_overcome_within_their_lifetime(
     skew: float, dies: float, leaves: bool
@@ -271,7 +272,7 @@ def test_the_dead_are_overcome_within_their_lifetime(
     assert set(board.read()["status"]) == {"low"}, "the dead are tidied away"
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(30))
 @given(exact_hosts, ranks, st.lists(st.booleans(), min_size=4, max_size=4))
 def test_operators_of_both_frameworks_see_each_other(
     found: list[Host], ranks: list[int], kopf: list[bool]
@@ -300,7 +301,7 @@ def test_operators_of_both_frameworks_see_each_other(
     assert not alive or set(board.read()["status"]) == names, "the dead are tidied away"
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(any_hosts, ranks, fates, lags)
 def test_requests_are_few(
     found: list[Host], ranks: list[int], fates: list[Fate], lags: list[float]

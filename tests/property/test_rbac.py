@@ -92,7 +92,7 @@ WISHES = st.one_of(
 )
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(ROLES, CLUSTER_RULES, BINDINGS, USERS, st.lists(WISHES, min_size=1, max_size=6))
 def test_it_decides_as_a_naive_evaluator(
     roles: dict[tuple[str, str], list[Json]],

@@ -384,7 +384,7 @@ scripts = st.builds(
 )
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(operators, values, scripts)
 @case([copies], "default", [("set", "s", LONG[-1]), ("create", "one", "")])
 # What has to be escaped in the JSON text of the state.
@@ -402,7 +402,7 @@ def test_whatever_secrets_hold_an_unchanged_operator_replays_identically(
             assert found.difference is None
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(values, scripts)
 def test_what_is_made_as_text_may_be_applied_as_it_is_stored(
     value: str, script: Script
@@ -451,7 +451,7 @@ def naming(value: Any, path: tuple[str, ...] = ()) -> Any:
     return None if isinstance(value, str) else value
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(operators, values, scripts)
 def test_keys_names_kinds_uids_and_finalizers_are_never_redacted(
     behaviours: Sequence[Behaviour], value: str, script: Script
@@ -490,7 +490,7 @@ def forms(value: str) -> list[str]:
     ]
 
 
-@settings(max_examples=examples(15), deadline=None)
+@settings(max_examples=examples(8), deadline=None)
 @given(operators, st.sampled_from(LONG), scripts)
 def test_no_long_secret_is_in_the_bytes_of_a_recording(
     behaviours: Sequence[Behaviour], value: str, script: Script

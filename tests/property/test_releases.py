@@ -16,6 +16,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from tests.simulations import example
 from tests.stories import Story
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 FIELDS = ("spec.x", "spec.y")
@@ -116,7 +117,11 @@ def happens(story: Story, what: str, value: Any) -> None:
             story.edit(KIND, spec={what: value})
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@settings(
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+    max_examples=examples(40),
+)
 @given(
     st.lists(releases, min_size=2, max_size=3),
     st.lists(st.lists(changes, max_size=4), min_size=3, max_size=3),

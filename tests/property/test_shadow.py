@@ -91,7 +91,7 @@ def keeping(port: int, *, from_size: int = 0) -> Registry:
     return registry
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 4), st.booleans())
 def test_exactly_the_decisions_change_that_another_version_makes_otherwise(
     sizes: list[int], from_size: int, crashes: bool

@@ -22,6 +22,7 @@ from fnop.interpreters.ring import Ring
 from tests.property.test_convergence import scripts
 from tests.property.test_ring import dumped, watched
 from tests.property.test_shadow import Script, keeping
+from tests.thorough import examples
 
 Records = Sequence[dict[str, Any]]
 
@@ -49,7 +50,7 @@ def steps_of(records: Records) -> Steps:
     return reading.steps()
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(12))
 @given(scripts, st.data())
 def test_back_is_where_one_was(script: Script, data: st.DataObject) -> None:
     steps = steps_of(recorded(script))
@@ -70,7 +71,7 @@ def view_text(cursor: Cursor) -> list[str]:
         return [str(problem)]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(6))
 @given(scripts, st.data())
 def test_what_is_so_at_a_step_is_what_the_records_up_to_it_tell(
     script: Script, data: st.DataObject
@@ -95,7 +96,7 @@ def test_what_is_so_at_a_step_is_what_the_records_up_to_it_tell(
         assert all(each.shown > step for each in past.versions[shown + 1 : number + 1])
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(5))
 @given(scripts, st.sampled_from(PREDICATES))
 def test_a_predicate_holds_where_it_is_told_to_hold(script: Script, words: str) -> None:
     steps, predicate = steps_of(recorded(script)), parse_predicate(words)
@@ -117,7 +118,7 @@ def test_a_predicate_holds_where_it_is_told_to_hold(script: Script, words: str) 
         assert all(one.last + 1 < other.first for one, other in pairwise(stretches))
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(5))
 @given(scripts, st.sampled_from(FIELDS), st.data())
 def test_why_as_of_a_step_is_why_by_the_records_up_to_it(
     script: Script, field: str, data: st.DataObject
@@ -144,7 +145,7 @@ def test_why_as_of_a_step_is_why_by_the_records_up_to_it(
             assert found.author == expected.author
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(10))
 @given(scripts, st.sampled_from(FIELDS))
 def test_the_changes_of_a_field_are_a_chain(script: Script, field: str) -> None:
     records, path = recorded(script), parse_path(field)
@@ -160,7 +161,7 @@ def test_the_changes_of_a_field_are_a_chain(script: Script, field: str) -> None:
             assert one.gone or other.value != one.value
 
 
-@settings(max_examples=15)
+@settings(max_examples=examples(10))
 @given(scripts, st.integers(1_000, 60_000))
 def test_every_step_of_the_last_of_a_run_can_be_shown(
     script: Script, size: int
@@ -228,7 +229,7 @@ def told_by(session: Session, command: str) -> list[str]:
         return [str(problem)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(scripts, st.integers(4, 20), st.lists(st.sampled_from(COMMANDS), max_size=9))
 def test_reading_as_it_is_asked_for_tells_what_reading_all_tells(
     script: Script, ahead: int, commands: list[str]

@@ -15,6 +15,7 @@ from tests.property.test_convergence import scripts
 from tests.property.test_ring import dumped, watched
 from tests.property.test_shadow import Script, keeping
 from tests.recordings import Recording
+from tests.thorough import examples
 
 
 def read(recording: Recording) -> tuple[dict[str, Any], Timeline]:
@@ -41,7 +42,7 @@ def assert_consistent(timeline: Timeline) -> None:
             assert 0 < found.since <= attempt.step
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(15))
 @given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
 def test_a_ring_of_any_size_has_a_page_and_a_trace(
     script: Script, size: int, age: int

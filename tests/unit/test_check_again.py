@@ -22,6 +22,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply
 from fnop.interpreters.check.explore import Case
 from fnop.interpreters.check.reports import Result
+from tests.long import parameters
 from tests.unit.test_check_command import BUGGY, CRD, FIXED, OBJECT, called
 
 # The script is one of two objects, of which a failure takes one, without its labels.
@@ -93,7 +94,7 @@ def test_a_failure_is_tried_first_with_its_own_script(failed: Path) -> None:
     assert "1 schedule of 1 script, and of 1 failure found before, tried" in text
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", parameters(["1", "2"], ["1"]))
 def test_a_failure_that_others_show_as_well_counts_once(
     failed: Path, jobs: str
 ) -> None:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.commands import pytest_of
+from tests.long import parameters
 from tests.unit.test_check_command import CRD, OBJECT, called
 
 HEAD = """
@@ -174,7 +175,11 @@ BUGS = {
 }
 
 
-@pytest.mark.parametrize("name", BUGS)
+# A script of one action and of two, what the author adds, and what the command adds.
+AT_ONCE = ("create", "delete", "an expectation", "an upgrade", "two files")
+
+
+@pytest.mark.parametrize("name", parameters(BUGS, AT_ONCE))
 def test_it_fails_alike_and_passes_once_mended(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

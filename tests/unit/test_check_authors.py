@@ -25,6 +25,7 @@ from fnop.testing import (
     stabilise,
 )
 from tests.commands import fnop as command, pytest_of
+from tests.long import parameters
 from tests.unit.test_check_command import (
     BUGGY,
     CALLING,
@@ -56,6 +57,36 @@ def checked(folder: Path, script: str, *more: str, source: str = FIXED) -> Any:
     return called(operator(folder, source), *OPTIONS, *more)
 
 
+CREATES = """
+import fnop
+
+@fnop.on.create("xs.example.com")
+def made(spec, **_):
+    return fnop.patch(status={"size": spec["size"]})
+"""
+
+
+EDITS = CREATES.replace("on.create", "on.update").replace("made", "edited")
+
+
+@pytest.mark.parametrize("source", [CREATES, CREATES + EDITS])
+def test_that_no_script_edits_is_told(folder: Path, source: str) -> None:
+    found = called(operator(folder, source), "--without", "pure", "--budget", "12")
+    assert found.exit_code == 0, found.output
+    is_told = "no script edits an object: no handler is called for" in found.stderr
+    assert is_told == (source == CREATES)
+
+
+def test_an_entry_of_the_history_that_names_nothing_is_told(folder: Path) -> None:
+    entries = "HISTORY = ('xs/', 'secrets/x-', 'nodes/')"
+    script = f"SCRIPTS = {{'it': [apply(X)]}}\n{entries}"
+    found = checked(folder, script, "--budget", "3", "--property", "history")
+    (first, second) = (e for e in found.stderr.splitlines() if "HISTORY" in e)
+    assert "HISTORY has 'xs/', and no script ends with such an object" in first
+    assert first.endswith("; did you mean 'xs.example.com/'?")
+    assert "HISTORY has 'nodes/'" in second
+
+
 # --------------------------------------------------------------- refused actions
 
 
@@ -81,6 +112,27 @@ def test_a_script_that_the_cluster_refuses_is_a_wrong_call(
     assert found.exit_code == 2, found.output
     assert "fnop: the cluster refuses `" in found.stderr
     assert reason in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("script", "sentence"),
+    [
+        ("[apply([X])]", "apply(...) takes one manifest, a dict, not a list"),
+        ("[apply(X), wait(-5)]", "wait(-5): no time goes back; seconds are >= 0"),
+        (
+            "[apply(X)]}\n@expect('xs')\ndef is_there(x):\n    return {True",
+            "@expect('xs'): is_there takes the object, and the world around it: "
+            "def is_there(obj, world)",
+        ),
+    ],
+)
+def test_an_action_that_is_none_has_a_sentence(
+    folder: Path, script: str, sentence: str
+) -> None:
+    head = "from fnop.testing import wait\n"
+    found = checked(folder, f"{head}SCRIPTS = {{'it': {script}}}", "--budget", "3")
+    assert found.exit_code == 2, found.output
+    assert sentence in found.stderr
 
 
 def test_an_action_under_faults_alone_may_be_refused(folder: Path) -> None:
@@ -182,7 +234,7 @@ def ordered(*words: str) -> str:
     return FIXED.replace('"ab"', f"{{{', '.join(map(repr, words))}}}")
 
 
-@pytest.mark.parametrize("seed", ["1", "random"])
+@pytest.mark.parametrize("seed", parameters(["1", "random"], ["1"]))
 def test_the_verdict_on_orders_does_not_depend_on_the_own_hash_seed(
     folder: Path, seed: str
 ) -> None:
@@ -345,7 +397,7 @@ def test_special_faults_fail_where_they_are_asked_for(folder: Path) -> None:
         operator(folder, FIXED), **given, former=former, special=True, budget=60
     )
     by_name = {each.__name__: each for each in found}
-    with pytest.raises(AssertionError, match="it takes more than one API server"):
+    with pytest.raises(AssertionError, match="by special faults"):
         by_name["create-F15"]()
 
 

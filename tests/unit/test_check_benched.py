@@ -10,6 +10,8 @@ from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Schedule, Site
 
 APPLIES = Site(Place.WRITE, "issue", "apply", "secrets/certificate", 2)
 CREATES = Site(Place.WRITE, "serve", "create", "statefulsets/x-b")
+SETTINGS = Site(Place.WRITE, "converge", "apply", "configmaps/x-settings")
+SECOND = Site(Place.OWN, "converge", "patch", "xs/x", 2)
 LOOKS = Site(Place.READ, "serve", "list", "statefulsets/")
 SCHEDULES: dict[str, tuple[str, Schedule]] = {
     # The set is never made anew, and its volume does not grow before all is deleted.
@@ -25,6 +27,11 @@ SCHEDULES: dict[str, tuple[str, Schedule]] = {
             Fault(BY_NAME["F11:late"], CREATES),
             Fault(BY_NAME["F13:before"], LOOKS._replace(nth=2)),
         ),
+    ),
+    # A dead process's write lands between the look and the write of the next one.
+    "30_two_handlers_merged_diff": (
+        "30_two_handlers_merged_diff",
+        (Fault(BY_NAME["F11:zombie"], SETTINGS), Fault(BY_NAME["F3:crash"], SECOND)),
     ),
     # The secret is held when its object is deleted, and the next one is to write it.
     "mutants/35_two_objects_one_target": (

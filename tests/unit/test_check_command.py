@@ -33,6 +33,7 @@ from fnop.testing import (
     stabilise,
 )
 from tests.commands import fnop as command, pytest_of
+from tests.long import parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -151,7 +152,7 @@ def test_a_bug_is_found_told_and_written_down(folder: Path) -> None:
 
 
 def test_an_operator_without_bugs_passes(folder: Path) -> None:
-    result = called(operator(folder, FIXED))
+    result = called(operator(folder, FIXED), "--budget", "60")
     assert result.exit_code == 0, result.output
     assert "no property is violated" in result.stdout
     assert "with object.yaml" not in result.stdout  # notes are for people
@@ -180,7 +181,7 @@ def test_several_processes_find_the_same(folder: Path) -> None:
     assert json.loads(one)["failures"]
 
 
-@pytest.mark.parametrize("jobs", ["1", "2"])
+@pytest.mark.parametrize("jobs", parameters(["1", "2"], ["2"]))
 def test_the_budget_counts_schedules(
     folder: Path, jobs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -196,7 +197,7 @@ def test_the_budget_counts_schedules(
 
 def test_equal_calls_give_equal_reports_under_any_hash_seed(folder: Path) -> None:
     file = operator(folder, BUGGY)
-    limits = ("--budget", "80", "--without", "pure")
+    limits = ("--budget", "30", "--without", "pure")
     texts = {
         command(
             *("check", file, "-o", "json", "--save", seed, *limits),
@@ -206,7 +207,7 @@ def test_equal_calls_give_equal_reports_under_any_hash_seed(folder: Path) -> Non
         for seed in ("0", "1")
     }
     assert len(texts) == 1
-    assert json.loads(texts.pop())["tried"] == 80
+    assert json.loads(texts.pop())["tried"] == 30
 
 
 def test_an_order_that_depends_on_the_hash_seed_is_not_pure(folder: Path) -> None:
@@ -242,8 +243,11 @@ class OtherSeed:
 
     @classmethod
     @contextmanager
-    def begun(cls, arguments: object) -> Iterator[OtherSeed]:
+    def begun(cls, arguments: object, at_once: int) -> Iterator[OtherSeed]:
         yield cls()
+
+    def go_on(self) -> None:
+        """There are no processes to be begun."""
 
     def differing(self, campaign: object) -> Iterator[TaskResult]:
         violation = Violation("pure", "it goes otherwise")
@@ -272,12 +276,26 @@ def test_reports_for_machines(folder: Path) -> None:
     assert len(suite.findall("testcase")) == int(suite.get("tests") or 0)
 
 
+def test_what_an_operator_prints_is_no_part_of_a_report(folder: Path) -> None:
+    source = f"print('loaded')\n{FIXED}".replace(
+        "    if True:", "    if print('called') is None:"
+    )
+    options = ("--property", "pure", "--budget", "3", "-o", "json")
+    done = command("check", operator(folder, source), *options, folder=folder)
+    assert json.loads(done.out)["properties"] == {"pure": "pass"}
+    assert "loaded" in done.err
+    assert "called" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         ((), "name the operator's file"),
         (("{file}", "--shard", "4/3"), "is no shard"),
         (("{file}", "--property", "nice"), "there is no property nice"),
+        (("{file}", "--property", "pure", "--without", "pure"), "no property is left"),
+        (("{file}", "--name", "a b"), "the operator's name 'a b' must be"),
+        (("{file}", "--time", "nan"), "is no number of seconds"),
         (("--as-test", "object.yaml"), "is no recording of a failure"),
         (("--merge", "."), "there are no results in ."),
         (

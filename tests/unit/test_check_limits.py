@@ -15,6 +15,7 @@ from fnop.adapters import check_folder, check_run
 from fnop.adapters.check_command import options_of_check
 from fnop.adapters.check_report import as_lines
 from fnop.adapters.check_run import Checking
+from fnop.adapters.check_trials import HASH_SEEDS, OtherOrder
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -176,7 +177,7 @@ def test_shrinking_is_told(
     is_terminal: bool,
 ) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: is_terminal, raising=False)
-    checking(tmp_path, budget=30).run()
+    checking(tmp_path, budget=8).run()
     told = capsys.readouterr().err
     line = "fnop: looking for the smallest schedule that violates total\n"
     assert (line in told) is not is_terminal
@@ -200,7 +201,7 @@ def stubborn() -> None:
     stuck()
 
 
-def slow_case(deed: Callable[[], None]) -> Case:
+def slow_case(deed: Callable[[], object]) -> Case:
     """An operator whose handler does not come to an end."""
     registry = Registry()
 
@@ -282,6 +283,31 @@ def test_a_trial_that_has_no_end_is_ended_by_the_time(
     assert INTERRUPTED not in told.err
 
 
+# The alarm may ring in a callback of the collector, whose errors Python only tells.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_handler_that_does_not_come_back_is_named(
+    jobs: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """It goes in a circle at once, or in the processes that try faults."""
+    DEEDS.clear()
+    monkeypatch.setattr("fnop.adapters.check_trials.PATIENCE_SECONDS", 0.2)
+    seconds = 2.0 if jobs == 1 else 60.0
+    given = options_of_check(save=str(tmp_path), seconds=seconds, jobs=jobs)
+    deed = stuck if jobs == 1 else lambda: [each() for each in DEEDS]
+    limited = Checking(["op.py"], given, [slow_case(deed)])
+    DEEDS.append(stuck)
+    limited.limits._end = SystemClock().now().mono + 5.0
+    assert limited.run() == 3
+    DEEDS.clear()
+    told = capfd.readouterr()
+    assert "the operator has been blocked for " in told.err
+    assert "test_check_limits.py:" in told.err
+
+
 def test_it_is_told_what_has_ended_the_search(tmp_path: Path) -> None:
     assert checking(tmp_path).limits.cut == "budget"
     late = checking(tmp_path, seconds=100.0).limits
@@ -300,12 +326,56 @@ class Unhurried:
 
     @classmethod
     @contextmanager
-    def begun(cls, arguments: object) -> Iterator[Unhurried]:
+    def begun(cls, arguments: object, at_once: int) -> Iterator[Unhurried]:
         yield cls()
+
+    def go_on(self) -> None:
+        """There are no processes to be begun."""
 
     def differing(self, campaign: object) -> Iterator[NoReturn]:
         stuck()
         yield from ()
+
+
+class Ended:
+    """A process that ends when somebody asks for what it has printed."""
+
+    returncode = 0
+
+    def __init__(self, under_way: set[Any]) -> None:
+        self._under_way = under_way
+        under_way.add(self)
+
+    def poll(self) -> int | None:
+        return None if self in self._under_way else 0
+
+    def communicate(self) -> tuple[bytes, None]:
+        self._under_way.discard(self)
+        return b"{}", None
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 9])
+def test_so_many_processes_of_other_hash_seeds_run_at_once(
+    at_once: int, tmp_path: Path
+) -> None:
+    campaign = checking(tmp_path).campaign
+    assert campaign is not None
+    under_way, seeds, most = set[Any](), list[str](), 0
+
+    def begin(seed: str) -> Any:
+        nonlocal most
+        seeds.append(seed)
+        found = Ended(under_way)
+        most = max(most, len(under_way))
+        return found
+
+    other = OtherOrder(begin, at_once)
+    assert len(seeds) == min(at_once, len(HASH_SEEDS))
+    assert not other.is_done
+    other.go_on()
+    assert [*other.differing(campaign)] == []
+    assert (other.is_done, most) == (True, min(at_once, len(HASH_SEEDS)))
+    assert seeds == [*HASH_SEEDS]
 
 
 def test_other_processes_are_not_awaited_when_the_time_is_over(

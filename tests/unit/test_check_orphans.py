@@ -208,7 +208,9 @@ def test_what_was_made_outside_goes_when_its_object_does(
     """Deletions of others leave it; all objects are deleted after each script."""
     found = told(served(drops=drops), *DELETIONS[script])
     assert (found == []) is drops
-    assert all(each.startswith("what was made outside is as") for each in found)
+    beginning = "what was made outside is as it was before the deletion, in "
+    assert all(each.startswith(beginning) for each in found)
+    assert all(": let a deletion handler take it away" in each for each in found)
 
 
 @pytest.mark.parametrize("swallows", [True, False])

@@ -108,6 +108,19 @@ def test_a_property_about_which_nothing_is_known_is_neither_pass_nor_failure() -
     assert "nothing is known" in "".join(as_lines(found._replace(failures=()), ()))
 
 
+def test_what_takes_special_faults_is_told_and_is_no_failure() -> None:
+    found = report(FAILED._replace(special=True))
+    lines = [*as_lines(found, ())]
+    assert lines[0].split()[:2] == ["special", "total"]
+    assert as_json(found, PLACES)["properties"]["total"] == "special"
+    suite = ElementTree.fromstring(as_junit(found, "operator.py"))
+    assert (suite.get("failures"), [*suite.iter("failure")]) == ("0", [])
+    (told,) = suite.iter("system-out")
+    assert "make raises KeyError" in (told.text or "")
+    both = report(FAILED, FAILED._replace(special=True))
+    assert both.verdict("total") == "fail"
+
+
 def test_it_is_told_why_something_was_not_tried() -> None:
     late = report(left=3, at_least=True, cut=("budget", "time"))
     words = "not tried: at least 3 schedules beyond the limits "

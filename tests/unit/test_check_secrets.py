@@ -78,6 +78,7 @@ def told(
             "events/",
         ),
         (lambda name, log: log.info(f"made {PASSWORD}"), "a line of the log"),
+        (lambda name, log: fnop.log("info", "made", pw=PASSWORD), "a line of the log"),
     ],
 )
 def test_a_secret_that_is_shown_is_told(then: Any, where: str) -> None:
@@ -97,6 +98,65 @@ def test_a_secret_that_is_shown_is_told(then: Any, where: str) -> None:
 )
 def test_what_is_no_secret_may_be_shown(then: Any) -> None:
     assert told(then) == []
+
+
+RANDOM = "Zr7-pLw2_9kQ-x4Vt"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("SECRET_KEY", RANDOM),
+        ("secretKey", RANDOM),
+        ("cookie-secret", RANDOM),
+        ("signing-key", RANDOM),
+        ("ENCRYPTION_KEY", RANDOM),
+        ("credentials", RANDOM),
+        ("credentials.json", RANDOM),
+        (".dockerconfigjson", RANDOM),
+        ("private.pem", RANDOM),
+        ("id_ed25519", RANDOM),
+        ("kubeconfig", RANDOM),
+        ("PGPASS", RANDOM),
+        ("pw", RANDOM),
+        ("DATABASE_URL", f"postgres://app:{RANDOM}@{HOST}/orders"),
+    ],
+)
+def test_usual_keys_of_secrets_are_known(key: str, value: str) -> None:
+    assert _told_of(key, value) == [f"fnopexamples/example-1 shows {key} of secrets/x"]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("ca.crt", RANDOM),
+        ("tls.crt", RANDOM),
+        ("keyId", RANDOM),
+        ("id_ed25519.pub", RANDOM),
+        ("username", RANDOM),
+        ("TOKEN_URL", f"https://{HOST}/oauth/token"),
+        ("DATABASE_URL", f"postgres://{HOST}:5432/orders"),
+    ],
+)
+def test_other_keys_of_secrets_are_none(key: str, value: str) -> None:
+    assert _told_of(key, value) == []
+
+
+def _told_of(key: str, value: str) -> list[str]:
+    """What is told of an operator that shows this value of a Secret."""
+    registry = Registry()
+    made = {**secret("x"), "stringData": {key: value}}
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(**_: object) -> Any:
+        await fnop.adopt(made)
+        return {"shown": value}
+
+    case = Case(
+        Program(registry.handlers, Settings()), (DEFINITION,), (apply(example()),)
+    )
+    found = Explorer(case).benign.violations
+    return [each.message for each in found if each.property == "keeps_secrets"]
 
 
 def test_what_the_user_has_written_openly_is_no_secret() -> None:

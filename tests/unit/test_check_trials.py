@@ -10,13 +10,14 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
+from bench.bugs.crds import crd, custom
 from bench.sweep import operators
 from fnop import Registry
 from fnop.adapters.check_report import as_lines
 from fnop.adapters.checking import cases_of, subjects_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import apply, delete, edit, wait
+from fnop.interpreters.actions import SetPace, apply, delete, edit, wait
 from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.explore import (
     Case,
@@ -39,9 +40,11 @@ from fnop.interpreters.check.properties.evidence import seen_by
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.scripts import script_from_json, script_to_json
 from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.worlds import objects_in
+from fnop.interpreters.cluster import Off
 from fnop.interpreters.externals import PostService, PutService
 from fnop.testing import crash
-from tests.simulations import example, example_handlers, manifests_of
+from tests.simulations import Scenario, example, example_handlers, manifests_of
 
 DEFINITION = manifests_of("01-minimal")[0]
 NAME = "fnopexamples/example-1"
@@ -144,6 +147,22 @@ def test_a_schedule_has_one_end_from_a_fork_and_from_the_beginning(
     first, again = (explorer.trial_of(schedule).play() for _ in range(2))
     assert digest_of(seen_by(first)) == digest_of(seen_by(again))
     assert digest_of(seen_by(first)) == digest_of(seen_by(whole))
+
+
+def test_an_index_that_fails_is_no_success() -> None:
+    registry = fnop.Registry()
+
+    @fnop.index("xs.example.com", registry=registry)
+    def by_size(spec: fnop.Spec, **_: Any) -> dict[int, str]:
+        return {spec["nosuch"]: ""}
+
+    @fnop.on.create("xs.example.com", registry=registry)
+    def made(by_size: Any = fnop.INDEX, **_: Any) -> dict[str, int]:
+        return {"number": len(by_size)}
+
+    case = Case(Program(registry.handlers), [crd()], (apply(custom(size=1)),))
+    found = {e.property: e.message for e in Explorer(case).benign.violations}
+    assert found["total"] == "by_size raises KeyError: 'nosuch'"
 
 
 def test_a_trial_that_is_forked_at_any_turn_ends_alike() -> None:
@@ -1008,3 +1027,25 @@ def test_an_attempt_that_fails_may_be_noted_each_time() -> None:
     verdict = explorer.tried(tuple(refused._replace(site=each) for each in later))
     assert verdict.struck
     assert verdict.violations == ()
+
+
+def test_restored_objects_are_in_a_cluster_of_the_pace_of_the_script() -> None:
+    """A pod that a kubelet has bound before it is off would never go."""
+    registry = Registry()
+
+    @fnop.on.create("xs.example.com", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}}
+        await fnop.create(
+            {**pod, "spec": {"containers": [{"name": "c", "image": "c"}]}}
+        )
+
+    run = Scenario(Registry(), [crd(), custom(size=1)])
+    there = run.get("xs", "x")
+    assert there is not None
+    script = (SetPace("kubelet", Off()), edit("xs/x", spec={"size": 2}))
+    case = Case(Program(registry.handlers), [crd()], script, restored=[there])
+    scene = prepared(case)
+    changed = objects_in(Trial(scene).play().run.cluster, scene.bare)
+    (found,) = (body for resource, body in changed if resource == ("", "pods"))
+    assert "nodeName" not in found["spec"]

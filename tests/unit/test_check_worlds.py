@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import base64
 import doctest
+import random
+import string
+from collections.abc import Callable
 from typing import Any
 
 import orjson
+import pytest
 
+import fnop
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.actions import apply
 from fnop.interpreters.check import worlds
 from fnop.interpreters.check.differences import Volatile, differences, learned
+from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict, is_special
+from fnop.interpreters.check.sites import target_of
 from fnop.interpreters.check.worlds import World, world_of
 from fnop.interpreters.cluster import empty_cluster
 from fnop.testing import PostService
+from tests.simulations import example, manifests_of
+
+DEFINITION = manifests_of("01-minimal")[0]
 
 
 def world(**found: Any) -> World:
@@ -42,6 +56,82 @@ def test_the_examples_hold() -> None:
 
 
 KEEPS_TWO = learned(jobs(20001, 20002), jobs(20151, 20152), jobs(20003, 20004))
+
+
+def config(name: str) -> dict[str, Any]:
+    metadata = {"name": name}
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}
+
+
+@pytest.mark.parametrize(
+    "suffix",
+    [
+        lambda raw: raw.hex(),
+        lambda raw: raw.hex()[:5],
+        lambda raw: base64.b32encode(raw).decode().lower().rstrip("="),
+        lambda raw: "".join("bcdfghjklmnpqrstvwxz2456789"[b % 27] for b in raw),
+        lambda raw: "".join(string.ascii_lowercase[b % 26] for b in raw),
+        lambda raw: str(int.from_bytes(raw)),
+    ],
+)
+def test_random_names_are_one_name(suffix: Callable[[bytes], str]) -> None:
+    one, other = random.Random(1).randbytes(8), random.Random(2).randbytes(8)
+    name = f"nightly-{suffix(one)}"
+    assert target_of("configmaps", config(name), [other, one]) == "configmaps/nightly-*"
+    assert target_of("configmaps", config(name), [other]) == f"configmaps/{name}"
+    assert target_of("pods", config(f"{name}-0"), [one]) == "pods/nightly-*-0"
+
+
+def test_two_of_a_random_name_are_told_as_one_too_many() -> None:
+    one, two = ({"configmaps/x-*": b"{}"}, {"configmaps/x-* (2)": b"{}"})
+    assert told(one, one | two, Volatile()) == [
+        "configmaps/x-* (2) is there, and should not be"
+    ]
+
+
+def test_what_is_made_under_a_random_name_is_found_again_after_a_crash() -> None:
+    """It looks for what it has made before it makes another one: no fault disturbs it.
+
+    But for a request that lands late, which no look foresees.
+    """
+    found = _explored(looks=True)
+    assert {each.violation.property for each in found if not _lands_late(each)} == set()
+    assert {each.violation.property for each in _explored(looks=False)} == {
+        "creates_once"
+    }
+
+
+def _lands_late(failure: Failure) -> bool:
+    return any(each.kind.name.startswith("F11") for each in failure.schedule)
+
+
+def _explored(*, looks: bool) -> list[Failure]:
+    registry = fnop.Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(body: Any, name: str, **_: object) -> None:
+        present = await fnop.list("configmaps", labels={"of": name}) if looks else ()
+        if not present:
+            child = config(f"{name}-{(await fnop.random(4)).hex()}")
+            child["metadata"]["labels"] = {"of": name}
+            await fnop.create(fnop.owned(child, body))
+
+    program = Program(registry.handlers, Settings())
+    explorer = Explorer(Case(program, (DEFINITION,), (apply(example()),)))
+    return [
+        each
+        for schedule in explorer.singles()
+        if not is_special(schedule)
+        for verdict in [explorer.tried(schedule)]
+        for each in _shown(explorer, verdict)
+    ]
+
+
+def _shown(explorer: Explorer, verdict: Verdict) -> list[Failure]:
+    return [
+        Failure("script", verdict.schedule, each, special=False)
+        for each in explorer.confirmed(verdict)[:1]
+    ]
 
 
 def test_a_number_in_a_name_that_another_clock_changes_is_a_moment() -> None:

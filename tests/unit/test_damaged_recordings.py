@@ -126,6 +126,12 @@ def test_sums_that_were_taken_out_are_noticed() -> None:
     assert "a checksum is missing" in problem
 
 
+def test_of_two_files_that_were_joined_the_first_is_read() -> None:
+    found, problem = read(WHOLE + WHOLE)
+    assert found == RECORDS
+    assert "another recording begins there: two files were joined" in problem
+
+
 def test_recordings_of_earlier_releases_are_read_without_sums() -> None:
     header = {**json.loads(LINES[0])}
     del header["sums"]

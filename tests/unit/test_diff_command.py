@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
@@ -95,6 +96,36 @@ def test_another_object_is_told_with_the_steps_that_brought_it(folder: Path) -> 
     assert "  by the first difference\n" in done.out
 
 
+TWO_HANDLERS = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def made(**_):
+    return fnop.patch(status={"is": "made"})
+
+@fnop.reconcile("fnopexamples")
+def seen(**_):
+    return fnop.desired()
+"""
+
+
+def test_an_object_that_one_run_alone_has_is_the_cause(tmp_path: Path) -> None:
+    """Its call has waited: the input that came then is about another object."""
+    example = ROOT / "examples" / "01-minimal" / "object.yaml"
+    *_, another = yaml.safe_load_all(example.read_text())
+    another["metadata"]["name"] = "zz"
+    text = f"{example.read_text()}\n---\n{yaml.safe_dump(another)}"
+    (tmp_path / "two.yaml").write_text(text)
+    (tmp_path / "operator.py").write_text(TWO_HANDLERS)
+    run(tmp_path, "one.fnop", "operator.py", example)
+    run(tmp_path, "two.fnop", "operator.py", "two.yaml")
+    done = diff(tmp_path, "one.fnop", "two.fnop")
+    _, _, _, first, _, shown, never, *_ = done.out.splitlines()
+    assert first.startswith("first difference: b alone calls made of default/zz")
+    assert re.match(r"  b was shown FnopExample default/zz, version \d+, listed", shown)
+    assert never == "  a never was"
+
+
 def test_a_handler_that_the_other_operator_lacks(folder: Path) -> None:
     done = diff(folder, "a.fnop", "renamed.fnop")
     assert done.status == DIFFERS
@@ -150,6 +181,16 @@ def test_recordings_that_lack_what_is_asked_for(folder: Path, tmp_path: Path) ->
     done = diff(tmp_path, folder / "a.fnop", "ring.fnop")
     assert done.status == INCOMPLETE
     assert "ring.fnop has only the last of a run" in done.complaint
+
+
+def test_a_recording_without_steps_is_not_compared(
+    folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "none.fnop").write_bytes(compressed(lines_of(TRACED)))
+    for pair in (("none.fnop", folder / "a.fnop"), (folder / "a.fnop", "none.fnop")):
+        done = diff(tmp_path, *pair)
+        assert (done.status, done.out) == (INCOMPLETE, "")
+        assert "none.fnop holds no steps, and nothing was compared" in done.err
 
 
 def test_files_that_are_no_recordings(folder: Path, tmp_path: Path) -> None:
@@ -214,6 +255,6 @@ def test_whatever_is_in_a_recording_a_sentence_is_the_end(
         _write(files[0], TRACED, *ours)
         _write(files[1], TRACED, *theirs)
         done = CliRunner().invoke(main, ["diff", "-o", output, *map(str, files)])
-    assert done.exit_code in (SAME, DIFFERS, DAMAGED), done
+    assert done.exit_code in (SAME, DIFFERS, DAMAGED, INCOMPLETE), done
     assert isinstance(done.exception, SystemExit | None), done.exception
     assert "Traceback" not in done.output

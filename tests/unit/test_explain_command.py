@@ -35,6 +35,7 @@ from fnop.interpreters.reading import ReadProblem
 from tests.explain_scenarios import play
 from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, ROOT, example
+from tests.unit.test_damaged_recordings import WHOLE, flipped
 
 ACCOUNT = {
     "apiVersion": "v1",
@@ -164,6 +165,26 @@ def test_the_json_form_and_a_recording(served: Served) -> None:
     assert story["version"] == 1
     # Another object's recording has only the operator itself to tell of.
     assert {each["who"] for each in story["recorded"]} == {"fnop"}
+
+
+def test_of_a_damaged_recording_is_told_what_is_before_the_damage(
+    served: Served, tmp_path: Path
+) -> None:
+    file = tmp_path / "run.fnop"
+    file.write_bytes(flipped(WHOLE, int(0.7 * len(WHOLE))))
+    done = run(served, "fex/one", "-o", "json", "--record", str(file))
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["recorded"]
+    assert f"{file}: " in done.stderr
+    assert "damage" in done.stderr
+
+
+def test_that_a_recording_is_cut_off_is_told(served: Served, tmp_path: Path) -> None:
+    file = tmp_path / "run.fnop"
+    file.write_bytes(WHOLE[: int(0.7 * len(WHOLE))])
+    done = run(served, "fex/one", "--record", str(file))
+    assert done.exit_code == 0, done.output
+    assert f"{file}: the recording is cut off" in done.stderr
 
 
 def test_the_filters_of_the_operator_s_file_are_asked(

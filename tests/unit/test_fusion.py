@@ -62,7 +62,8 @@ def requests(
     sent: list[tuple[str, Mapping[str, Any] | None]] = []
     follows = True
     while True:
-        step = next_write(found, at, resource, SETTINGS, home)
+        own = (SETTINGS.marker,)
+        step = next_write(found, at, resource, SETTINGS, home, own=own)
         if step is None:
             assert not (sent and follows), "another request was announced"
             return sent

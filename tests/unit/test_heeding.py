@@ -18,6 +18,7 @@ from bench.bugs.crds import crd, custom
 from fnop import Registry
 from fnop.core.handlers.program import Program
 from fnop.interpreters.actions import Action, apply, delete, edit
+from fnop.interpreters.check.campaign import Campaign
 from fnop.interpreters.check.explore import Case, Explorer
 from fnop.interpreters.check.heeding import Heeding
 from fnop.testing import wait
@@ -87,6 +88,32 @@ def test_a_field_of_which_nothing_comes_is_told_with_handler_and_line() -> None:
     (sentence,) = heeds(sized(writes=False), apply(custom(size=2)))
     assert sentence.startswith("scale looks at spec.size (test_heeding.py, line ")
     assert "nothing ever comes of it" in sentence
+
+
+def test_what_matters_in_another_script_is_heeded() -> None:
+    registry = Registry()
+
+    @fnop.on.create(XS, id="limits", registry=registry)
+    async def limits(spec: fnop.Spec, **_: Any) -> None:
+        found = await fnop.get("configmaps", name="wanted")
+        wanted = 0 if found is None else int(found["data"]["number"])
+        if wanted > 3:
+            await fnop.patch(status={"number": min(wanted, spec["size"])})
+        else:
+            spec["size"]
+
+    program, create = Program(registry.handlers), apply(custom(size=5))
+    alone = Case(program, [crd()], (create,), name="alone")
+    script = (apply(config("wanted", number=9)), create)
+    both = alone._replace(name="both", script=script)
+    assert "looks at spec.size" in "".join(benign_heeds(Campaign([alone])))
+    assert benign_heeds(Campaign([both])) == []
+    assert benign_heeds(Campaign([alone, both])) == []
+
+
+def benign_heeds(campaign: Campaign) -> list[str]:
+    found = [each.benign.violations for each in campaign.explorers]
+    return [e.message for each in found for e in each if e.property == "heeds"]
 
 
 def test_a_field_of_which_children_come_is_heeded() -> None:
@@ -540,6 +567,42 @@ def test_a_pod_that_needs_what_nobody_makes_is_told() -> None:
     given = {**config("x-settings"), "data": {"color": "red"}}
     (sentence,) = told(mounting(makes=False), apply(custom()), given=[given])["refers"]
     assert "needs colour of configmaps/x-settings" in sentence
+
+
+def serving(*, app: str, role: str | None = None, key: str = "app") -> Registry:
+    registry = Registry()
+
+    @fnop.on.create(XS, id="made", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        labels = {"app": name}
+        container = {"name": "main", "image": "main"}
+        template = {"metadata": {"labels": labels}, "spec": {"containers": [container]}}
+        deployment = {"selector": {"matchLabels": labels}, "template": template}
+        selector = {key: app, **({"role": role} if role else {})}
+        for version, kind, spec in (
+            ("apps/v1", "Deployment", deployment),
+            ("v1", "Service", {"selector": selector, "ports": [{"port": 80}]}),
+        ):
+            meta = {"name": name}
+            await fnop.adopt(
+                {"apiVersion": version, "kind": kind, "metadata": meta, "spec": spec}
+            )
+
+    return registry
+
+
+def test_a_service_that_selects_none_of_its_owners_pods_is_told() -> None:
+    (sentence,) = told(serving(app="web"), apply(custom()))["refers"]
+    assert "services/x of `create services/x" in sentence
+    assert "selects app=web, and pods of the same owner are labelled" in sentence
+    assert sentence.endswith("otherwise: app=x")
+    assert "refers" not in told(serving(app="x"), apply(custom()))
+    assert "refers" in told(serving(app="x", key="name"), apply(custom()))
+
+
+def test_a_label_may_be_put_on_pods_later() -> None:
+    assert "refers" not in told(serving(app="x", role="primary"), apply(custom()))
+    assert "refers" in told(serving(app="web", role="primary"), apply(custom()))
 
 
 # ------------------------------------------------------------------ history and idle

@@ -36,7 +36,7 @@ from fnop.interpreters.clock import SystemClock, ThreadClock
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
-from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Watchdog
+from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Onlooker, Watchdog
 from fnop.testing import plan_of
 from tests.commands import fnop as command
 from tests.live import DEADLINE_SECONDS, LiveRun, operating
@@ -1207,6 +1207,41 @@ def test_a_step_that_takes_too_long_is_named() -> None:
     assert "the operator has been blocked for 7.0 s, at " in said[0]
     assert "test_impure.py:" in said[0]
     assert "impure handler" in said[0]
+
+
+def test_an_onlooker_names_the_step_that_is_still_on_the_stack() -> None:
+    said: list[str] = []
+    told = threading.Event()
+
+    def say(text: str) -> None:
+        said.append(text)
+        told.set()
+
+    def step() -> None:
+        deadline = SystemClock().now().mono + DEADLINE_SECONDS
+        while not told.is_set() and SystemClock().now().mono < deadline:
+            times.passed += 1.0  # and more of it at the next look
+
+    times = Times()
+    with Onlooker(say, step, patience=0.02, times=times):
+        step()
+    assert "the operator has been blocked for " in said[0]
+    assert "test_impure.py:" in said[0]
+    assert "impure handler" in said[0]
+
+
+def test_an_onlooker_says_nothing_of_steps_that_come_to_their_ends() -> None:
+    said: list[str] = []
+
+    def step() -> None:
+        times.passed += 1.0
+
+    times = Times()
+    end = SystemClock().now().mono + 0.1  # some fifty looks
+    with Onlooker(said.append, step, patience=0.01, times=times):
+        while SystemClock().now().mono < end:
+            step()
+    assert said == []
 
 
 class Times:

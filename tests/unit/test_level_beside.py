@@ -71,6 +71,23 @@ def statuses(op: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 # ------------------------------------------------------------------------ Synced
 
 
+def test_a_handler_that_writes_a_list_of_conditions_takes_none_of_it_away() -> None:
+    """A merge patch replaces the list, and nobody calls the reconcile handler again."""
+    op = Both()
+
+    @fnop.timer(KIND, interval=5, registry=op.registry)
+    def lags(**_: Any) -> Any:
+        lag = {"type": "Lag", "status": "False", "reason": "Idle", "message": ""}
+        return fnop.patch(status={"conditions": [lag]})
+
+    op.answers["a"] = [config_map("one")]
+    op.sim = simulation(op.registry)
+    op.begin()
+    op.sim.wait(30)
+    assert condition(op.sim, "Lag")[0] == "False"
+    assert op.synced == ALL
+
+
 @pytest.mark.parametrize("reverse", [False, True])
 def test_all_that_fail_are_named_and_the_worst_is_the_reason(reverse: bool) -> None:
     op = Both(reverse=reverse)

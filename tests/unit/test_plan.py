@@ -379,6 +379,22 @@ def test_failures_are_told_once_each(registry: Registry) -> None:
     assert all(each.retried for each in plan.failures)
 
 
+def test_an_index_that_fails_is_told(keeper: Registry) -> None:
+    """What is planned for others may depend on what it lacks."""
+
+    @fnop.index(KIND, registry=keeper)
+    def by_field(spec: fnop.Spec, name: str, **_: Any) -> dict[str, str]:
+        return {spec["field"]: name}
+
+    run = Scenario(Registry(), [example("e", size=1), example("f", field="x", size=1)])
+    plan = planned(planner_of(keeper, *source_of(run)))
+    (failure,) = plan.failures
+    assert failure.message == "KeyError: 'field'"
+    assert [each.handler for each in failure.sources] == ["by_field"]
+    assert failure.subject is not None
+    assert failure.subject.name == "e"
+
+
 def test_events_are_told_once_each(registry: Registry) -> None:
     """A daemon lets time pass: a warning about each attempt would be an Event."""
 

@@ -53,6 +53,36 @@ def replayed(handlers: tuple[Handler, ...], data: bytes) -> Replayed:
     return replay_file(io.BytesIO(data), Program(handlers, TRACED))
 
 
+# ------------------------------------------------------------- tokens made of a uid
+
+
+def order(token: str, password: str) -> str:
+    return "ordered"
+
+
+def test_a_token_that_is_made_of_a_uid_is_no_secret() -> None:
+    registry = fnop.Registry()
+
+    @fnop.on.create(KIND, registry=registry)
+    async def provision(uid: str, **_: Any) -> Any:
+        await fnop.call(order, token=f"{uid}/disk-1", password=f"{uid}/{PASSWORD}")
+
+    program, file = Program(registry.handlers, TRACED), io.BytesIO()
+    recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
+    sim = Scenario(
+        registry.handlers,
+        settings=TRACED,
+        observers=[recorder],
+        calls={order: lambda **_: "ordered"},
+    )
+    sim.apply(example())
+    sim.settle()
+    recorder.finish()
+    text = text_of(file.getvalue())
+    assert "/disk-1" in text
+    assert PASSWORD not in text
+
+
 # --------------------------------------------- made as text, and copied as it is stored
 
 

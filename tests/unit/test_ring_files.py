@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import stat
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from fnop.adapters.recording_files import RingFiles, opened
 from fnop.core.handlers.program import Program
-from fnop.core.seam.commands import AttemptEnded, Exit, Say
-from fnop.core.seam.inputs import AlarmRang, Started
+from fnop.core.seam.commands import AttemptEnded, Command, Exit, Perform, Say, Subject
+from fnop.core.seam.inputs import AlarmRang, Answered, Started
 from fnop.core.values.now import Now
+from fnop.effects import Answer, Random
 from fnop.interpreters.ring import Ring
 from tests.commands import Done, fnop
 from tests.simulations import ROOT
 
 FAILING = ROOT / "examples" / "03-exceptions"
 FINE = ROOT / "examples" / "01-minimal"
+ONE, OTHER = (
+    Subject("fnopexamples", "default", each, f"uid-of-{each}") for each in ("a", "b")
+)
+RANG = AlarmRang()
 
 
 def run(example: Path, folder: Path) -> Done:
@@ -86,6 +93,56 @@ def test_failures_in_a_row_are_one_file_a_minute(
         ring.observe(Now(seconds, seconds), AlarmRang(), (RETRIED,))
     ring.close()
     assert len([*tmp_path.iterdir()]) == len(told) == 3
+
+
+def test_a_failure_is_written_down_with_the_answers_to_its_requests(
+    tmp_path: Path,
+) -> None:
+    """So a recorded failure tells its status, and becomes a test that passes."""
+    done = run(FAILING, tmp_path)
+    (file,) = (tmp_path / "runs").glob("*-failed.fnop")
+    story = fnop("replay", file, folder=tmp_path).out
+    failed = story.index("failed for good")
+    assert "status.conditions) -> version" in story[failed:], done
+
+
+def asks(id: int, subject: Subject | None) -> tuple[Command, ...]:
+    return (Perform(id, Random(8), subject=subject),)
+
+
+@pytest.mark.parametrize(
+    ("then", "steps"),
+    [
+        ([(0.0, RANG, asks(7, ONE)), (1.0, Answered(7, Answer()), ())], 3),
+        ([(0.0, RANG, asks(7, OTHER)), (1.0, Answered(7, Answer()), ())], 5),
+        ([(0.0, RANG, asks(7, ONE)), (1.0, RANG, asks(8, ONE))], 5),
+        ([], 3),
+    ],
+    ids=["answered", "of another object", "never answered", "not asked"],
+)
+def test_a_file_waits_for_the_answers_but_not_for_ever(
+    then: list[tuple[float, Any, tuple[Command, ...]]],
+    steps: int,
+    tmp_path: Path,
+    told: list[str],
+) -> None:
+    ring = files(tmp_path, told)
+    failed = replace(FAILED, subject=ONE)
+    late = [(each, RANG, ()) for each in (2.0, 6.0, 7.0)]
+    for seconds, input, commands in [(0.0, RANG, (failed,)), *then, *late]:
+        ring.observe(Now(seconds, seconds), input, commands)
+    ring.close()
+    assert len(told) == 1
+    assert f"the last {steps} steps" in told[0]
+
+
+def test_what_is_not_answered_at_the_end_is_written_then(
+    tmp_path: Path, told: list[str]
+) -> None:
+    ring = files(tmp_path, told)
+    ring.observe(Now(0, 0), RANG, (replace(FAILED, subject=ONE),))
+    ring.close()
+    assert len(told) == 1
 
 
 def test_an_operator_that_ends_with_an_error_leaves_its_end(

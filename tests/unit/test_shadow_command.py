@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from fnop.adapters.cli import main
+from fnop.interpreters.shadow import Shadow
 from tests.commands import fnop
 from tests.simulations import ROOT
 
@@ -48,6 +52,19 @@ def test_what_changes_is_told_by_handler_line_and_field(folder: Path) -> None:
     ) in lines
     assert any("service/example-1.manifest.spec.ports" in each for each in lines)
     assert lines[-1].startswith("  at default/example-1 (steps #")
+
+
+def test_a_pipeline_fails_where_nothing_could_be_asked(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = Shadow(attempts=2, untold=Counter({"version 108 is not there": 2}))
+    monkeypatch.setattr("fnop.interpreters.shadow.shadow", lambda *_: found)
+    operator, wanted = str(folder / "port.py"), ("--fail-on", "delete")
+    call = ("replay", str(folder / "run.fnop"), operator, "--shadow")
+    done = CliRunner().invoke(main, [*call, *wanted])
+    assert done.exit_code == 4
+    assert "no recorded decision could be asked again" in done.stderr
+    assert CliRunner().invoke(main, call).exit_code == 0
 
 
 @pytest.mark.parametrize(

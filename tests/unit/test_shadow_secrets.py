@@ -12,9 +12,12 @@ from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.adapters.replay_report import shadow_lines, sorts_of
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.interpreters.replay import replay
 from fnop.interpreters.shadow import Shadow
 from tests.histories import History, config
+from tests.recordings import TRACED
 from tests.simulations import example
 
 KIND = "fnopexamples"
@@ -56,6 +59,19 @@ def listed(text: str) -> str:
     return ",".join((full(text), "b"))
 
 
+def in_base32(text: str) -> str:
+    return base64.b32encode(text.encode()).decode()
+
+
+def in_utf16(text: str) -> str:
+    return base64.b64encode(text.encode("utf-16-le")).decode()
+
+
+def in_colons(text: str) -> str:
+    return text.encode().hex(":")
+
+
+FORMS = [in_base32, in_utf16, in_colons]
 DERIVED = [full, short, sentence, reversed_, encoded, listed]
 
 
@@ -195,10 +211,19 @@ passwords = st.sampled_from(
 
 
 @settings(max_examples=25)
-@given(passwords, st.sampled_from([*DERIVED, length]))
+@given(passwords, st.sampled_from([*DERIVED, *FORMS, length]))
 def test_the_same_operator_changes_nothing(password: str, derive: Derive) -> None:
     found = of_another(copying(derive), copying(derive), password)
     assert found.changed == []
+
+
+@pytest.mark.parametrize("derive", FORMS)
+def test_what_has_another_form_replays_as_identical(derive: Derive) -> None:
+    operator = copying(derive)
+    history = History(operator, sealed("s", "hC7!kq/+Zt9$wMv2#pL"), example(n=1))
+    _, records = history.recording.records()
+    found = replay(records, Program(operator.handlers, TRACED))
+    assert found.difference is None
 
 
 @settings(max_examples=25)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import timedelta
@@ -33,6 +32,7 @@ from fnop.testing import (
     plan_of,
     values_of_schema,
 )
+from tests.commands import pytest_of
 
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -704,14 +704,11 @@ def test_pytest_shows_the_author_s_lines_of_a_mistake_at_registration(
     (tmp_path / "test_it.py").write_text(
         "def test_it():\n" + "\n".join(f"    {each}" for each in test.splitlines())
     )
-    command = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    done = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
-    )
-    assert done.returncode == 1, done
-    assert "@fnop.on.create: retries= must be a number of attempts" in done.stdout
+    done = pytest_of("test_it.py", folder=tmp_path)
+    assert done.status == 1, done
+    assert "@fnop.on.create: retries= must be a number of attempts" in done.out
     for ours in ("check_options", "declaring.py", "exec_module"):
-        assert ours not in done.stdout
+        assert ours not in done.out
 
 
 # ------------------------------------------------------------ files and modules

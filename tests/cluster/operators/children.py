@@ -1,4 +1,7 @@
-"""Keeps the ConfigMaps that the spec names: `children: [{name, namespace, data}]`."""
+"""Keeps the ConfigMaps that the spec names: `children: [{name, namespace, data}]`.
+
+Those that are called handled-... it handles as objects, too.
+"""
 
 import os
 from typing import Any
@@ -11,6 +14,17 @@ import fnop
 )
 def keep(spec: fnop.Spec, **_: Any) -> fnop.Desired:
     return fnop.desired([config_map(**each) for each in spec.get("children", ())])
+
+
+def is_handled(name: str, **_: Any) -> bool:
+    return name.startswith("handled-")
+
+
+@fnop.on.create("configmaps", when=is_handled)
+@fnop.on.update("configmaps", when=is_handled)
+@fnop.on.delete("configmaps", when=is_handled)
+def handled(**_: Any) -> None:
+    """Its finalizer and its state are on the child."""
 
 
 def config_map(
