@@ -7,6 +7,7 @@ input that could have been: a spec that a user edits, an object that is gone.
 
 from __future__ import annotations
 
+import gc
 import io
 import logging
 import signal
@@ -275,7 +276,8 @@ class _Endless(BaseException):
 class _Patience:
     """Ends a decision that takes too long, as an alarm of the processor's time.
 
-    Python lets the main thread alone be alarmed: in others nothing is ended.
+    Python lets the main thread alone be alarmed: in others nothing is ended.  What is
+    raised where Python drops it ends nothing: the alarm waits for its next ring.
     """
 
     def __init__(self) -> None:
@@ -289,10 +291,10 @@ class _Patience:
         self._began = None
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        began, self._began = self._began, None
-        if began is not None and self._clock.busy() - began < SECONDS_MAX:
-            self._began = began
-        elif began is not None:
+        began = self._began
+        if began is None or self._clock.busy() - began < SECONDS_MAX:
+            return
+        if not _dropped(frame):
             raise _Endless
 
     @contextmanager
@@ -308,6 +310,19 @@ class _Patience:
         finally:
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
+
+
+def _dropped(frame: FrameType | None) -> bool:
+    """Whether Python reports and drops what is raised in this frame.
+
+    It does so in destructors, and in the callbacks of the garbage collector.
+    """
+    callbacks = {getattr(each, "__code__", None) for each in gc.callbacks}
+    while frame is not None:
+        if frame.f_code.co_name == "__del__" or frame.f_code in callbacks:
+            return True
+        frame = frame.f_back
+    return False
 
 
 _PATIENCE = _Patience()

@@ -37,6 +37,8 @@ OBJECTS, DRIFTED = 300, (17, 42, 256)
 DEADLINE_SECONDS = 60.0
 # What a plan may ask for 300 objects: their kinds, and two lists in pages.
 MOST_READS = 20
+# The server's own controllers write too, now and then.  A plan would do so each time.
+TRIES = 3
 SAMPLES = (
     r'apiserver_request_total\{[^}]*resource="(?:fnopexamples|configmaps|events|'
     r'secrets|namespaces|customresourcedefinitions)"[^}]*'
@@ -182,14 +184,17 @@ def test_three_of_300_are_shown_without_a_write_by_who_may_only_read(
     _, namespace = kept
     account = Account(namespace, READER)
     with an_account(apiserver, reader_of(namespace), account, tmp_path) as config:
-        before, asked = written(apiserver), counted(apiserver, READS)
-        done = fnop(
-            *("plan", KEEPER, "-n", namespace, "-o", "json"),
-            *("--detailed-exitcode", "--kubeconfig", config),
-            folder=tmp_path,
-        )
-        assert written(apiserver) == before
-        assert counted(apiserver, READS) - asked <= MOST_READS
+        for _ in range(TRIES):
+            before, asked = written(apiserver), counted(apiserver, READS)
+            done = fnop(
+                *("plan", KEEPER, "-n", namespace, "-o", "json"),
+                *("--detailed-exitcode", "--kubeconfig", config),
+                folder=tmp_path,
+            )
+            wrote, read = written(apiserver) - before, counted(apiserver, READS) - asked
+            if not wrote and read <= MOST_READS:
+                break
+    assert (wrote, read <= MOST_READS) == (0, True), read
     assert done.status == 2, done.err
     found = json.loads(done.out)
     assert {each["name"]: each["actions"] for each in found["changes"]} == {
