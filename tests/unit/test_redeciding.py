@@ -29,6 +29,13 @@ def busy(rings: int) -> None:
         pass
 
 
+def stubborn() -> None:
+    try:
+        busy(40)
+    except BaseException:
+        busy(40)
+
+
 class Slow:
     """An object whose end takes long."""
 
@@ -46,10 +53,7 @@ def test_a_loop_is_ended() -> None:
 
 def test_one_that_catches_everything_is_ended_at_the_next_ring() -> None:
     with pytest.raises(redeciding._Endless):
-        try:
-            busy(40)
-        except BaseException:
-            busy(40)
+        stubborn()
 
 
 def test_a_destructor_is_not_where_it_is_ended() -> None:
