@@ -61,6 +61,14 @@ EXPLAINED = {
     "history": "the end does not depend on how the object became what it is",
 }
 
+# The remedy for a violation that is meant so.
+_MEANT = {
+    "history": (
+        "name what may depend on it in the file of --script, by its beginning: "
+        'HISTORY = ("secrets/",)'
+    ),
+}
+
 
 FOUND_BEFORE = "found before: "
 """The beginning of the names of cases that are failures of former calls."""
@@ -150,6 +158,7 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     if more > 0:
         details.append(f"and {number_of(more, 'further difference')}")
     yield from _stanza("also", details)
+    yield from _stanza("if meant", filter(None, [_MEANT.get(violation.property)]))
     if case.name.startswith(FOUND_BEFORE):
         yield f"   known     {case.name}"
     yield from _stanza("as well", [f"{e.property}: {e.message}" for e in beside])

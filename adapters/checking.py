@@ -475,6 +475,11 @@ def _own_scripts(names: Mapping[str, Any]) -> list[Script]:
     several = names.get("SCRIPTS", {})
     if not isinstance(several, Mapping):
         raise CheckProblem("SCRIPTS is no dict: write {'create': [apply(...)]}")
+    if "SCRIPTS" in names and not several:
+        raise CheckProblem(
+            "SCRIPTS is empty: write {'create': [apply(...)]}, or leave it out, and "
+            "scripts are made up"
+        )
     found = {f"SCRIPTS[{name!r}]": (name, each) for name, each in several.items()}
     if "SCRIPT" in names:
         found["SCRIPT"] = "script", names["SCRIPT"]

@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+# A field that the kind does not have is refused, as by kubectl's own requests.
+_STRICT = (("fieldValidation", "Strict"),)
+
+
 class ActionRefused(Exception):
     """The cluster refuses an action; `status` is the HTTP status, 0 if unknown."""
 
@@ -219,17 +223,18 @@ def _apply(run: SimulatedRun, manifest: Mapping[str, Any], namespace: str) -> An
         if run.request(ApiRequest("GET", path)).status == 200:
             return _merge(run, resource, path, manifest)
     whole = {**meta, **({"namespace": place} if place else {})}
-    path = path_of(resource, place)
-    return _send(run, ApiRequest("POST", path, (), {**manifest, "metadata": whole}))
+    body = {**manifest, "metadata": whole}
+    return _send(run, ApiRequest("POST", path_of(resource, place), _STRICT, body))
 
 
 def _merge(
     run: SimulatedRun, resource: Resource, path: str, change: Mapping[str, Any]
 ) -> Any:
-    found = _send(run, ApiRequest("PATCH", path, (), dict(change), MERGE_PATCH))
+    found = _send(run, ApiRequest("PATCH", path, _STRICT, dict(change), MERGE_PATCH))
     if resource.has_status and "status" in change:
         status = {"status": change["status"]}
-        request = ApiRequest("PATCH", f"{path}/status", (), status, MERGE_PATCH)
+        path = f"{path}/status"
+        request = ApiRequest("PATCH", path, _STRICT, status, MERGE_PATCH)
         found = _send(run, request)
     return found
 
@@ -244,7 +249,8 @@ def _edit(
     path = path_of(resource, namespace, name)
     if resource.has_status and set(changes) == {"status"}:
         path = f"{path}/status"
-        return _send(run, ApiRequest("PATCH", path, (), dict(changes), MERGE_PATCH))
+        request = ApiRequest("PATCH", path, _STRICT, dict(changes), MERGE_PATCH)
+        return _send(run, request)
     return _merge(run, resource, path, changes)
 
 
@@ -264,8 +270,10 @@ def address_of(run: SimulatedRun, where: str) -> tuple[Resource, str]:
 def _send(run: SimulatedRun, request: ApiRequest) -> Any:
     response: ApiResponse = run.request(request)
     if response.status >= 300:
+        # The refusal of a patch shows the whole object before it comes to the point.
+        _, strict, fields = message_of(response).rpartition("strict decoding error: ")
         raise ActionRefused(
-            f"{request.method} {request.path} is refused: {message_of(response)}",
+            f"{request.method} {request.path} is refused: {strict}{fields}",
             response.status,
         )
     return response.body

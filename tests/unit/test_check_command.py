@@ -523,6 +523,7 @@ def test_no_object_is_made_up_where_scripts_bring_their_own(
     [
         ("SCRIPTS = {'a': 'apply'}", "SCRIPTS['a'] is no list of actions"),
         ("SCRIPTS = [apply({})]", "SCRIPTS is no dict"),
+        ("SCRIPTS = {}", "SCRIPTS is empty"),
         ("SCRIPT = []", "SCRIPT is no list of actions"),
         ("SCRIPT = [apply]", "SCRIPT holds <function apply"),
     ],

@@ -28,10 +28,12 @@ OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
 CASE = Case(Program((), Settings()), script=(Apply(OBJECT), Apply(OBJECT)))
 
 
-def told(symptoms: tuple[str, ...], others: int) -> dict[str, list[str]]:
+def told(
+    symptoms: tuple[str, ...], others: int, name: str = "same_end"
+) -> dict[str, list[str]]:
     """The lines of the failure under their words; the symptom itself under none."""
-    failure = Failure("script", (), Violation("same_end", symptoms[0], symptoms))
-    report = Report(("script",), 1, ((failure, others),), (), 0, 0, {}, ("same_end",))
+    failure = Failure("script", (), Violation(name, symptoms[0], symptoms))
+    report = Report(("script",), 1, ((failure, others),), (), 0, 0, {}, (name,))
     found: dict[str, list[str]] = {}
     for line in [*as_lines(report, [Shown(CASE, failure, others)])][2:]:
         if not line:
@@ -55,6 +57,12 @@ def test_what_is_too_much_is_counted_where_it_belongs() -> None:
     assert found["also"] == [*SYMPTOMS[1:6], "and 2 further differences"]
     assert found["schedule"][1:] == ["and 3 others of this sort"]
     assert len(found["script"]) == 2
+
+
+def test_what_may_be_meant_comes_with_the_way_to_say_so() -> None:
+    found = told(SYMPTOMS[:1], 1, "history")
+    (remedy,) = found["if meant"]
+    assert remedy.endswith('HISTORY = ("secrets/",)')
 
 
 def test_one_symptom_needs_no_further_line() -> None:

@@ -244,7 +244,7 @@ def test_what_somebody_else_has_handled_meanwhile_is_not_handled_again(
     state["fnop.dev/default"] = state["fnop.dev/default"].replace(uid, own)
     diary.clear()
     sim.edit(f"{KIND}/example-1", spec={"size": 2})
-    sim.edit(f"{KIND}/example-1", status=state, subresource="status")
+    sim.edit(f"{KIND}/example-1", status=state)
     sim.edit(PEERING, status={"boss": None})
     sim.wait(12)
     assert diary == ["daemon of example-1"]

@@ -391,6 +391,18 @@ def test_apply_twice_changes_what_is_there() -> None:
     assert sim["claims/c"].spec == {"size": "2Gi", "mode": "a"}
 
 
+def test_a_field_that_the_kind_does_not_have_is_refused() -> None:
+    sim = Simulation(REGISTRY, crds=CRD)
+    misspelt = {**claim("d", size="1Gi"), "sepc": {}}
+    with pytest.raises(AssertionError, match=r'error: unknown field "sepc"$'):
+        sim.apply(misspelt)
+    sim.apply(claim(size="1Gi"))
+    for changes in ({"spc": {"size": "2Gi"}}, {"metadata": {"label": {"a": "b"}}}):
+        with pytest.raises(AssertionError, match=r"unknown field \"[a-z.]+\"$"):
+            sim.edit("claims/c", **changes)
+    assert sim["claims/c"].spec == {"size": "1Gi"}
+
+
 def test_an_object_that_is_not_there_is_named_with_those_that_are() -> None:
     sim = Simulation(REGISTRY, crds=CRD)
     with pytest.raises(KeyError) as missing:
