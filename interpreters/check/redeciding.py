@@ -7,10 +7,10 @@ input that could have been: a spec that a user edits, an object that is gone.
 
 from __future__ import annotations
 
-import gc
 import io
 import logging
 import signal
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from threading import current_thread, main_thread
@@ -277,7 +277,8 @@ class _Patience:
     """Ends a decision that takes too long, as an alarm of the processor's time.
 
     Python lets the main thread alone be alarmed: in others nothing is ended.  What is
-    raised where Python drops it ends nothing: the alarm waits for its next ring.
+    raised in a destructor, or in a callback of the garbage collector, Python reports
+    and drops: the alarm's next ring ends the decision.
     """
 
     def __init__(self) -> None:
@@ -292,9 +293,7 @@ class _Patience:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         began = self._began
-        if began is None or self._clock.busy() - began < SECONDS_MAX:
-            return
-        if not _dropped(frame):
+        if began is not None and self._clock.busy() - began >= SECONDS_MAX:
             raise _Endless
 
     @contextmanager
@@ -305,24 +304,19 @@ class _Patience:
             return
         before = signal.signal(signal.SIGVTALRM, self)
         signal.setitimer(signal.ITIMER_VIRTUAL, SECONDS_MAX, SECONDS_MAX)
+        reported = sys.unraisablehook
+
+        def report(dropped: sys.UnraisableHookArgs) -> None:
+            if dropped.exc_type is not _Endless:
+                reported(dropped)
+
+        sys.unraisablehook = report
         try:
             yield
         finally:
+            sys.unraisablehook = reported
             signal.setitimer(signal.ITIMER_VIRTUAL, 0)
             signal.signal(signal.SIGVTALRM, before)
-
-
-def _dropped(frame: FrameType | None) -> bool:
-    """Whether Python reports and drops what is raised in this frame.
-
-    It does so in destructors, and in the callbacks of the garbage collector.
-    """
-    callbacks = {getattr(each, "__code__", None) for each in gc.callbacks}
-    while frame is not None:
-        if frame.f_code.co_name == "__del__" or frame.f_code in callbacks:
-            return True
-        frame = frame.f_back
-    return False
 
 
 _PATIENCE = _Patience()
