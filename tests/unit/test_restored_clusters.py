@@ -17,7 +17,7 @@ from fnop.interpreters.cluster import (
     restored,
     tick,
 )
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
 from fnop.interpreters.scenario import catalogue_of, objects_of
 from tests.simulations import Scenario, example, manifests_of
 
@@ -122,3 +122,54 @@ def test_it_serves_the_kinds_that_it_is_told() -> None:
     assert answer(cluster, things, NOW)[1].body["items"] == []
     with pytest.raises(KeyError):
         restored(cluster, ("example.com", "v2", "things"), [{"metadata": {}}])
+
+
+def managed(manager: str, operation: str, *names: str) -> dict[str, Any]:
+    """An entry of managed fields for some names of a selector, as 1.20 writes it."""
+    selector = {f"f:{each}": {} for each in names}
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsV1": {"f:spec": {"f:selector": selector}},
+    }
+
+
+def test_fields_are_managed_as_today_where_an_older_server_had_parts_of_them() -> None:
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "web",
+            "namespace": "default",
+            "uid": "u",
+            "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [
+                managed("operator", "Apply", "app"),
+                managed("kubectl-patch", "Update", "app", "other"),
+            ],
+        },
+        "spec": {"selector": {"app": "drifted", "other": "x"}, "ports": [{"port": 1}]},
+    }
+    path = ("", "v1", "services")
+    cluster = restored(blank_cluster("0", 10, {path}), path, [service])
+    config = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}},
+    }
+    query = (("fieldManager", "operator"), ("force", "true"))
+    where = "/api/v1/namespaces/default/services/web"
+    request = ApiRequest("PATCH", where, query, config, APPLY_PATCH)
+    _, response, _ = answer(cluster, request, NOW)
+    assert response.status == 200, response.body
+    assert response.body["spec"]["selector"] == {"app": "web"}
+    fields = {
+        each["manager"]: each["fieldsV1"]["f:spec"]
+        for each in response.body["metadata"]["managedFields"]
+    }
+    assert fields == {"operator": {"f:selector": {}}}

@@ -412,9 +412,8 @@ def under_schema(registry: Registry, kind: Kind, entries: Entries) -> Entries:
     known: dict[int, Entries] = kind.memo.setdefault("entries", {})
     if known.get(identity_of(entries)) is entries:
         return entries
-    result = once = each_once(entries)
-    if kind.custom:
-        result = [_under_schema(registry, kind, entry) for entry in once]
+    once = each_once(entries)
+    result = [_under_schema(registry, kind, entry) for entry in once]
     return _kept_in(known, once if all(map(_is, result, once)) else result)
 
 
