@@ -126,7 +126,7 @@ def test_it_serves_the_kinds_that_it_is_told() -> None:
 
 def managed(manager: str, operation: str, *names: str) -> dict[str, Any]:
     """An entry of managed fields for some names of a selector, as 1.20 writes it."""
-    selector = {f"f:{each}": {} for each in names}
+    selector: dict[str, Any] = {f"f:{each}": {} for each in names}
     return {
         "manager": manager,
         "operation": operation,

@@ -1,0 +1,63 @@
+"""Telling values: another one like them is a copy, and no coincidence."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+
+__all__ = ["BITS_MIN", "LENGTH_MIN", "is_telling"]
+
+LENGTH_MIN = 12
+BITS_MIN = 40.0
+_WORD_BITS, _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _JOINT_BITS = 12, 4.7, 3.3, 5, 1
+_WORD_LENGTH = 10
+_PIECES = re.compile(
+    rb"(?P<word>[A-Z]?[a-z]+|[A-Z]+)|(?P<digits>[0-9]+)|(?P<joints>[-._/:@ ]+)"
+    rb"|(?P<signs>[^-A-Za-z0-9._/:@ ]+)"
+)
+
+
+def is_telling(value: bytes | str) -> bool:
+    """Whether a value that is found elsewhere is a copy, and no coincidence.
+
+    It has at least 12 characters, and 40 bits by this count: 12 for a word of up to
+    ten letters (4.7 a letter in a short one, and for each letter more in a long one),
+    3.3 a digit, 1 for `-._/:@` and space, 5 for other signs; but never more than the
+    frequencies of its characters allow.
+
+    >>> [is_telling(each) for each in ("default", "LoadBalancer", "a" * 40)]
+    [False, False, False]
+    >>> is_telling("9f86d081884c7d65"), is_telling("correct horse battery staple")
+    (True, True)
+    """
+    raw = value.encode() if isinstance(value, str) else value
+    if len(raw) < LENGTH_MIN:
+        return False
+    raw = raw[:_JUDGED]
+    counted = sum(_bits(found) for found in _PIECES.finditer(raw))
+    return min(counted, _frequency_bits(raw)) >= BITS_MIN
+
+
+# More does not make a value less of a secret.
+_JUDGED = 256
+
+
+def _bits(piece: re.Match[bytes]) -> float:
+    length = len(piece[0])
+    match piece.lastgroup:
+        case "word":
+            more = max(0, length - _WORD_LENGTH) * _LETTER_BITS
+            return min(_WORD_BITS, length * _LETTER_BITS) + more
+        case "digits":
+            return length * _DIGIT_BITS
+        case "joints":
+            return length * _JOINT_BITS
+        case _:
+            return length * _SIGN_BITS
+
+
+def _frequency_bits(raw: bytes) -> float:
+    total = len(raw)
+    counts = Counter(raw).values()
+    return sum(each * math.log2(total / each) for each in counts)
