@@ -1,8 +1,8 @@
 """References to what nobody has made: of pods to a ConfigMap, of a Service to pods.
 
 A pod that refers to what is not there does not start (CreateContainerConfigError,
-FailedMount), a Service that selects no pod leads nowhere, and no write is refused for
-it.
+FailedMount), an Ingress or a Service that leads to nothing serves nobody, and no write
+is refused for it.
 """
 
 from __future__ import annotations
@@ -18,11 +18,12 @@ Json = Mapping[str, Any]
 
 
 class Need(NamedTuple):
-    """An object that a pod cannot do without, and maybe a key in it."""
+    """An object that another cannot do without, and maybe a key in it."""
 
     plural: str
     name: str
     key: str = ""
+    group: str = ""
 
     def __str__(self) -> str:
         return (
@@ -32,17 +33,39 @@ class Need(NamedTuple):
         )
 
 
-def needs_of(found: Any) -> Iterator[Need]:
-    """The needs of the pods that an object describes, wherever it does so.
+def needs_of(found: Json) -> Iterator[Need]:
+    """The needs of an object, and of the pods that it describes, wherever it does so.
 
     >>> claim = {"persistentVolumeClaim": {"claimName": "data"}}
     >>> pod = {"spec": {"containers": [], "volumes": [{"name": "data", **claim}]}}
     >>> [str(each) for each in needs_of(pod)]
     ['persistentvolumeclaims/data']
+    >>> backend = {"service": {"name": "web", "port": {"number": 80}}}
+    >>> ingress = {"kind": "Ingress", "spec": {"defaultBackend": backend}}
+    >>> [str(each) for each in needs_of(ingress)]
+    ['services/web']
     """
-    for each in _mappings_in(found):
+    spec = found.get("spec") or {}
+    yield from _needs_of_kind(str(found.get("kind")), spec)
+    for each in _mappings_in(spec):
         if isinstance(each.get("containers"), list):
             yield from _needs_of_pod(each)
+
+
+def _needs_of_kind(kind: str, spec: Json) -> Iterator[Need]:
+    """The objects that an object of a built-in kind leads to by their names."""
+    if kind == "Ingress":
+        for each in _mappings_in(spec):
+            yield from _needs(each, {"service": ("services", "name")})
+    elif kind == "StatefulSet" and spec.get("serviceName"):
+        yield Need("services", spec["serviceName"])  # the names of its pods in the DNS
+    elif kind == "HorizontalPodAutoscaler":
+        target = spec.get("scaleTargetRef") or {}
+        if target.get("kind") in _SCALED:
+            yield Need(_SCALED[target["kind"]], str(target.get("name")), group="apps")
+
+
+_SCALED = {"Deployment": "deployments", "StatefulSet": "statefulsets"}
 
 
 def _mappings_in(found: Any) -> Iterator[Json]:
@@ -56,6 +79,9 @@ def _mappings_in(found: Any) -> Iterator[Json]:
 
 
 def _needs_of_pod(spec: Json) -> Iterator[Need]:
+    account = spec.get("serviceAccountName")
+    if account and account != "default":
+        yield Need("serviceaccounts", str(account))
     for volume in _several(spec, "volumes"):
         yield from _needs(volume, _VOLUMES)
         for source in _several(volume.get("projected"), "sources"):
@@ -102,8 +128,8 @@ def _needs(found: Any, table: Mapping[str, tuple[str, str]]) -> Iterator[Need]:
 def missing_in(cluster: Cluster, found: Json) -> Iterator[Need]:
     """The needs of an object that are not met in its namespace."""
     namespace = found["metadata"].get("namespace") or ""
-    for need in dict.fromkeys(needs_of(found.get("spec"))):
-        shelf = cluster.shelves.get(("", need.plural))
+    for need in dict.fromkeys(needs_of(found)):
+        shelf = cluster.shelves.get((need.group, need.plural))
         there = shelf.get((namespace, need.name)) if shelf else None
         data = {**(there or {}).get("data", {}), **(there or {}).get("binaryData", {})}
         if there is None:
@@ -112,22 +138,29 @@ def missing_in(cluster: Cluster, found: Json) -> Iterator[Need]:
             yield need
 
 
-def unfit_selector(service: Json, labels: Sequence[Json]) -> Json:
-    """The selector of a Service that none of the pods with these labels can fit.
+def unfit_selector(found: Json, labels: Sequence[Json]) -> Json:
+    """The selector of a Service, or of a PodDisruptionBudget, that fits no such pod.
 
     A label that a pod does not have yet may be put on it later, as that of a primary
     is; one that it has with another value is not, nor are all of them. It is empty
     where a pod fits, or where there are none.
 
-    >>> service = {"spec": {"selector": {"app": "web", "role": "primary"}}}
-    >>> unfit_selector(service, [{"app": "x"}, {"app": "y", "role": "primary"}])
-    {'app': 'web', 'role': 'primary'}
-    >>> unfit_selector(service, [{"name": "web"}])
-    {'app': 'web', 'role': 'primary'}
-    >>> unfit_selector(service, [{"app": "x"}, {"app": "web"}])
+    >>> service = {"spec": {"selector": {"app": "a", "role": "b"}}}
+    >>> unfit_selector(service, [{"app": "x"}, {"app": "y", "role": "b"}])
+    {'app': 'a', 'role': 'b'}
+    >>> unfit_selector(service, [{"name": "a"}])
+    {'app': 'a', 'role': 'b'}
+    >>> unfit_selector(service, [{"app": "x"}, {"app": "a"}])
     {}
+    >>> budget = {"selector": {"matchLabels": {"app": "a"}}}
+    >>> unfit_selector(
+    ...     {"kind": "PodDisruptionBudget", "spec": budget}, [{"app": "x"}]
+    ... )
+    {'app': 'a'}
     """
-    selector: Json = (service.get("spec") or {}).get("selector") or {}
+    selector: Json = (found.get("spec") or {}).get("selector") or {}
+    if found.get("kind") == "PodDisruptionBudget":
+        selector = selector.get("matchLabels") or {}
     fits = any(
         all(each.get(key, value) == value for key, value in selector.items())
         and selector.keys() & each.keys()

@@ -605,6 +605,98 @@ def test_a_label_may_be_put_on_pods_later() -> None:
     assert "refers" in told(serving(app="web", role="primary"), apply(custom()))
 
 
+CONTAINERS = [{"name": "main", "image": "main"}]
+SERVICE = {"selector": {"app": "x"}, "ports": [{"port": 80}]}
+SCALED = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "x"}
+WORKLOAD = {
+    "selector": {"matchLabels": {"app": "x"}},
+    "template": {
+        "metadata": {"labels": {"app": "x"}},
+        "spec": {"containers": CONTAINERS},
+    },
+}
+
+
+def made_of(*wanted: tuple[str, str, dict[str, Any]]) -> Registry:
+    """An operator that makes an object of each of these versions, kinds and specs."""
+    registry = Registry()
+
+    @fnop.on.create(XS, id="made", registry=registry)
+    async def made(name: str, **_: Any) -> None:
+        for version, kind, spec in wanted:
+            meta = {"name": name}
+            await fnop.adopt(
+                {"apiVersion": version, "kind": kind, "metadata": meta, **spec}
+            )
+
+    return registry
+
+
+Made = tuple[str, str, dict[str, Any]]
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "sentence"),
+    [
+        (
+            (
+                "networking.k8s.io/v1",
+                "Ingress",
+                {
+                    "spec": {
+                        "defaultBackend": {
+                            "service": {"name": "x", "port": {"number": 80}}
+                        }
+                    }
+                },
+            ),
+            ("v1", "Service", {"spec": SERVICE}),
+            "ingresses.networking.k8s.io/x needs services/x",
+        ),
+        (
+            ("apps/v1", "StatefulSet", {"spec": {**WORKLOAD, "serviceName": "x"}}),
+            ("v1", "Service", {"spec": SERVICE}),
+            "statefulsets.apps/x needs services/x",
+        ),
+        (
+            (
+                "autoscaling/v2",
+                "HorizontalPodAutoscaler",
+                {"spec": {"scaleTargetRef": SCALED, "maxReplicas": 2}},
+            ),
+            ("apps/v1", "Deployment", {"spec": WORKLOAD}),
+            "horizontalpodautoscalers.autoscaling/x needs deployments/x",
+        ),
+        (
+            (
+                "v1",
+                "Pod",
+                {"spec": {"containers": CONTAINERS, "serviceAccountName": "x"}},
+            ),
+            ("v1", "ServiceAccount", {}),
+            "pods/x needs serviceaccounts/x",
+        ),
+    ],
+    ids=lambda each: each[1] if isinstance(each, tuple) else "",
+)
+def test_what_an_object_leads_to_by_its_name_is_there(
+    one: Made, other: Made, sentence: str
+) -> None:
+    (found,) = told(made_of(one), apply(custom()))["refers"]
+    assert found.startswith(f"{sentence}, which is not there")
+    assert "refers" not in told(made_of(other, one), apply(custom()))
+
+
+@pytest.mark.parametrize(("app", "is_told"), [("x", False), ("web", True)])
+def test_a_budget_is_for_the_pods_of_its_owner(app: str, is_told: bool) -> None:
+    budget = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
+    operator = made_of(
+        ("apps/v1", "Deployment", {"spec": WORKLOAD}),
+        ("policy/v1", "PodDisruptionBudget", {"spec": budget}),
+    )
+    assert ("refers" in told(operator, apply(custom()))) is is_told
+
+
 # ------------------------------------------------------------------ history and idle
 
 

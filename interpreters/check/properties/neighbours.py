@@ -99,7 +99,7 @@ def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
         f"{each.alias} of {each.site} selects {_in_words(selector)}, and pods of the "
         f"same owner are labelled otherwise: {'; '.join(map(_in_words, labels))}"
         for each in made
-        if each.found["kind"] == "Service"
+        if each.found["kind"] in ("Service", "PodDisruptionBudget")
         if (labels := [*_labels_beside(each, made)])
         if (selector := unfit_selector(each.found, labels))
     ]
