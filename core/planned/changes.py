@@ -58,14 +58,19 @@ def _change(
 ) -> Change | None:
     first, last = group[0], group[-1]
     before, after = first.before, last.after
-    unknown = _unknown(after, twins.get(last.identity))
+    twin = twins.get(last.identity)
+    twin_after = None if twin is None else twin.after
+    unknown = _unknown(after, twin_after)
     actions = _actions(group)
     if not actions:
         return None
     before, after = shown(before, after)
     is_new = before is None
-    old, new = (_shown(each, settings, new=is_new) for each in (before, after))
-    fields = changed_fields(old, new, _below(unknown, new))
+    old, new, mine, theirs = (
+        _shown(each, settings, new=is_new)
+        for each in (before, after, last.after, twin_after)
+    )
+    fields = changed_fields(old, new, _unknown(mine, theirs))
     old, new = (_whole(each, new=is_new) for each in (before, after))
     every = changed_fields(old, new, _below(unknown, new))
     own = tuple(noted(first.before, last.after, settings)) if after else ()
@@ -106,12 +111,11 @@ def _actions(group: list[Write]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _unknown(after: Json | None, twin: Write | None) -> Any:
+def _unknown(after: Json | None, twin: Json | None) -> Any:
+    """What of an object cannot be foreseen: `twin` is that of the second run."""
     if after is None:
         return False
-    if twin is None or twin.after is None:
-        return True
-    return unknown_of(after, twin.after)
+    return True if twin is None else unknown_of(after, twin)
 
 
 def _plain(body: Json) -> Json:

@@ -13,7 +13,7 @@ import fnop
 from fnop.adapters.plan_report import as_json, as_lines
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
-from fnop.core.planned.changes import notices_of
+from fnop.core.planned.changes import changes_of, notices_of
 from fnop.core.planned.facts import Place, Write
 from fnop.interpreters.plan.dry_run import DryRunOnly
 from fnop.interpreters.plan.planner import PlanProblem
@@ -437,6 +437,37 @@ def test_an_event_of_another_text_is_another_one() -> None:
     (one,) = notices_of(writes, ())
     assert (one.message, one.round, one.again, one.times) == (texts[0], 1, (3,), 3)
     assert len(notices_of([*writes, reported(1, "h failed for good")], ())) == 2
+
+
+def test_what_is_unknown_of_a_list_is_told_without_the_operator_s_own_items() -> None:
+    settings = Settings("a")
+
+    def written(moment: str) -> Write:
+        own = {"type": settings.marker, "status": "False"}
+
+        def body(ready: str, since: str) -> dict[str, Any]:
+            condition = {"type": "Ready", "status": ready, "lastTransitionTime": since}
+            meta = {"name": "x", "finalizers": [settings.finalizers[0], "theirs"]}
+            return {"metadata": meta, "status": {"conditions": [own, condition]}}
+
+        rest: tuple[Any, ...] = (
+            "PATCH",
+            "/x",
+            (),
+            {},
+            "merge",
+            body("True", "0"),
+            body("False", moment),
+        )
+        return Write(1, Place("v1", "X", "xs", "default", "x"), "h", None, *rest, 200)
+
+    (change,) = changes_of(
+        [written("1")], [written("2")], (), settings, lambda *both: both
+    )
+    assert [(each.path, each.unknown) for each in change.fields] == [
+        ("status.conditions[0].lastTransitionTime", True),
+        ("status.conditions[0].status", False),
+    ]
 
 
 def connect(**_: Any) -> None:
