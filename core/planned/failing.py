@@ -15,13 +15,18 @@ def failures_of(
 ) -> tuple[Failure, ...]:
     """The attempts that fail and the writes that are refused, each once.
 
-    A refused write is left out where an attempt fails of it. What fails again with the
-    same words is in the round of the first time; the later rounds are in `again`.
+    A refused write is left out where an attempt fails of it, and where its handler does
+    it otherwise then: lists are set anew, an immutable child is replaced. What fails
+    again with the same words is in the round of the first time; the later rounds are in
+    `again`.
     """
+    sent = [*writes]
     left = [
         _refusal(each, handlers)
-        for each in writes
-        if each.is_refused and not any(_tells(e, each) for e in attempts)
+        for number, each in enumerate(sent)
+        if each.is_refused
+        and not any(_tells(e, each) for e in attempts)
+        and not any(_stands_for(e, each) for e in sent[number + 1 :])
     ]
     found: dict[object, Failure] = {}
     for each in (*attempts, *left):
@@ -43,6 +48,13 @@ def _tells(attempt: Failure, write: Write) -> bool:
     is_same = (attempt.round, attempt.subject) == (write.round, write.subject)
     is_by_same = any(each.handler in writers for each in attempt.sources)
     return is_same and is_by_same and write.message in attempt.message
+
+
+def _stands_for(later: Write, refused: Write) -> bool:
+    """Whether a later write is what the handler has done about a refused one."""
+    told = refused.round, refused.subject, refused.handler, refused.place
+    mine = later.round, later.subject, later.handler, later.place
+    return mine == told and later.status < 400
 
 
 def _repeated(first: Failure, later: Failure) -> Failure:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -379,6 +380,36 @@ def test_failures_are_told_once_each(registry: Registry) -> None:
     assert all(each.retried for each in plan.failures)
 
 
+def keeps_a_service(registry: Registry, *ports: int) -> None:
+    """Declare an operator whose Service has these ports, all of one name."""
+    found = [{"name": "web", "port": each, "protocol": "TCP"} for each in ports]
+    meta = {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "a"}}
+
+    @fnop.reconcile(KIND, owns="services", id="shop", registry=registry)
+    def shop(**_: Any) -> fnop.Desired:
+        return fnop.desired({**meta, "spec": {"ports": found}})
+
+
+def test_what_is_done_otherwise_when_it_is_refused_is_no_failure(
+    registry: Registry,
+) -> None:
+    """The port of somebody else has the name of ours: the list is set anew."""
+    keeps_a_service(registry, 80)
+    run = settled(registry, example("a"))
+    run.edit("services", "a", spec={"ports": [{"name": "web", "port": 81}]})
+    served, wall = source_of(run)
+    plan = planned(planner_of(registry, served, wall))
+    assert plan.failures == ()
+    assert labels(plan)["services/a in default"] == "change"
+
+
+def test_what_fnop_can_ask_in_no_valid_way_is_a_failure(registry: Registry) -> None:
+    keeps_a_service(registry, 80, 82)
+    served, wall = source_of(Scenario(registry, [example("a")]))
+    plan = planned(planner_of(registry, served, wall))
+    assert any('Duplicate value: "web"' in each.message for each in plan.failures)
+
+
 def test_an_index_that_fails_is_told(keeper: Registry) -> None:
     """What is planned for others may depend on what it lacks."""
 
@@ -450,16 +481,9 @@ def test_what_is_unknown_of_a_list_is_told_without_the_operator_s_own_items() ->
             meta = {"name": "x", "finalizers": [settings.finalizers[0], "theirs"]}
             return {"metadata": meta, "status": {"conditions": [own, condition]}}
 
-        rest: tuple[Any, ...] = (
-            "PATCH",
-            "/x",
-            (),
-            {},
-            "merge",
-            body("True", "0"),
-            body("False", moment),
-        )
-        return Write(1, Place("v1", "X", "xs", "default", "x"), "h", None, *rest, 200)
+        place = Place("v1", "X", "xs", "default", "x")
+        write = Write(1, place, "h", None, "PATCH", "/x", (), {}, "", None, None, 200)
+        return replace(write, before=body("True", "0"), after=body("False", moment))
 
     (change,) = changes_of(
         [written("1")], [written("2")], (), settings, lambda *both: both
