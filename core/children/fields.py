@@ -30,6 +30,7 @@ __all__ = [
     "managers_of",
     "manages",
     "names_in",
+    "owned_element",
 ]
 
 # Not kept among a manager's fields, since they name the object itself.
@@ -225,7 +226,7 @@ def _lost(
             )
     else:
         for place, item in enumerate(value):
-            yield from _lost(item, _element(item, owned), None, f"{path}[{place}]")
+            yield from _lost(item, owned_element(item, owned), None, f"{path}[{place}]")
 
 
 def _taken(
@@ -259,8 +260,14 @@ def _leaves(value: Any, live: Any, path: str) -> Iterator[str]:
         yield path
 
 
-def _element(item: Any, owned: Mapping[str, Any]) -> Any:
-    """The tree of the element of a list; None where it is not owned."""
+def owned_element(item: Any, owned: Mapping[str, Any]) -> Any:
+    """The tree of the fields of a list's element; None where it is not owned.
+
+    >>> owned_element({"name": "x"}, {'k:{"name":"x"}': {"f:name": {}}})
+    {'f:name': {}}
+    >>> owned_element("a", {'v:"a"': {}}), owned_element("b", {'v:"a"': {}})
+    ({}, None)
+    """
     for key, tree in owned.items():
         kind, _, text = key.partition(":")
         if kind == "v" and _parsed(text) == item:
@@ -475,7 +482,9 @@ def _tree_of(item: Any, part: Part, whole: Any, tree: Any) -> Any:
     """The fields of an item of a mapping or a list; None where they are not owned."""
     if not isinstance(tree, Mapping):
         return None
-    return _element(item, tree) if isinstance(whole, list) else tree.get(f"f:{part}")
+    return (
+        owned_element(item, tree) if isinstance(whole, list) else tree.get(f"f:{part}")
+    )
 
 
 def manages(live: Mapping[str, Any], manager: str, names: Iterable[str]) -> bool:

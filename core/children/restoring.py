@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from fnop.core.children.fields import applied_with
+from fnop.core.children.fields import applied_with, owned_element
 from fnop.core.children.marks import (
     APPLIED_ANNOTATION,
     APPLIED_PATH,
@@ -46,8 +46,9 @@ def recorded_digest(live: Mapping[str, Any]) -> str:
 def applied_digests(live: Mapping[str, Any]) -> Sequence[str]:
     """The digests of all manifests that may have been applied, in a fixed order.
 
-    Authors may leave out the namespace, and write `stringData` for `data`.  Of lists
-    only those are restored that are applied as a whole.
+    Authors may leave out the namespace, and write `stringData` for `data`.  The
+    elements of a list are restored in the order that they have there, and quantities
+    and times in the form that the API server gives them.
     """
     applied = applied_with(live, APPLIED_PATH)
     return () if applied is None else _digests(live, _picked(live, applied))
@@ -105,17 +106,26 @@ def _texts(manifest: Json) -> Json | None:
         return None
 
 
-def _picked(value: Mapping[str, Any], fields: Mapping[str, Any]) -> Json:
-    """The part of a mapping with these fields, as managed fields name them."""
-    found: Json = {}
-    for key, inner in fields.items():
-        name = key.removeprefix("f:")
-        if key == name or name not in value:
-            continue
-        item = value[name]
-        is_part = isinstance(item, Mapping) and isinstance(inner, Mapping) and inner
-        found[name] = _picked(item, inner) if is_part else item
-    return found
+def _picked(value: Any, fields: Any) -> Any:
+    """The part of a value with these fields, as managed fields name them.
+
+    >>> owned = {'k:{"name":"x"}': {".": {}, "f:name": {}}}
+    >>> _picked([{"name": "x", "image": "y"}, {"name": "z"}], owned)
+    [{'name': 'x'}]
+    """
+    if not fields or not isinstance(fields, Mapping):
+        return value
+    if isinstance(value, Mapping):
+        # What is managed and not there was empty (`omitempty`): a text, most often.
+        return {
+            key[2:]: _picked(value.get(key[2:], ""), inner)
+            for key, inner in fields.items()
+            if key[:2] == "f:"
+        }
+    if isinstance(value, list):
+        found = ((each, owned_element(each, fields)) for each in value)
+        return [_picked(each, inner) for each, inner in found if inner is not None]
+    return value
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
