@@ -214,8 +214,11 @@ def without_kubelet(cluster: Cluster) -> Cluster:
     return simulated.paced(cluster, {"kubelet": simulated.Off()})
 
 
-# Objects that a cluster makes in every namespace.
-_OWN = re.compile(r"^(configmaps/kube-root-ca\.crt|serviceaccounts/default)( |$)")
+# Objects that a cluster makes in every namespace (before 1.24 also a token's Secret).
+_OWN = re.compile(
+    r"^(configmaps/kube-root-ca\.crt|serviceaccounts/default"
+    r"|secrets/default-token-[a-z0-9]{5})( |$)"
+)
 
 
 def _is_drawn(difference: Difference) -> bool:

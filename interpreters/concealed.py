@@ -61,8 +61,15 @@ def with_other_tokens(plot: Plot, program: Program) -> Plot:
         )
         return each._replace(call=call, outcome=outcome)
 
+    answers = [told_answer(each) for each in plot.answers]
+    # A secret that is drawn anew is no token: it fits the call as it was recorded.
+    answers += [
+        told._replace(call=each.call)
+        for told, each in zip(answers, plot.answers, strict=True)
+        if has_token(each.call.arguments)
+    ]
     return plot._replace(
         objects={place: told(each) for place, each in plot.objects.items()},
         changes=[told_change(each) for each in plot.changes],
-        answers=[told_answer(each) for each in plot.answers],
+        answers=answers,
     )

@@ -22,6 +22,9 @@ from typing import Any, Self
 
 import orjson
 
+from fnop.core.history.calls import fits
+from fnop.core.history.volatile import has_token
+
 __all__ = [
     "External",
     "JobService",
@@ -732,7 +735,8 @@ class Recorded(External):
     `answers` are pairs of the keyword arguments and of what was answered: a value, or
     an exception that is raised. Several for equal arguments are given in their order,
     and the last one stays. `answer` is the model; it takes any uids for equal, for an
-    object that is made anew has another one. Raises `LookupError` for other arguments.
+    object that is made anew has another one, and any text for that of a secret, of
+    which the recording has a token. Raises `LookupError` for other arguments.
 
     >>> size_of = Recorded([({"name": "a"}, 1), ({"name": "a"}, 2)])
     >>> [size_of.answer(name="a") for _ in range(3)]
@@ -747,10 +751,16 @@ class Recorded(External):
         self._alike: dict[bytes, list[Any]] = {}
         # The number of those given, where there are several.
         self._given: dict[bytes, int] = {}
+        answers = [*answers]
         for arguments, found in answers:
             text = _text(arguments)
             self._answers.setdefault(text, []).append(found)
             self._alike.setdefault(_UID.sub(b"", text), []).append(found)
+        self._concealing = [
+            (arguments, _text(arguments))
+            for arguments, _ in answers
+            if has_token(arguments)
+        ]
 
     def fork(self) -> Self:
         """The same answers, of which as many were given."""
@@ -773,6 +783,10 @@ class Recorded(External):
         if several is None:
             text = _UID.sub(b"", text)
             several = self._alike.get(text)
+        if several is None:
+            fitting = (key for told, key in self._concealing if fits(told, arguments))
+            text = next(fitting, b"")
+            several = self._answers.get(text)
         if several is None:
             raise LookupError(
                 f"no answer was recorded for the arguments {arguments!r}; give a model"

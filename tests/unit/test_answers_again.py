@@ -180,3 +180,68 @@ def test_equal_answers_are_folded(tmp_path: Path) -> None:
     assert "sim.wait" not in test.out
     (tmp_path / "test_incident.py").write_text(test.out)
     assert pytest_of("test_incident.py", folder=tmp_path).status == 0
+
+
+# ------------------------------------------------------------------ concealed arguments
+
+ACCOUNTS = """
+import fnop
+
+def account_of(name, password):
+    raise ConnectionError("not in a test")
+
+@fnop.reconcile("fnopexamples", owns="secrets")
+async def keep(name, children, **_):
+    secret = children["secrets"].get(name)
+    if secret is not None:
+        return fnop.desired(fnop.UNCHANGED)
+    password = {password}
+    account = await fnop.call(account_of, name=name, password=password)
+    data = {{"password": password, "account": account["id"]}}
+    meta = {{"name": name, "labels": {{"account": account["id"]}}}}
+    return fnop.desired({{"apiVersion": "v1", "kind": "Secret", "metadata": meta,
+                          "stringData": data}})
+"""
+DRAWN = "(await fnop.random(15, secret=True)).hex()"
+MODEL = """
+def account_of(name, password):
+    return {"id": f"account-{name}"}
+"""
+
+
+@pytest.fixture(scope="module", params=[DRAWN, f"'Pw-' + {DRAWN}"])
+def drawing(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """An operator that gives a password that it draws to a call, and a recording."""
+    folder = tmp_path_factory.mktemp("drawing")
+    (folder / "poll.py").write_text(ACCOUNTS.format(password=request.param))
+    (folder / "models.py").write_text(MODEL)
+    simulated = ("--simulate", OBJECT, "--calls", "models.py", "--for", "10s")
+    run = ("run", "poll.py", *simulated, "--record", "run.fnop")
+    assert fnop(*run, folder=folder).status == 0
+    return folder
+
+
+def test_a_call_is_answered_though_its_password_is_drawn_anew(drawing: Path) -> None:
+    done = gone_on(drawing, 1)
+    assert (done.status, "not simulated" in done.out) == (0, False), done.out
+
+
+def test_so_is_that_of_a_test_made_of_the_recording(drawing: Path) -> None:
+    options = ("run.fnop", "poll.py", "--at", "1", "--as-test")
+    made = fnop("replay", *options, folder=drawing)
+    assert made.status == 0, made.err
+    (drawing / "test_incident.py").write_text(made.out)
+    assert "redacted-" in made.out
+    done = pytest_of("test_incident.py", folder=drawing)
+    assert done.status == 0, done.out
+
+
+def test_what_a_recording_conceals_may_be_any_text() -> None:
+    token = "redacted-0123456789abcdef01234567"
+    call = Call("m:f", {"name": "a", "password": f"Pw-{token}"})
+    replies = Replies([Recorded(call, Answer(1), 1, 1.0)])
+    assert replies.answer(Call("m:f", {"name": "a", "password": "x"}), 1) == Answer(1)
+    for arguments in ({"name": "b", "password": "x"}, {"name": "a", "password": 1}):
+        assert replies.answer(Call("m:f", arguments), 1) is None
