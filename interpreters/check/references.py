@@ -57,8 +57,6 @@ def _needs_of_kind(kind: str, spec: Json) -> Iterator[Need]:
     if kind == "Ingress":
         for each in _mappings_in(spec):
             yield from _needs(each, {"service": ("services", "name")})
-    elif kind == "StatefulSet" and spec.get("serviceName"):
-        yield Need("services", spec["serviceName"])  # the names of its pods in the DNS
     elif kind == "HorizontalPodAutoscaler":
         target = spec.get("scaleTargetRef") or {}
         if target.get("kind") in _SCALED:

@@ -654,11 +654,6 @@ Made = tuple[str, str, dict[str, Any]]
             "ingresses.networking.k8s.io/x needs services/x",
         ),
         (
-            ("apps/v1", "StatefulSet", {"spec": {**WORKLOAD, "serviceName": "x"}}),
-            ("v1", "Service", {"spec": SERVICE}),
-            "statefulsets.apps/x needs services/x",
-        ),
-        (
             (
                 "autoscaling/v2",
                 "HorizontalPodAutoscaler",
