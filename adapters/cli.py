@@ -100,7 +100,18 @@ def _is_option(arg: str) -> bool:
     return arg.startswith("-") and arg != "-"
 
 
-@click.group(context_settings={"auto_envvar_prefix": _PREFIX})
+class Commands(click.Group):
+    """The commands; Ctrl-C ends whichever it is with a sentence."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command, which may end itself otherwise when it is interrupted."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            sys.exit(interrupted(interrupt))
+
+
+@click.group(cls=Commands, context_settings={"auto_envvar_prefix": _PREFIX})
 @click.version_option(fnop.__version__, prog_name="fnop")
 @click.pass_context
 def main(ctx: click.Context) -> None:

@@ -11,6 +11,7 @@ __all__ = [
     "EXIT_DAMAGED",
     "EXIT_ERROR",
     "EXIT_INCOMPLETE",
+    "EXIT_INTERRUPTED",
     "EXIT_UNKNOWN",
     "EXIT_UNSUPPORTED",
     "EXIT_USAGE",
@@ -19,6 +20,8 @@ __all__ = [
 ]
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
+# The status after Ctrl-C, as shells have it: 128 and the number of SIGINT.
+EXIT_INTERRUPTED = 130
 # Those of commands that read a recording (docs/recording.md).
 EXIT_DAMAGED, EXIT_INCOMPLETE, EXIT_UNSUPPORTED = 3, 4, 5
 

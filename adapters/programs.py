@@ -7,7 +7,13 @@ from collections.abc import Sequence
 
 import click
 
-from fnop.adapters.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
+from fnop.adapters.endings import (
+    EXIT_ERROR,
+    EXIT_INTERRUPTED,
+    EXIT_USAGE,
+    fail,
+    warn,
+)
 from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import default_registry
@@ -61,4 +67,4 @@ def interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
     place = authors_place(interrupt)
     at = f", at {place}" if place else ""
     warn(f"interrupted{after}{at}")
-    return EXIT_ERROR
+    return EXIT_INTERRUPTED

@@ -318,7 +318,9 @@ def child_of(evidence: Evidence, fact: ChildFact) -> Child:
         APPLIED_ANNOTATION: APPLIED_ANNOTATION in annotations,
     }
     lacks = tuple(name for name, there in marks.items() if not there)
-    is_applied = len(lacks) < len(marks)
+    # A workload's own controller gives its ReplicaSets the annotations of it.
+    is_copied = fact.depth > 0 and SET_LABEL in lacks
+    is_applied = len(lacks) < len(marks) and not is_copied
     told, behind = _health(body)
     return Child(
         f"{_singular(fact)}/{body.name}",

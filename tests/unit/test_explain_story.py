@@ -490,6 +490,16 @@ def test_who_has_written_a_child_after_fnop_is_told() -> None:
     assert "status.x" not in text
 
 
+def test_what_a_controller_has_copied_from_a_child_is_not_applied() -> None:
+    """A ReplicaSet has the annotations of its Deployment, and no label of fnop."""
+    meta = {"name": "y", "annotations": {APPLIED_ANNOTATION: "a.b.c.d"}}
+    copies, child = ChildFact(SECRETS, {"metadata": meta}, 1), thing()
+    text = text_of(told(child, children=(copies,)))
+    assert "secret/y" in text
+    assert "applied" not in text
+    assert "lacks" not in text
+
+
 def test_events_that_say_the_same_are_one_and_the_newest_is_last() -> None:
     def event(message: str, seconds: float, **more: Any) -> dict[str, Any]:
         found = {"type": "Warning", "reason": "R", "message": message}
