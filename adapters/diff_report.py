@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fnop.adapters.codes import Code, versions
+from fnop.adapters.codes import Code, code_lines, versions
 from fnop.core.history.causes import Comparison, Input, Told
 from fnop.core.history.divergence import Divergence, LaneCount, Sort
 from fnop.core.history.provenance import Shown
@@ -58,6 +58,8 @@ def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
     for letter, side in zip(_LETTERS, sides, strict=True):
         about = f"fnop {side.fnop}, operator {side.operator}"
         yield f"{letter}: {side.file} ({about}, {number_of(side.steps, 'step')})"
+    if _with_other_code(sides):
+        yield from code_lines(*(each.code for each in sides))
     if found.first is None:
         decisions = sum(each.equal for each in found.lanes)
         yield f"no difference in {number_of(decisions, 'decision')} of handlers"
@@ -70,6 +72,12 @@ def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
         yield from _titled("first decision that differs", told)
     yield ""
     yield from _summary(sides, found)
+
+
+def _with_other_code(sides: Sides) -> list[str]:
+    """The handlers whose code differs, as far as it is known."""
+    ours, theirs = (each.code for each in sides)
+    return [each for each in theirs.digests if theirs.is_other(ours, each)]
 
 
 def _titled(title: str, told: _Told) -> Iterator[str]:
@@ -438,6 +446,7 @@ def as_json(sides: Sides, found: Comparison) -> dict[str, Any]:
             }
             for each in sides
         ],
+        "other_code": _with_other_code(sides),
         "differs": found.first is not None,
         "shorter": found.shorter,
         "first": _told_json(sides, found.first),

@@ -80,6 +80,7 @@ def test_other_code_is_told_with_the_field_and_both_lines(folder: Path) -> None:
     ) in done.out
     assert "  its inputs are equal: the code differs (a: fnop " in done.out
     assert "first decision that differs" not in done.out  # it is the first difference
+    assert done.out.splitlines()[2] == "the code of database is another one"
 
 
 def test_another_object_is_told_with_the_steps_that_brought_it(folder: Path) -> None:
@@ -139,6 +140,7 @@ def test_json_has_the_same(folder: Path) -> None:
     assert done.status == DIFFERS
     found = json.loads(done.out)
     assert (found["version"], found["differs"]) == (1, True)
+    assert found["other_code"] == ["database"]
     assert [each["file"] for each in found["runs"]] == ["a.fnop", "port.fnop"]
     first = found["first"]
     assert (first["sort"], first["handler"]) == ("decision", "database")
