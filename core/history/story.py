@@ -358,13 +358,20 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
 
 
 def outcome_told(outcome: Json) -> str:
-    """An answer in words: the version that came of it, or what is wrong."""
+    """An answer in words: the version that came of it, or what is wrong.
+
+    >>> busy = {"is": "Unreachable", "message": "busy", "retry_after_seconds": 10.0}
+    >>> outcome_told(busy)
+    'Unreachable: busy (to be asked again in 10s)'
+    """
     found = outcome.get("object")
     if isinstance(found, Mapping) and "metadata" in found:
         return f"version {Body(dict(found)).version}"
     message = outcome.get("message")
     kind = "done" if outcome["is"] in ("Applied", "Answer") else outcome["is"]
-    return f"{kind}: {brief(message)}" if message else kind
+    told = f"{kind}: {brief(message)}" if message else kind
+    pause = outcome.get("retry_after_seconds")
+    return f"{told} (to be asked again in {_span(pause)})" if pause else told
 
 
 def _span(seconds: float) -> str:
