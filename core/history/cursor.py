@@ -79,9 +79,17 @@ class Cursor:
         return self._next_of(map(steps.step_of, found), what, back=back)
 
     def to_call(self, handler: str, *, back: bool) -> Cursor:
-        """At the next call of a handler; "" is any."""
+        """At the next call of a handler, "" is any; for the chosen object, if it has one.
+
+        A child may be chosen for which the handler is never called.
+        """
         what = f"call of {handler}" if handler else "call of a handler"
-        return self.sought(lambda each: _calls(each, handler), what, back=back)
+        ref = self.chosen
+        if ref and any(_calls(each, handler, ref) for each in self.steps.events):
+            what = f"{what} for {ref.label}"
+        else:
+            ref = None
+        return self.sought(lambda each: _calls(each, handler, ref), what, back=back)
 
     def to_write(self, ref: Ref | None, *, back: bool) -> Cursor:
         """At the next request that writes an object; None is any."""
@@ -248,9 +256,9 @@ def _is_in(stretch: Stretch, step: int) -> bool:
     return stretch.first <= step and (not stretch.last or step <= stretch.last)
 
 
-def _calls(event: Event, handler: str) -> bool:
+def _calls(event: Event, handler: str, ref: Ref | None) -> bool:
     attempt = event.attempt
-    if event.sort != "call" or attempt is None:
+    if event.sort != "call" or attempt is None or ref not in (None, event.object):
         return False
     return handler in ("", attempt.handler)
 

@@ -130,6 +130,25 @@ def test_a_call_and_its_writes_are_found(session: Session) -> None:
     assert "marked is called for update" in "\n".join(asked(session, "show"))
 
 
+def test_a_call_is_looked_for_of_the_object_that_is_chosen() -> None:
+    recording, registry = Recording(slow()), slow()
+    objects = [config("shared"), example("a", n=1), example("b", n=1)]
+    observers = (recording.recorder,)
+    run = Scenario(registry, objects, settings=TRACED, observers=observers)
+    assert run.settle()
+    _, records = recording.records()
+    session = session_of([each for each in records if each is not None])
+    for chosen in ("b", "a"):
+        asked(session, "goto first", f"object {KIND}/default/{chosen}")
+        told = "\n".join(asked(session, "call slow", "show"))
+        assert f"[default/{chosen}] slow is called" in told
+    asked(session, "goto first", f"object {KIND}/default/a", "call slow")
+    with pytest.raises(NoAnswer, match="no call of slow for .*default/a after"):
+        asked(session, "call slow")
+    # No handler is called for a config map: any call is meant then.
+    asked(session, "goto first", "object configmaps/shared", "call slow")
+
+
 def test_a_stale_view_stands_beside_the_truth(session: Session) -> None:
     asked(session, "write configmaps/shared")
     head, old, titles, *fields = asked(session, "saw")
