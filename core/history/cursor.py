@@ -79,9 +79,9 @@ class Cursor:
         return self._next_of(map(steps.step_of, found), what, back=back)
 
     def to_call(self, handler: str, *, back: bool) -> Cursor:
-        """At the next call of a handler, "" is any; for the chosen object, if it has one.
+        """At the next call of a handler; "" is any.
 
-        A child may be chosen for which the handler is never called.
+        It is one for the chosen object, unless the handler is never called for that.
         """
         what = f"call of {handler}" if handler else "call of a handler"
         ref = self.chosen

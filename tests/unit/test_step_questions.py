@@ -143,7 +143,7 @@ def test_a_call_is_looked_for_of_the_object_that_is_chosen() -> None:
         told = "\n".join(asked(session, "call slow", "show"))
         assert f"[default/{chosen}] slow is called" in told
     asked(session, "goto first", f"object {KIND}/default/a", "call slow")
-    with pytest.raises(NoAnswer, match="no call of slow for .*default/a after"):
+    with pytest.raises(NoAnswer, match=r"no call of slow for .*default/a after"):
         asked(session, "call slow")
     # No handler is called for a config map: any call is meant then.
     asked(session, "goto first", "object configmaps/shared", "call slow")
