@@ -10,11 +10,16 @@ from hypothesis import HealthCheck, settings
 from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.registry import default_registry
 from tests.cluster.envtest import ApiServer, missing, running
+from tests.thorough import IS_THOROUGH
 
 # The first draw of a text strategy builds its tables, which is slow and no fault
-# of the test; timings of single examples say nothing on a shared machine.
+# of the test; timings of single examples say nothing on a shared machine.  A change is
+# judged by the same examples as the one before; `make thorough` draws others each time.
 settings.register_profile(
-    "fnop", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "fnop",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    derandomize=not IS_THOROUGH,
 )
 settings.load_profile("fnop")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["examples"]
+__all__ = ["IS_THOROUGH", "examples"]
 
 _FACTOR = float(os.environ.get("FNOP_THOROUGH") or 1)
+IS_THOROUGH = _FACTOR != 1
 
 
 def examples(count: int) -> int:
