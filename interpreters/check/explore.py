@@ -69,6 +69,7 @@ from fnop.interpreters.check.records import (
 from fnop.interpreters.check.replicas import is_elected
 from fnop.interpreters.check.sequels import left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
+from fnop.interpreters.check.ticking import ticking_in
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World
 from fnop.interpreters.clock import EPOCH, VirtualClock
@@ -300,6 +301,7 @@ def _benign(
         gates.idleness.idle,
         gates.heeding,
         _followed(trial, forks),
+        ticking_in(trial),
     )
 
 

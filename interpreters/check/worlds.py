@@ -28,6 +28,7 @@ __all__ = [
     "digests_of",
     "is_builtin",
     "objects_in",
+    "outside_of",
     "records_in",
     "rolling_in",
     "world_of",
@@ -184,6 +185,16 @@ def digests_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
         _named(number, each): orjson.dumps(each.visible(), option=orjson.OPT_SORT_KEYS)
         for number, each in enumerate(externals_of(calls))
         if not each.keeps_records
+    }
+
+
+def outside_of(calls: Mapping[str, Any]) -> dict[str, bytes]:
+    """The visible part of each external system at rest, by its alias."""
+    return {
+        _named(number, each): orjson.dumps(
+            each.at_rest().visible(), option=orjson.OPT_SORT_KEYS
+        )
+        for number, each in enumerate(externals_of(calls))
     }
 
 

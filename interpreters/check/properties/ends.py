@@ -40,8 +40,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         found = differences(
             benign.seen.healed, seen.healed, benign.volatile, without_status=bare
         )
-    if benign.background:  # what timers do outside depends on when they do it
-        found = [each for each in found if "/" in each.alias]
+    # A system that timers change depends on when it is looked at.
+    found = [each for each in found if each.alias not in benign.ticking]
     if found and skips(seen.trial):  # it has another history
         depends = benign.history or ("\0",)
         rolling = _rolling(benign.seen) | _rolling(seen)
@@ -128,7 +128,7 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         for each in differences(
             benign.fresh, seen.world, benign.volatile, without_status=benign.handled
         )
-        if not (benign.background and "/" not in each.alias)
+        if each.alias not in benign.ticking
         and each.alias.partition(" (")[0] not in rolling
         and not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
     ]

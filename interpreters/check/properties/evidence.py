@@ -100,7 +100,8 @@ class Benign(NamedTuple):
     the script is `straight`, and deletes nothing, it is that of the script as well,
     except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
-    have written otherwise.
+    have written otherwise. `background` tells of timers and daemons, and `ticking` has
+    the aliases of the systems outside that they change while all else rests.
     """
 
     seen: Seen
@@ -115,6 +116,7 @@ class Benign(NamedTuple):
     idle: tuple[str, ...] = ()
     heeding: Heeding = Heeding()
     followed: tuple[Followed, ...] = ()
+    ticking: frozenset[str] = frozenset()
 
 
 Judge = Callable[[Benign, Seen], Iterator[Violation]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from fnop.core.handlers.roles import BACKGROUND
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, tampers
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.trial import Trial
@@ -78,17 +79,30 @@ def _kind_of(write: Write) -> str:
 
 
 def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The operator writes at most three times as often as in the benign run."""
-    usual, now = len(benign.seen.trial.writes), len(seen.trial.writes)
+    """The operator writes at most three times as often as in the benign run.
+
+    Timers and daemons write as often as their time comes, and an operator that has
+    such goes on for long: they do not count, nor do notes on handlers that fail.
+    """
+    usual, now = (_writes_of(each.trial, benign) for each in (benign.seen, seen))
     # An operator that waits may look again every second.
     waited = max(0.0, seen.trial.waited - benign.seen.trial.waited)
     # An attempt that has failed may be noted on the object (`retry`, the delay).
     failed = max(0, _failures(seen.trial) - _failures(benign.seen.trial))
     most = WORK_FACTOR * usual + WORK_MORE + 2 * waited + failed
-    if now > most and not benign.background:
+    if now > most:
         yield Violation(
             "bounded_work", f"{now} writes, where the benign run has {usual}"
         )
+
+
+def _writes_of(trial: Trial, benign: Benign) -> int:
+    """The number of writes; with timers only those of handlers called for a cause."""
+    if not benign.background:
+        return len(trial.writes)
+    handlers = trial.scene.program.handlers
+    others = {"", *(each.id for each in handlers if each.role in BACKGROUND)}
+    return sum(others.isdisjoint(e.site.handler.split(", ")) for e in trial.writes)
 
 
 def _failures(trial: Trial) -> int:
