@@ -56,9 +56,12 @@ class Known(NamedTuple):
 def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
     """The actions of a user who makes at once what a script leaves.
 
-    An object is made anew where it was made first: others may build upon it.
+    An object is made anew where it was made first: others may build upon it. A status,
+    which the user writes in the place of another controller, comes after it: a creation
+    would not take it.
     """
     left: dict[object, Action | None] = {}
+    statuses: dict[object, Edit] = {}
     for number, each in enumerate(script):
         place = _address(scene, each)
         before = left.get(place)
@@ -66,12 +69,34 @@ def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
             left[place if isinstance(each, Apply) else number] = each
         elif isinstance(each, Delete) or before is None:
             left[place] = each if isinstance(each, Apply) else None
+            statuses.pop(place, None)
         else:
             assert isinstance(before, Apply)
             assert isinstance(each, (Apply, Edit))  # all others are about no object
-            changes = each.manifest if isinstance(each, Apply) else each.changes
+            changes = dict(each.manifest if isinstance(each, Apply) else each.changes)
+            status = changes.pop("status", None)
             left[place] = Apply(applied(changes, before.manifest))
-    return tuple(each for each in left.values() if each is not None)
+            if status is not None:
+                statuses[place] = _with_status(statuses.get(place), scene, each, status)
+    made = [each for each in left.values() if each is not None]
+    return (*made, *statuses.values())
+
+
+def _with_status(
+    before: Edit | None, scene: Scene, action: Apply | Edit, status: Any
+) -> Edit:
+    """The edit of a status, after the one before."""
+    if isinstance(action, Edit):
+        where, namespace = action.where, action.namespace
+    else:
+        meta = action.manifest.get("metadata") or {}
+        resource = catalogue_of(scene.base).of_manifest(action.manifest)
+        assert resource is not None  # it is there
+        kind = f"{resource.plural}.{resource.group}".rstrip(".")
+        where, namespace = f"{kind}/{meta['name']}", meta.get("namespace")
+    known = {} if before is None else before.changes["status"]
+    merged = applied(status, known) if isinstance(status, Mapping) else status
+    return Edit(where, {"status": merged}, namespace)
 
 
 def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:

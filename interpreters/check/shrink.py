@@ -7,6 +7,7 @@ from typing import Any
 
 from fnop.interpreters.actions import ActionRefused, Apply
 from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict
+from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.check.scripts import ScriptProblem
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.scenario import ApplyProblem
@@ -85,9 +86,21 @@ def _shown_by(
     if not verdict.struck or not _errors(trial) <= known:
         return None
     for violation in explorer.confirmed(verdict):
-        if violation.property == failure.violation.property:
+        if _is_like(violation, failure.violation):
             return explorer, failure._replace(violation=violation)
     return None
+
+
+def _is_like(found: Violation, before: Violation) -> bool:
+    """Whether a smaller case violates the property in the same way.
+
+    Of a script in which less happens, less comes of what a handler looks at.
+    """
+    is_same = found.message == before.message or before.property not in _BY_MESSAGE
+    return found.property == before.property and is_same
+
+
+_BY_MESSAGE = frozenset(("heeds", "idle"))
 
 
 def _smaller(case: Case, failure: Failure) -> Iterator[tuple[Case, Any]]:

@@ -230,7 +230,8 @@ def _masked(
     plain = _TIME.sub("<time>", text.decode())
     plain = UID.sub(lambda uid: f"<uid of {names.get(uid[0], 'the dead')}>", plain)
     for name in sorted(generated, key=len, reverse=True):
-        plain = plain.replace(name, generated[name])
+        alias = orjson.dumps(generated[name])[1:-1].decode()  # it stands in a text
+        plain = plain.replace(name, alias)
     return _STABLE.sub("-*", plain).encode()
 
 

@@ -673,6 +673,96 @@ def test_what_timers_do_outside_depends_on_when_they_do_it() -> None:
     assert found(Explorer(case_of(registry, apply(example()), calls=calls))) == {}
 
 
+def forgetting(pace: float | None, *, daemon: bool = False) -> set[str]:
+    """What is told of an operator that may forget what it has rented, by properties.
+
+    A timer that has nothing to do with that is called every `pace` seconds.
+    """
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def rented(name: str, patch: Any, **_: Any) -> None:
+        patch.status["id"] = await fnop.call(record, name=name)
+
+    @fnop.on.delete("fnopexamples", registry=registry)
+    async def given_back(status: Any, **_: Any) -> None:
+        if "id" in status:
+            await fnop.call(charge, id=status["id"])
+
+    def look(labels: Any, **_: Any) -> fnop.Effect | None:
+        return fnop.event("Looked") if labels.get("look") else None
+
+    async def follow(labels: Any, **_: Any) -> fnop.Effect | None:
+        await fnop.sleep(600)
+        return look(labels)
+
+    if daemon:
+        fnop.daemon("configmaps", registry=registry)(follow)
+    elif pace is not None:
+        fnop.timer("configmaps", interval=pace, registry=registry)(look)
+
+    class Rentals(PostService):
+        def rent(self, name: str) -> str:
+            return str(self.create({"name": name})["id"])
+
+        def give_back(self, id: str) -> None:
+            self.delete(id)
+
+    rentals = Rentals()
+    module = record.__module__
+    calls = {f"{module}:record": rentals.rent, f"{module}:charge": rentals.give_back}
+    script = apply(example()), delete(NAME)
+    return set(found(Explorer(case_of(registry, *script, calls=calls))))
+
+
+def test_a_timer_that_leaves_what_is_outside_alone_hides_no_fault() -> None:
+    expected = forgetting(None)
+    assert {"no_orphans", "creates_once"} & expected
+    assert forgetting(600) >= expected
+
+
+def test_who_may_begin_something_at_any_time_is_no_measure() -> None:
+    """A daemon may do so after an hour, and a slow timer beside a quick one, too."""
+    assert "no_orphans" not in forgetting(None, daemon=True)
+
+
+def annotating(*, timer: bool) -> set[str]:
+    """What is told of an operator that goes round with itself after an edit."""
+    registry = Registry()
+
+    @fnop.on.update("fnopexamples", registry=registry)
+    async def seen(retry: int, now: Any, patch: Any, **_: Any) -> None:
+        patch.metadata.annotations["seen"] = now.isoformat()
+
+    if timer:
+
+        @fnop.timer("configmaps", interval=600, registry=registry)
+        def look(**_: Any) -> None:
+            """Looks, and does nothing."""
+
+    script = apply(example(size=1)), edit(NAME, spec={"size": 2})
+    return set(found(Explorer(case_of(registry, *script))))
+
+
+def test_a_timer_hides_no_handler_that_writes_without_end() -> None:
+    assert annotating(timer=True) >= annotating(timer=False) > set()
+
+
+def test_the_status_that_a_user_writes_is_part_of_what_is_created_at_once() -> None:
+    registry = Registry()
+
+    @fnop.on.field("fnopexamples", field="status.ready", registry=registry)
+    async def kept(name: str, new: Any, **_: Any) -> None:
+        if new:
+            meta = {"name": name}
+            await fnop.adopt(
+                {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+            )
+
+    script = apply(example()), edit(NAME, status={"ready": True})
+    assert Explorer(case_of(registry, *script)).benign.violations == ()
+
+
 def jobs_of_slots(slot: Any, *, kept: int | None, once: bool = False) -> Explorer:
     """An operator whose timer makes a Job for each slot of time, and keeps the last.
 
