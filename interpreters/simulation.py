@@ -183,6 +183,8 @@ class SimulatedRun:
         self._lives = 0
         # All random bytes so far.
         self.drawn: list[bytes] = []
+        # Those of them that are a secret.
+        self.drawn_secrets: list[bytes] = []
         self._alarm: float | None = None
         self._inbox: deque[Delivery] = deque()
         self._arrives(Started(seed))
@@ -218,6 +220,7 @@ class SimulatedRun:
         twin.director = twin.on_say = twin._watchdog = None
         twin.requests = [*self.requests]
         twin.drawn = [*self.drawn]
+        twin.drawn_secrets = [*self.drawn_secrets]
         twin.unmodelled = {**self.unmodelled}
         twin._inbox = self._inbox.copy()
         twin._watches = {**self._watches}
@@ -622,10 +625,12 @@ class SimulatedRun:
         match command.effect:
             case Call() as call:
                 return self._call(command, call)
-            case Random(size=size):
+            case Random(size=size, secret=is_secret):
                 text = f"{self._seed}/{len(self.drawn) + 1}".encode()
                 raw = hashlib.shake_128(text).digest(size)
                 self.drawn.append(raw)
+                if is_secret:
+                    self.drawn_secrets.append(raw)
                 return Answer(raw.hex())
             case effect:
                 manager = self.machine.settings.marker

@@ -186,6 +186,12 @@ class Trial:
         others = [] if self.second is None else self.second.drawn
         return [*self.run.drawn, *others]
 
+    @property
+    def drawn_secrets(self) -> list[bytes]:
+        """The random bytes that the operator has drawn as a secret."""
+        others = [] if self.second is None else self.second.drawn_secrets
+        return [*self.run.drawn_secrets, *others]
+
     def begin_second(self, program: Program) -> None:
         """Let a second process of the operator begin in the same cluster."""
         self.second = replicas.begin(self, program)

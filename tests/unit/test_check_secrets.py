@@ -142,6 +142,25 @@ def test_other_keys_of_secrets_are_none(key: str, value: str) -> None:
     assert _told_of(key, value) == []
 
 
+@pytest.mark.parametrize("secret_", [True, False])
+@pytest.mark.parametrize(
+    "write", [bytes.hex, lambda raw: f"Pw-{base64.b64encode(raw).decode()}"]
+)
+def test_what_was_drawn_as_a_secret_is_one_under_any_key(
+    write: Callable[[bytes], str], secret_: bool
+) -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry)
+    async def make(**_: object) -> Any:
+        value = write(await fnop.random(18, secret=secret_))
+        await fnop.adopt({**secret("x"), "stringData": {"seed": value}})
+        return {"shown": value}
+
+    told = ["fnopexamples/example-1 shows seed of secrets/x"] if secret_ else []
+    assert _leaks_of(registry) == told
+
+
 def _told_of(key: str, value: str) -> list[str]:
     """What is told of an operator that shows this value of a Secret."""
     registry = Registry()
@@ -152,6 +171,10 @@ def _told_of(key: str, value: str) -> list[str]:
         await fnop.adopt(made)
         return {"shown": value}
 
+    return _leaks_of(registry)
+
+
+def _leaks_of(registry: Registry) -> list[str]:
     case = Case(
         Program(registry.handlers, Settings()), (DEFINITION,), (apply(example()),)
     )

@@ -14,7 +14,7 @@ from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation
 from fnop.interpreters.check.records import line_of
 from fnop.interpreters.check.sites import target_of
 from fnop.interpreters.cluster import StoredEvent
-from fnop.interpreters.redaction import is_sensitive_name, is_telling
+from fnop.interpreters.redaction import drawn_forms, is_sensitive_name, is_telling
 
 __all__ = ["keeps_secrets"]
 
@@ -22,7 +22,7 @@ _SECRETS = ("", "secrets")
 # Keys of Secrets that hold a secret and have no other name for it: those of the types
 # kubernetes.io/tls, ssh-auth and dockerconfigjson, and usual ones of files.
 _KEYS = re.compile(
-    r"(tls|server|client|ca)\.key|ssh-privatekey|\.dockerconfigjson|\.dockercfg"
+    r"(tls|server|client|ca|tsig)\.key|ssh-privatekey|\.dockerconfigjson|\.dockercfg"
     r"|id_(rsa|dsa|ecdsa|ed25519)|(private|key)\.pem|.*[-_.]?kubeconfig|\.?pgpass|pw|pass"
     r"|(.*[-_.])?(cookie|signing|encryption|session|master)[-_.]?(secret|key)"
     r"|credentials?\.(json|ya?ml|ini|txt)",
@@ -35,8 +35,9 @@ _WITH_PASSWORD = re.compile(rb"[a-z][-+.a-z0-9]*://[^/?#\s:@]*:[^/?#\s@]+@")
 def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The passwords, tokens and keys in Secrets are in no other object, and no log.
 
-    By the names of their keys: a Secret has a host and a user as well, which are none.
-    One that the user has written elsewhere is none either.
+    By the names of their keys, and those that are made of `fnop.random(secret=True)`: a
+    Secret has a host and a user as well, which are none.  One that the user has written
+    elsewhere is none either.
     """
     secrets = _secrets(seen)
     if not secrets:
@@ -62,16 +63,29 @@ def _secrets(seen: Seen) -> Mapping[bytes, str]:
     objects = [*base.values()] if base else []
     objects += [each.object for each in seen.events if each.resource == _SECRETS]
     written = orjson.dumps([*map(_written, seen.trial.scene.script)], default=dict)
+    drawn = [*_drawn(seen)]
     found: dict[bytes, str] = {}
     for each in objects:
         for key, text in (each.get("data") or {}).items():
             value = base64.b64decode(text or "")
-            if _is_secret(key, value) and is_telling(value):
+            is_drawn = any(form in value for form in drawn)
+            if (is_drawn or _is_secret(key, value)) and is_telling(value):
                 forms = value, _in_json(value), text.encode()
                 if not any(form in written for form in forms):
                     name = f"{key} of {target_of('secrets', each)}"
                     found |= dict.fromkeys(forms, name)
     return found
+
+
+def _drawn(seen: Seen) -> Iterator[bytes]:
+    """The random bytes that are a secret, in the forms that a value is made of."""
+    for raw in seen.trial.drawn_secrets:
+        forms = raw, *(form.encode() for form, _ in drawn_forms(raw, raw))
+        yield from (each for each in forms if len(each) >= _DRAWN_MIN)
+
+
+# A shorter form may be in a value by chance.
+_DRAWN_MIN = 8
 
 
 def _is_secret(key: str, value: bytes) -> bool:
