@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeGuard
 
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import BACKGROUND, Role
+from fnop.core.handlers.roles import BACKGROUND
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import outside_of
 from fnop.interpreters.simulation import CannotFork
@@ -47,8 +47,7 @@ def ticking_in(trial: Trial) -> frozenset[str]:
 
 def _seconds(background: list[Handler]) -> float | None:
     """The time in which each timer is called twice; None where nobody knows it."""
-    timers = [each for each in background if each.role is Role.TIMER]
-    schedules = [each.schedule for each in timers if each.schedule is not None]
+    schedules = [each.schedule for each in background if each.schedule is not None]
     paces = [each.interval for each in schedules if _is_number(each.interval)]
     given = [each.initial_delay for each in schedules]
     given += [each.idle or 0.0 for each in schedules]

@@ -35,7 +35,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     found = differences(
         benign.seen.world, seen.world, benign.volatile, without_status=bare
     )
-    if not found and not seen.trial.crashes:
+    before_restart = not found and not seen.trial.crashes
+    if before_restart:
         # A restart may repair what nobody would have repaired without one.
         found = differences(
             benign.seen.healed, seen.healed, benign.volatile, without_status=bare
@@ -65,7 +66,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if each.partition(": ")[0] not in usual
     ]
     if found or refused:
-        details = tuple([*map(str, found), *refused])
+        until = " until the operator restarts" if before_restart else ""
+        details = tuple([*(f"{each}{until}" for each in found), *refused])
         yield Violation("same_end", details[0], details)
 
 
