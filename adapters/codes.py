@@ -45,6 +45,10 @@ class Code(NamedTuple):
             return None
         return digests[0] != digests[1]
 
+    def others(self, before: Code) -> list[str]:
+        """The handlers whose code is another one, as far as it is known."""
+        return [each for each in self.digests if self.is_other(before, each)]
+
 
 def versions(before: Code, now: Code, handler: str | None) -> tuple[str, str]:
     """Two releases, with the handler's code in each where it is known.
@@ -73,7 +77,7 @@ def versions(before: Code, now: Code, handler: str | None) -> tuple[str, str]:
 
 def code_lines(before: Code, now: Code) -> Iterator[str]:
     """The handlers of both whose code is another one, in a line; none for none."""
-    others = [each for each in now.digests if now.is_other(before, each)]
+    others = now.others(before)
     known = [each for each in now.digests if now.is_other(before, each) is not None]
     if others:
         same = len(known) - len(others)

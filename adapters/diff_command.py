@@ -21,7 +21,6 @@ from fnop.adapters.endings import (
 )
 from fnop.adapters.options import shared
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import interrupted
 from fnop.adapters.recorded import CUT_OFF, Recording, places_in
 from fnop.core.values.errors import number_of
 
@@ -67,8 +66,6 @@ def diff(a: str, b: str, output: str, trusted: bool) -> None:
         found = compared(ours, theirs)
         lines = [*diff_lines(sides, found)]
         whole = json.dumps(as_json(sides, found), indent=2, default=dict)
-    except KeyboardInterrupt as interrupt:
-        sys.exit(interrupted(interrupt))
     except Exception as problem:  # a record may be hostile: any error is its own
         what = f"{type(problem).__name__}: {problem!s:.200}"
         fail(

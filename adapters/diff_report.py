@@ -58,8 +58,9 @@ def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
     for letter, side in zip(_LETTERS, sides, strict=True):
         about = f"fnop {side.fnop}, operator {side.operator}"
         yield f"{letter}: {side.file} ({about}, {number_of(side.steps, 'step')})"
-    if _with_other_code(sides):
-        yield from code_lines(*(each.code for each in sides))
+    ours, theirs = (each.code for each in sides)
+    if theirs.others(ours):
+        yield from code_lines(ours, theirs)
     if found.first is None:
         decisions = sum(each.equal for each in found.lanes)
         yield f"no difference in {number_of(decisions, 'decision')} of handlers"
@@ -72,12 +73,6 @@ def diff_lines(sides: Sides, found: Comparison) -> Iterator[str]:
         yield from _titled("first decision that differs", told)
     yield ""
     yield from _summary(sides, found)
-
-
-def _with_other_code(sides: Sides) -> list[str]:
-    """The handlers whose code differs, as far as it is known."""
-    ours, theirs = (each.code for each in sides)
-    return [each for each in theirs.digests if theirs.is_other(ours, each)]
 
 
 def _titled(title: str, told: _Told) -> Iterator[str]:
@@ -446,7 +441,7 @@ def as_json(sides: Sides, found: Comparison) -> dict[str, Any]:
             }
             for each in sides
         ],
-        "other_code": _with_other_code(sides),
+        "other_code": sides[1].code.others(sides[0].code),
         "differs": found.first is not None,
         "shorter": found.shorter,
         "first": _told_json(sides, found.first),

@@ -24,7 +24,7 @@ from fnop.adapters.endings import (
 from fnop.adapters.options import files, shared
 from fnop.adapters.pictures import picture, pictured
 from fnop.adapters.plain import echo
-from fnop.adapters.programs import guarded, interrupted, program_of
+from fnop.adapters.programs import guarded, program_of
 from fnop.adapters.recorded import (
     CUT_OFF,
     Recording,
@@ -204,8 +204,6 @@ def replay(
             fail(str(problem), EXIT_UNSUPPORTED)
         except RecordingProblem as problem:
             fail(str(problem), EXIT_DAMAGED)
-        except KeyboardInterrupt as interrupt:
-            sys.exit(interrupted(interrupt))
     sys.exit(status)
 
 
