@@ -1,0 +1,76 @@
+"""How long tests wait for something real: another thread, a process, a server.
+
+A test waits for a condition and goes on as soon as it holds. The deadline ends a test
+whose condition never holds, so it measures nothing and may be generous. It grows with
+the machine: `SLOWNESS` compares a fixed piece of work, timed when pytest starts, with
+the time that it takes on a calm core. Load that begins later is covered by `SPARE`.
+
+`FNOP_TESTS_SLOWNESS` sets the factor, and hands it on to the processes that run tests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import Callable
+
+__all__ = ["SLOWNESS", "eventually", "patience", "soon"]
+
+# The work below on a calm core of 2024, in seconds.
+_CALM_SECONDS = 0.05
+# How much slower the machine may become after it was timed.
+_SPARE = 6.0
+_POLL_SECONDS = 0.01
+_VARIABLE = "FNOP_TESTS_SLOWNESS"
+
+
+def _measured() -> float:
+    """How many times longer than on a calm core a fixed piece of work takes here."""
+    began = time.perf_counter()
+    total = 0
+    for number in range(1_000_000):
+        total += number
+    took = time.perf_counter() - began
+    return max(1.0, took / _CALM_SECONDS)
+
+
+SLOWNESS = float(os.environ.get(_VARIABLE) or _measured())
+"""At least 1; 3 where a core is shared with two busy loops."""
+os.environ[_VARIABLE] = str(SLOWNESS)
+
+
+def patience(seconds: float) -> float:
+    """The seconds after which to give up what takes `seconds` on a calm machine."""
+    return seconds * SLOWNESS * _SPARE
+
+
+def eventually(
+    holds: Callable[[], object],
+    seconds: float = 20.0,
+    *,
+    otherwise: Callable[[], object] = lambda: "it did not happen",
+    every: float = _POLL_SECONDS,
+) -> None:
+    """Wait until a condition holds, in a thread.
+
+    Raises `AssertionError` with what `otherwise` returns after `patience(seconds)`.
+    """
+    deadline = time.monotonic() + patience(seconds)
+    while not holds():
+        assert time.monotonic() < deadline, otherwise()
+        time.sleep(every)
+
+
+async def soon(
+    holds: Callable[[], object],
+    seconds: float = 20.0,
+    *,
+    otherwise: Callable[[], object] = lambda: "it did not happen",
+    every: float = _POLL_SECONDS,
+) -> None:
+    """Wait until a condition holds, on an event loop; see `eventually`."""
+    deadline = time.monotonic() + patience(seconds)
+    while not holds():
+        assert time.monotonic() < deadline, otherwise()
+        await asyncio.sleep(every)
