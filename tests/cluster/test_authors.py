@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, eventually, operating
-from tests.unit.test_authors import (
+from tests.author_scenarios import (
     OPERATOR,
     SLIPS,
     SPEED,
@@ -15,6 +13,8 @@ from tests.unit.test_authors import (
     long_subject,
     subject,
 )
+from tests.cluster.envtest import ApiServer
+from tests.cluster.operating import User, eventually, operating
 
 
 def test_an_operator_as_authors_write_it(

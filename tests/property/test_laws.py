@@ -54,8 +54,7 @@ from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
 from fnop.interpreters.scenario import final_objects
-from tests.property.strategies import all_outcomes, json_values
-from tests.property.test_wire import shuffled
+from tests.property.strategies import all_outcomes, json_values, shuffled
 from tests.simulations import ROOT, example
 from tests.stories import MARKER, Story
 from tests.thorough import examples

@@ -13,9 +13,9 @@ from hypothesis import example as of, given, settings, strategies as st
 
 import fnop
 from fnop.core.handlers.registry import Registry
+from tests.reconcilers import KIND, config_map, simulation
 from tests.simulations import example
 from tests.thorough import examples
-from tests.unit.test_levels import KIND, config_map, simulation
 
 NAMES = ("ash", "elm", "oak")
 TEMPLATE = "configmaps/template"

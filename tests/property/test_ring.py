@@ -4,36 +4,10 @@ from __future__ import annotations
 
 from hypothesis import example as example_of, given, settings, strategies as st
 
-from fnop.core.handlers.registry import Registry
 from fnop.interpreters.ring import Ring
-from tests.property.test_convergence import KIND, moved, scripts
-from tests.property.test_shadow import Script, keeping
-from tests.recordings import TRACED, Recording
-from tests.simulations import Scenario, example
+from tests.property.recorded_scripts import Script, dumped, keeping, watched
+from tests.property.scripts import KIND, scripts
 from tests.thorough import examples
-
-
-def watched(script: Script, ring: Ring) -> tuple[Scenario, Recording]:
-    """A run before a ring, and its whole recording."""
-    whole = Recording(keeping(80))
-    run = Scenario(
-        keeping(80),
-        [example(f"example-{number}", n=0, m=0) for number in (1, 2)],
-        settings=TRACED,
-        observers=(ring, whole.recorder),
-    )
-    moved(run, script)
-    assert run.settle()
-    return run, whole
-
-
-def dumped(registry: Registry, ring: Ring) -> Recording:
-    """What the ring remembers, written as a recording."""
-    found = Recording(registry)
-    for now, input, commands in ring.steps():
-        found.recorder.observe(now, input, commands)
-    return found
-
 
 # An update that is made of one of which the ring has kept the middle alone.
 CRASH = [("crash", 0, 0)]

@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import given, settings, strategies as st
 
-import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.core.history.attempts import Attempt, Attempts
-from tests.property.test_convergence import (
-    KIND,
-    Operator,
-    Way,
-    moved,
-    scripts,
-    ways,
-)
+from tests.property.recorded_scripts import Script, keeping
+from tests.property.scripts import Operator, Way, moved, scripts, ways
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 from tests.thorough import examples
-
-Script = list[tuple[str, int, int]]
 
 
 def played(registry: Registry, script: Script) -> Recording:
@@ -49,46 +38,6 @@ def test_the_same_handlers_decide_the_same(
     assert not found.changed
     assert not found.untold
     assert not found.missing
-
-
-def keeping(port: int, *, from_size: int = 0) -> Registry:
-    """Handlers of three styles; where the size is at least so, with this port."""
-    registry = Registry()
-
-    @fnop.index("configmaps", registry=registry)
-    def by_size(name: str, labels: Any, **_: Any) -> Any:
-        return {labels.get("n", ""): name}
-
-    @fnop.reconcile(KIND, owns="configmaps", registry=registry, id="kept")
-    async def kept(
-        name: str,
-        spec: Any,
-        children: Any,
-        now: Any,
-        by_size: Any = fnop.INDEX,
-        **_: Any,
-    ) -> fnop.Desired:
-        size = spec["n"]
-        number = port if size >= from_size else 80
-        if not children["configmaps"]:
-            drawn = await fnop.random(4)
-            await fnop.sleep(5 + drawn[0] % 2 + now.second % 2)
-        seen = f"{len(by_size)} {sorted(children['configmaps'])}"
-        return fnop.desired(
-            {
-                "apiVersion": "v1",
-                "kind": "ConfigMap",
-                "metadata": {"name": f"{name}-{size % 2}", "labels": {"n": str(size)}},
-                "data": {"port": f"{number} {seen}" if size else ""},
-            },
-            status={"port": number},
-        )
-
-    @fnop.on.update(KIND, registry=registry)
-    def changed(old: Any, new: Any, diff: Any, **_: Any) -> Any:
-        return fnop.event("Changed", f"{old} {new} {len(diff)}")
-
-    return registry
 
 
 @settings(max_examples=examples(15))

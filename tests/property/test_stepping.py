@@ -19,9 +19,8 @@ from fnop.core.history.steps import Reading, Steps
 from fnop.core.history.timeline import Timeline
 from fnop.core.values.paths import parse_path
 from fnop.interpreters.ring import Ring
-from tests.property.test_convergence import scripts
-from tests.property.test_ring import dumped, watched
-from tests.property.test_shadow import Script, keeping
+from tests.property.recorded_scripts import Script, dumped, keeping, watched
+from tests.property.scripts import scripts
 from tests.thorough import examples
 
 Records = Sequence[dict[str, Any]]

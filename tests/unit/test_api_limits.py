@@ -12,7 +12,7 @@ from fnop.adapters import api_limits, api_server
 from fnop.adapters.api_limits import ConnectionLimits, stranger
 from fnop.adapters.api_server import HttpServer
 from fnop.interpreters.cluster.storage import limits, store
-from tests.unit.test_api_server import (
+from tests.served_clusters import (
     LIMIT,
     MAPS,
     Client,

@@ -3,12 +3,11 @@
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.simulations import ROOT
+from tests.source_tree import WINGS, imports, names_imported
 
 # What each room may import, beyond itself.
 ALLOWED = {
@@ -89,15 +88,6 @@ PURE_STDLIB = {
 IMPURE = ("asyncio", "logging", "random", "socket", "kubernetes_asyncio", "click")
 
 
-def imports(source: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(source.read_text(), source.name)):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{source}:{node.lineno} relative import"
-            yield node.lineno, node.module or ""
-
-
 def permitted(room: str, module: str) -> bool:
     top = module.partition(".")[0]
     if top == "fnop":
@@ -119,55 +109,6 @@ def test_room_imports_only_what_it_may(room: str) -> None:
         if not permitted(room, module)
     ]
     assert offences == []
-
-
-# Packages with wings: each wing may import those before it, and itself.
-WINGS = {
-    "core": (
-        "values",
-        "api",
-        "seam",
-        "memory",
-        "children",
-        "peers",
-        "handlers",
-        "streams",
-        "state",
-        "objects",
-        "operator",
-        "explaining",
-        "history",
-        "planned",
-    ),
-    "interpreters/cluster": (
-        "values",
-        "schema",
-        "kinds",
-        "validation",
-        "apply",
-        "storage",
-        "requests",
-        "access",
-        "output",
-        "api",
-        "controllers",
-    ),
-}
-
-
-def names_imported(source: Path) -> Iterator[str]:
-    """The dotted names that a file imports, those inside of modules included.
-
-    Imports for type checking count.
-    """
-    for node in ast.walk(ast.parse(source.read_text(), source.name)):
-        match node:
-            case ast.Import(names=names):
-                yield from (each.name for each in names)
-            case ast.ImportFrom(module=str(module), names=names):
-                yield from (f"{module}.{each.name}" for each in names)
-            case _:
-                pass
 
 
 def modules_of(house: str) -> dict[str, set[str]]:
@@ -305,3 +246,14 @@ def test_what_commands_print_goes_through_one_function() -> None:
         "cli.py": 1,
         "crd_command.py": 1,
     }
+
+
+def test_no_test_file_is_imported_by_another_file_of_the_tests() -> None:
+    """What several test files need is in a helper module, which is named for it."""
+    offences = [
+        f"{source.relative_to(ROOT)} imports {name}"
+        for source in sorted((ROOT / "tests").rglob("*.py"))
+        for name in names_imported(source)
+        if any(part.startswith("test_") for part in name.split("."))
+    ]
+    assert offences == []

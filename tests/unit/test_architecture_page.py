@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.simulations import ROOT
-from tests.unit.test_rulings_page import names_in
+from tests.source_tree import names_in
 
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 # `core/values/cause.py` `detect_cause`, `Reason`

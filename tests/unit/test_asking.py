@@ -16,17 +16,17 @@ from fnop.adapters.asking import Asked, AskedInSimulation, harmless
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now
 from fnop.interpreters.recordings import read_header, read_records
-from tests.commands import fnop
-from tests.simulations import DEFINITION, example
-from tests.unit.test_cli import (
+from tests.commands import (
     MINIMAL,
     begun,
     closed_port,
+    fnop,
     heard,
     kubeconfig,
     manifest,
     write,
 )
+from tests.simulations import DEFINITION, example
 
 NO_RECORDING = "there is none; begin one with `fnop run ... --record FILE`"
 

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import atexit
-import re
 from collections import Counter
-from functools import cache
 from pathlib import Path
-from shutil import copytree, rmtree
-from tempfile import mkdtemp
 from typing import Any
 
 import pytest
-import yaml
 
 import fnop as facade
 from fnop.adapters.check_recordings import write_failure
@@ -38,42 +32,9 @@ from fnop.interpreters.check.explore import Case, Explorer, Failure
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties.evidence import Violation
 from fnop.interpreters.redaction import Redaction
+from tests.checks import CRD, OBJECT, PASSWORD, failure
 from tests.commands import fnop
 from tests.pages import read_recording
-from tests.unit.test_check_command import BUGGY, CRD, OBJECT
-
-PASSWORD = "correct horse battery staple"
-CERTIFY = BUGGY.replace(
-    '"kind": "Secret",', f'"kind": "Secret", "stringData": {{"p": "{PASSWORD}"}},'
-)
-
-
-def failure(folder: Path, source: str = CERTIFY) -> Path:
-    """The recording of the first failure that `fnop check` finds."""
-    (folder / "op.py").write_text(source)
-    (folder / "crd.yaml").write_text(yaml.safe_dump(CRD))
-    (folder / "object.yaml").write_text(yaml.safe_dump(OBJECT))
-    # Several modules look at it, each in a folder of its own.
-    made, name = checked(source)
-    copytree(made / "fnop-failures", folder / "fnop-failures")
-    return folder / name
-
-
-@cache
-def checked(source: str) -> tuple[Path, str]:
-    """A folder in which an operator was checked, and its first recording there."""
-    folder = Path(mkdtemp(prefix="fnop-checked-"))
-    atexit.register(rmtree, folder)
-    (folder / "op.py").write_text(source)
-    (folder / "crd.yaml").write_text(yaml.safe_dump(CRD))
-    (folder / "object.yaml").write_text(yaml.safe_dump(OBJECT))
-    limits = ("--property", "same_end", "--budget", "60")
-    done = fnop("check", "op.py", *limits, folder=folder, limit=120)
-    assert done.status == 1, done.err
-    found = re.findall(r"recording (\S+)\n +as a page fnop replay (\S+) --", done.out)
-    assert found
-    assert all(one == other for one, other in found)
-    return folder, str(found[0][0])
 
 
 @pytest.fixture(scope="module")

@@ -22,8 +22,8 @@ from fnop.core.handlers.settings import Settings
 from fnop.interpreters.actions import apply
 from fnop.interpreters.check.explore import Case
 from fnop.interpreters.check.reports import Result
+from tests.checks import BUGGY, CRD, FIXED, OBJECT, called
 from tests.long import parameters
-from tests.unit.test_check_command import BUGGY, CRD, FIXED, OBJECT, called
 
 # The script is one of two objects, of which a failure takes one, without its labels.
 SMALLER = {**OBJECT, "metadata": {"name": "x", "labels": {"a": "b"}}}

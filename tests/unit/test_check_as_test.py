@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.checks import CRD, OBJECT, called
 from tests.commands import pytest_of
 from tests.long import parameters
-from tests.unit.test_check_command import CRD, OBJECT, called
 
 HEAD = """
 import fnop

@@ -24,9 +24,7 @@ from fnop.testing import (
     fault,
     stabilise,
 )
-from tests.commands import fnop as command, pytest_of
-from tests.long import parameters
-from tests.unit.test_check_command import (
+from tests.checks import (
     BUGGY,
     CALLING,
     CRD,
@@ -36,6 +34,8 @@ from tests.unit.test_check_command import (
     folder as folder,
     operator,
 )
+from tests.commands import fnop as command, pytest_of
+from tests.long import parameters
 
 HEAD = f"from fnop.testing import apply, edit, expect, delete\nX = {OBJECT}\n"
 OPTIONS = ("--crd", "crd.yaml", "--script", "own.py", "--without", "pure")

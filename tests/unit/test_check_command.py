@@ -10,12 +10,11 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from fnop.adapters import check_places, check_run, check_trials, checking
 from fnop.adapters.check_report import EXPLAINED
 from fnop.adapters.cli import main
-from fnop.core.handlers.registry import default_registry
 from fnop.interpreters.check.explore import Verdict
 from fnop.interpreters.check.properties import PROPERTIES
 from fnop.interpreters.check.properties.evidence import Violation
@@ -32,79 +31,22 @@ from fnop.testing import (
     never_create_twice,
     stabilise,
 )
+from tests.checks import (
+    BUGGY,
+    CALLING,
+    CRD,
+    FIXED,
+    OBJECT,
+    called,
+    folder as folder,
+    operator,
+)
 from tests.commands import fnop as command, pytest_of
 from tests.long import parameters
 
 ROOT = Path(__file__).resolve().parents[2]
 
-BUGGY = """
-import fnop
-
-@fnop.on.create("xs.example.com")
-@fnop.on.resume("xs.example.com")
-async def certify(name, **_):
-    if await fnop.get("secrets", name=f"{name}-a") is None:
-        for each in "ab":
-            await fnop.adopt(
-                {"apiVersion": "v1", "kind": "Secret",
-                 "metadata": {"name": f"{name}-{each}"}}
-            )
-"""
-FIXED = BUGGY.replace(
-    '    if await fnop.get("secrets", name=f"{name}-a") is None:\n', "    if True:\n"
-)
-OBJECT: dict[str, Any] = {
-    "apiVersion": "example.com/v1",
-    "kind": "X",
-    "metadata": {"name": "x"},
-    "spec": {"size": 1},
-}
-ANYTHING = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-CRD: dict[str, Any] = {
-    "apiVersion": "apiextensions.k8s.io/v1",
-    "kind": "CustomResourceDefinition",
-    "metadata": {"name": "xs.example.com"},
-    "spec": {
-        "group": "example.com",
-        "scope": "Namespaced",
-        "names": {"plural": "xs", "singular": "x", "kind": "X"},
-        "versions": [
-            {
-                "name": "v1",
-                "served": True,
-                "storage": True,
-                "subresources": {"status": {}},
-                "schema": {
-                    "openAPIV3Schema": {
-                        "type": "object",
-                        "properties": {"spec": ANYTHING, "status": ANYTHING},
-                    }
-                },
-            }
-        ],
-    },
-}
 WORDS = "benign, except: crash after `create secrets/x-a` (1st, handler certify)"
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with an operator, whose name no other test uses, and its object."""
-    (tmp_path / "object.yaml").write_text(json.dumps(OBJECT))
-    (tmp_path / "crd.yaml").write_text(json.dumps(CRD))
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def called(*arguments: str) -> Result:
-    with default_registry.set_aside():
-        return CliRunner().invoke(main, ["check", *arguments])
-
-
-def operator(folder: Path, source: str, prefix: str = "op") -> str:
-    name = f"{prefix}_{folder.name}.py".replace("-", "_")
-    (folder / name).write_text(source)
-    return name
 
 
 def creation(folder: Path) -> tuple[str, ...]:
@@ -349,16 +291,6 @@ def test_a_fault_that_does_not_come_about_is_no_success(folder: Path) -> None:
         sim.apply(OBJECT).settle().heal()
 
 
-CALLING = """
-import fnop
-
-def charge(who): ...
-
-@fnop.on.create("xs.example.com")
-async def paid(name, **_):
-    await fnop.call(charge, who=name)
-    await fnop.adopt({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}})
-"""
 SCRIPT = """
 from fnop.testing import External
 

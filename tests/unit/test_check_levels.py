@@ -7,8 +7,8 @@ from typing import Any
 import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.testing import create, delete, explore
+from tests.reconcilers import KIND, NAME, config_map
 from tests.simulations import DEFINITION, example
-from tests.unit.test_levels import KIND, NAME, config_map
 
 ALL = ("no_orphans", "history", "same_end", "settles")
 

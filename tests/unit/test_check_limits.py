@@ -25,7 +25,7 @@ from fnop.interpreters.check.explore import Case, Explorer, Failure
 from fnop.interpreters.check.properties import PROPERTIES
 from fnop.interpreters.check.reports import FAULTLESS, Report
 from fnop.interpreters.clock import SystemClock
-from tests.unit.test_check_command import CRD, OBJECT
+from tests.checks import CRD, OBJECT
 
 SPEC = dict.fromkeys("abcd", 1)
 INTERRUPTED = "fnop: interrupted; what is known by now"

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import Result
 
-from tests.unit.test_check_command import BUGGY, CRD, OBJECT, called
+from tests.checks import BUGGY, CRD, OBJECT, called
 
 FILE = "op_shards.py"
 SCRIPTS = f"""

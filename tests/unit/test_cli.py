@@ -3,36 +3,27 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import socket
-import subprocess
-import sys
-import threading
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from pathlib import Path
-from textwrap import dedent
 from typing import Any
 
 import pytest
-import yaml
 
 import fnop as fnop_api
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from tests.commands import Done, fnop
+from tests.commands import (
+    MINIMAL,
+    Done,
+    begun,
+    closed_port,
+    fnop,
+    heard,
+    kubeconfig,
+    manifest,
+    write,
+)
 from tests.simulations import DEFINITION, ROOT, Scenario, example
-
-EXAMPLES = ROOT / "examples"
-
-MINIMAL = """
-import fnop
-
-@fnop.on.create("fnopexamples")
-def created(name):
-    return {"seen": name}
-"""
 
 
 @pytest.fixture
@@ -43,14 +34,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def write(folder: Path, name: str, text: str) -> Path:
-    path = folder / name
-    path.write_text(dedent(text))
-    return path
-
-
-def manifest(folder: Path, name: str, *objects: dict[str, Any]) -> Path:
-    return write(folder, name, yaml.safe_dump_all(objects))
+EXAMPLES = ROOT / "examples"
 
 
 def refused(done: Done, status: int, *words: str) -> None:
@@ -614,26 +598,6 @@ def test_unreadable_state_in_the_status_is_left_alone() -> None:
 # --------------------------------------------------------- bad input: cluster
 
 
-def kubeconfig(folder: Path, server: str) -> Path:
-    content = {
-        "apiVersion": "v1",
-        "kind": "Config",
-        "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": server}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "users": [{"name": "test", "user": {}}],
-    }
-    return write(folder, "kubeconfig", yaml.safe_dump(content))
-
-
-def closed_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
-    with closing(socket.socket()) as free:
-        free.bind(("127.0.0.1", 0))
-        port: int = free.getsockname()[1]
-        return port
-
-
 def test_no_cluster_is_configured(folder: Path) -> None:
     done = fnop("run", "operator.py", "-n", "default", folder=folder)
     refused(done, 1, "--kubeconfig", "--simulate")
@@ -652,38 +616,6 @@ def test_a_context_that_is_missing(folder: Path) -> None:
         folder=folder,
     )
     refused(done, 1, "no context 'other'", "available: test")
-
-
-@contextmanager
-def begun(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
-    """A command of fnop that goes on, and whose output is one stream."""
-    with subprocess.Popen(
-        [sys.executable, "-m", "fnop", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as child:
-        # A pipe that stays silent would hold the test up for ever.
-        limit = threading.Timer(60, child.kill)
-        limit.start()
-        try:
-            yield child
-        finally:
-            limit.cancel()
-            child.kill()
-
-
-def heard(child: subprocess.Popen[str], words: str) -> str:
-    """The next line with these words."""
-    assert child.stdout is not None
-    lines = []
-    for line in child.stdout:
-        lines.append(line)
-        if words in line:
-            return line
-    raise AssertionError(f"not said: {words!r}, but {lines}")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

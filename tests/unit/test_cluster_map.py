@@ -14,7 +14,7 @@ from fnop.interpreters.cluster.api.discovery import GROUPS
 from fnop.interpreters.cluster.controllers.rounds import ACTORS
 from fnop.interpreters.cluster.kinds.kinds import BUILTINS
 from fnop.interpreters.cluster.storage.waking import PRIMARY
-from tests.unit.test_architecture import WINGS
+from tests.source_tree import WINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 HOUSE = ROOT / "interpreters/cluster"

@@ -10,8 +10,6 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from fnop.core.handlers.program import Program
-from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.recordings import (
     Damage,
     RecordingLimits,
@@ -19,30 +17,15 @@ from fnop.interpreters.recordings import (
     read_header,
     read_records,
 )
-from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.sums import OtherLines, Sums, trusted
 from tests.commands import Done, fnop
-from tests.recordings import TRACED, compressed, inflated, records_in
-from tests.simulations import ROOT, Scenario, example, example_handlers
+from tests.damage import WHOLE, flipped
+from tests.recordings import compressed, inflated, records_in
+from tests.simulations import ROOT
 
 OPERATOR = ROOT / "examples" / "05-handlers" / "example.py"
 
 
-def recorded() -> bytes:
-    program, file = Program(example_handlers("05-handlers"), TRACED), io.BytesIO()
-    recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
-    sim = Scenario(program.handlers, settings=TRACED, observers=[recorder])
-    sim.apply(*(example(f"e{number}") for number in range(40)))
-    sim.settle()
-    for number in range(40):
-        sim.edit("fnopexamples", f"e{number}", spec={"field": f"of {number * 7919}"})
-        sim.settle(seconds=1)
-    recorder.finish()
-    assert recorder.problem is None
-    return file.getvalue()
-
-
-WHOLE = recorded()
 RECORDS = records_in(WHOLE)
 LINES = inflated(WHOLE).splitlines()
 
@@ -57,10 +40,6 @@ def read(data: bytes) -> tuple[list[dict[str, Any]], str]:
         return [each for each in found if each is not None], str(damage.problem or "")
     assert not damage, "then it shows as cut off"
     return [each for each in (*found, last) if each is not None], ""
-
-
-def flipped(data: bytes, at: int, bit: int = 0) -> bytes:
-    return data[:at] + bytes([data[at] ^ (1 << bit)]) + data[at + 1 :]
 
 
 def written(lines: list[bytes]) -> bytes:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 import fnop
 from fnop.adapters.cli import main
@@ -28,9 +27,9 @@ from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, Use
 from fnop.interpreters.requests import watch_request
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
+from tests.deployments import FOLDER, SPEC, manifests, one
 from tests.simulations import DEFINITION, ROOT, handlers_in
 
-FOLDER = ROOT / "examples" / "deployment"
 ACCOUNT = User(
     "system:serviceaccount:fnop-operator:fnop-operator",
     (
@@ -40,15 +39,6 @@ ACCOUNT = User(
     ),
 )
 EXAMPLES = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
-
-
-def manifests(file: str) -> list[dict[str, Any]]:
-    return [each for each in yaml.safe_load_all((FOLDER / file).read_text()) if each]
-
-
-def one(file: str, kind: str) -> dict[str, Any]:
-    (found,) = [each for each in manifests(file) if each["kind"] == kind]
-    return found
 
 
 handlers_of = cache(handlers_in)
@@ -130,9 +120,6 @@ class Guarded(SimulatedRun):
         return [
             each.message for each in self.said if each.level in ("warning", "error")
         ]
-
-
-SPEC = {"image": "busybox", "command": ["sleep", "1"], "duration": "1m"}
 
 
 def lived(

@@ -16,9 +16,8 @@ from hypothesis import given, settings, strategies as st
 from fnop.adapters.cli import main
 from tests.commands import Done, fnop
 from tests.property.strategies import json_values
-from tests.recordings import compressed, inflated
+from tests.recordings import HEADER, STEP, compressed, inflated, lines_of
 from tests.simulations import ROOT
-from tests.unit.test_hostile_recordings import HEADER, STEP, lines_of
 
 DATABASE = ROOT / "examples" / "19-database"
 TRACED = {**HEADER, "traces": True}

@@ -17,19 +17,10 @@ from fnop.core.handlers.registry import default_registry
 from fnop.effects import builders
 from fnop.testing import Simulation
 from tests.commands import fnop as command
+from tests.documentation import PAGES, blocks, title
 from tests.simulations import DEFINITION, ROOT, Scenario, example
 
-PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
 README = (ROOT / "README.md").read_text()
-
-
-def title(page: Path) -> str:
-    return str(page.relative_to(ROOT))
-
-
-def blocks(text: str) -> list[str]:
-    """The Python in a page."""
-    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(autouse=True)

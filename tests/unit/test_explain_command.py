@@ -32,10 +32,10 @@ from fnop.core.memory.seals import seal_of
 from fnop.interpreters.explaining import CHILDREN_MAX
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.reading import ReadProblem
+from tests.damage import WHOLE, flipped
 from tests.explain_scenarios import play
 from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, ROOT, example
-from tests.unit.test_damaged_recordings import WHOLE, flipped
 
 ACCOUNT = {
     "apiVersion": "v1",

@@ -27,7 +27,6 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.history.times import clock, moment
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now, wall_text
-from fnop.interpreters.blocks import Block
 from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
 from fnop.interpreters.recordings import (
     UNLIMITED,
@@ -41,30 +40,18 @@ from fnop.interpreters.replay import Replayed, recorded_settings, replay_file
 from tests.commands import fnop
 from tests.histories import History
 from tests.property.strategies import json_values
-from tests.recordings import compressed, inflated, records_in
+from tests.recordings import (
+    HEADER,
+    STEP,
+    bomb,
+    compressed,
+    inflated,
+    lines_of,
+    records_in,
+)
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
 
 HANDLERS = ROOT / "examples" / "05-handlers" / "example.py"
-
-HEADER: dict[str, Any] = {
-    "format": 2,  # whole records
-    "fnop": "0.1",
-    "operator": "default",
-    "namespaces": None,
-    "selector": "",
-    "peering": None,
-    "election": None,
-}
-STEP = {
-    "wall": 0.0,
-    "mono": 0.0,
-    "input": {"in": "Started", "seed": "s"},
-    "commands": [],
-}
-
-
-def lines_of(*records: Any) -> bytes:
-    return b"".join(json.dumps(each).encode() + b"\n" for each in records)
 
 
 def file_of(*records: Any) -> io.BytesIO:
@@ -77,15 +64,6 @@ def read(file: io.BytesIO, limits: RecordingLimits | None = None) -> list[Any]:
 
 
 # ------------------------------------------------------------------------- bounds
-
-
-def bomb(megabytes: int) -> bytes:
-    """A recording with one record of that size, which compresses a thousandfold."""
-    block = Block()
-    found = block.write(lines_of(HEADER) + b'{"a":"')
-    for _ in range(megabytes):
-        found += block.write(b"a" * 1_000_000)
-    return found + block.write(b'"}\n') + block.end()
 
 
 def old_bomb(megabytes: int) -> bytes:

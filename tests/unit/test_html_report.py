@@ -24,13 +24,13 @@ from fnop.core.history.revisions import leaves_of
 from fnop.core.history.story import Story
 from fnop.core.history.timeline import EVENTS_MAX, Timeline
 from fnop.interpreters.recordings import RecordingProblem, understood
+from tests.checks import failure
 from tests.commands import fnop
-from tests.pages import Seen, page_text, read_recording, seen_in, timeline_of
+from tests.pages import Seen, page_text, read_recording, seen_in, spoilt, timeline_of
 from tests.property.strategies import json_values
+from tests.recorded_examples import EXAMPLES, record
 from tests.recordings import compressed
 from tests.simulations import ROOT
-from tests.unit.test_check_account import failure
-from tests.unit.test_replay import EXAMPLES, record
 
 Json = dict[str, Any]
 SIZE_MAX = 500_000
@@ -218,22 +218,6 @@ def write(path: Path, header: Json, records: list[Json]) -> None:
 
 
 # -------------------------------------------------------------------------- hostility
-
-HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u202e"
-# What a record is read by; all other texts are somebody's.
-STRUCTURE = frozenset(("in", "do", "is", "level", "lane", "sort", "type", "fnop"))
-
-
-def spoilt(value: Any) -> Any:
-    """The value with the hostile text in each of its texts, and in its keys' values."""
-    if isinstance(value, dict):
-        return {
-            key: each if key in STRUCTURE else spoilt(each)
-            for key, each in value.items()
-        }
-    if isinstance(value, list):
-        return [spoilt(each) for each in value]
-    return value + HOSTILE if isinstance(value, str) else value
 
 
 @pytest.mark.parametrize("which", ["database", "failed"])

@@ -20,15 +20,11 @@ from fnop.adapters.manifests import ManifestProblem, parse_yaml, read_manifests
 from fnop.core.values.merge import OperationFailed, operated
 from fnop.interpreters.cluster.values.numbers import whole
 from fnop.interpreters.protocol import MalformedBody
-from fnop.interpreters.recordings import (
-    RecordingLimits,
-    RecordingProblem,
-    read_records,
-)
+from fnop.interpreters.recordings import RecordingLimits, RecordingProblem, read_records
 from tests.commands import fnop
 from tests.recordings import compressed
+from tests.served_clusters import MAPS, Client, serving
 from tests.simulations import DEFINITION
-from tests.unit.test_api_server import MAPS, Client, serving
 
 DIGITS = "9" * 5_000
 TOO_LARGE = (DIGITS, f"-{DIGITS}", "9" * 309, "1e400", "-1e400", f"1e{DIGITS}")

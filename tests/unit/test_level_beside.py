@@ -8,52 +8,19 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
-from tests.simulations import example
-from tests.unit.test_levels import (
+from tests.reconcilers import (
     KIND,
     NAME,
+    Both,
     Desiring,
     condition,
     config_map,
     data_of,
     simulation,
 )
+from tests.simulations import example
 
 ALL = "True", "AsDesired", "all is as desired"
-
-
-class Both:
-    """An operator with two handlers of one kind; each answers what the test says."""
-
-    def __init__(self, *, reverse: bool = False, **options: Any) -> None:
-        self.answers: dict[str, Any] = {"a": None, "b": None}
-        self.registry = Registry()
-        for name in sorted(self.answers, reverse=reverse):
-            self._declare(name, options if name == "b" else {})
-        self.sim = simulation(self.registry)
-
-    def _declare(self, name: str, options: dict[str, Any]) -> None:
-        @fnop.reconcile(
-            KIND, owns="configmaps", registry=self.registry, id=name, **options
-        )
-        def keep(**about: Any) -> Any:
-            answer = self.answers[name]
-            found = answer(**about) if callable(answer) else answer
-            if isinstance(found, Exception):
-                raise found
-            return None if found is None else fnop.desired(found)
-
-    def begin(self, **spec: Any) -> Both:
-        self.sim.apply(example(**spec)).wait(1)
-        return self
-
-    def touch(self, round: int) -> Both:
-        self.sim.edit(NAME, spec={"round": round}).wait(30)
-        return self
-
-    @property
-    def synced(self) -> tuple[str, str, str]:
-        return condition(self.sim, "Synced")
 
 
 def statuses(op: Both, monkeypatch: pytest.MonkeyPatch) -> list[str]:

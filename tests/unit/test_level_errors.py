@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from tests.simulations import example
-from tests.unit.test_levels import (
+from tests.reconcilers import (
     KIND,
     NAME,
     Desiring,
@@ -17,6 +16,7 @@ from tests.unit.test_levels import (
     data_of,
     simulation,
 )
+from tests.simulations import example
 
 
 @pytest.mark.parametrize("error", [fnop.PermanentError, fnop.TemporaryError])

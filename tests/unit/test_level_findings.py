@@ -23,16 +23,17 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.simulation import SimulatedRun
 from fnop.testing import Simulation
-from tests.simulations import DEFINITION, example
-from tests.unit.test_levels import (
+from tests.reconcilers import (
     KIND,
     NAME,
     Desiring,
     condition,
     config_map,
     data_of,
+    secret,
     simulation,
 )
+from tests.simulations import DEFINITION, example
 
 ME = "fnop.dev/default"
 
@@ -49,11 +50,6 @@ def upgraded(
         on_say=run.on_say,
     )
     return op.sim
-
-
-def secret(name: str, **data: Any) -> dict[str, Any]:
-    meta = {"name": name}
-    return {"apiVersion": "v1", "kind": "Secret", "metadata": meta, "data": data}
 
 
 # ----------------------------------------------------------- data loss and a wrong end

@@ -26,17 +26,17 @@ from fnop.core.values.now import Now
 from fnop.core.values.pace import ROLLOUT_CHANGES
 from fnop.effects import Get
 from fnop.testing import Simulation
-from tests.simulations import example
-from tests.unit.test_level_beside import Both
-from tests.unit.test_level_findings import secret
-from tests.unit.test_level_pacing import keeping
-from tests.unit.test_levels import (
+from tests.reconcilers import (
     KIND,
+    Both,
     Desiring,
     config_map,
     data_of,
+    keeping,
+    secret,
     simulation,
 )
+from tests.simulations import example
 
 # ------------------------------------------------------------- on Kubernetes 1.20
 

@@ -13,8 +13,8 @@ from fnop.core.objects.mapping import STATES_MAX, TRIES_MAX, bounded, with_event
 from fnop.core.state.record import PendingEvent
 from fnop.core.values.body import Body
 from fnop.testing import Simulation
+from tests.reconcilers import KIND, config_map, simulation
 from tests.simulations import example
-from tests.unit.test_levels import KIND, config_map, simulation
 
 
 class Mapped:

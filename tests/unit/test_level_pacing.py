@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
 from fnop.core.values.pace import ROLLOUT_CHANGES
 from fnop.testing import Simulation
+from tests.reconcilers import (
+    KIND,
+    NAME,
+    Desiring,
+    config_map,
+    data_of,
+    keeping,
+    simulation,
+)
 from tests.simulations import example
-from tests.unit.test_levels import KIND, NAME, Desiring, config_map, data_of, simulation
-
-
-def keeping(fn: Callable[..., Any], **options: Any) -> Simulation:
-    registry = Registry()
-    fnop.reconcile(KIND, registry=registry, id="keep", **options)(fn)
-    return simulation(registry)
 
 
 def told(sim: Simulation) -> list[str]:

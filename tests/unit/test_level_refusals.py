@@ -9,8 +9,8 @@ from typing import Any
 import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.testing import Simulation
+from tests.reconcilers import KIND, NAME, condition, config_map, data_of
 from tests.simulations import DEFINITION, example
-from tests.unit.test_levels import KIND, NAME, condition, config_map, data_of
 
 
 def strict_definition() -> dict[str, Any]:

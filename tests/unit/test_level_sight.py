@@ -7,9 +7,9 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.seam.commands import ListPage
 from fnop.core.seam.inputs import StreamEnded
 from fnop.testing import create, delete, explore
+from tests.reconcilers import KIND, NAME, Desiring, config_map
 from tests.simulations import DEFINITION, example
 from tests.stories import Story
-from tests.unit.test_levels import KIND, NAME, Desiring, config_map
 
 
 class Hiding(Story):

@@ -26,13 +26,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import RegistrationError
 from fnop.interpreters.clock import EPOCH, VirtualClock
-from tests.unit.test_kubernetes_transport import (
-    GET,
-    Seen,
-    http,
-    server,
-    write_kubeconfig,
-)
+from tests.scripted_server import GET, Seen, http, server, write_kubeconfig
 
 HERE = "https://here:6443"
 

@@ -21,7 +21,7 @@ from fnop.adapters import project_names, scaffolding
 from fnop.adapters.cluster_fixture import SimulatedCluster
 from fnop.adapters.project_names import NameProblem, Names, names_of
 from fnop.adapters.scaffolding import files_of
-from tests.commands import Done, fnop
+from tests.commands import PYTEST, Done, fnop
 from tests.simulations import ROOT
 
 NAMES = names_of("my-operator", kind="Website", group="example.com")
@@ -31,8 +31,6 @@ LONGEST = names_of(
 )
 # Its kind is called as one that it owns.
 NAMESAKE = names_of("web-operator", kind="Service", group="e.com")
-# Without what it does not need, and what it would leave behind.
-PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:xdist")
 
 
 def write(names: Names, folder: Path) -> Path:

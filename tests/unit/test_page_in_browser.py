@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from tests.browser import CHROMIUM, browser
-from tests.pages import page_text, read_recording
-from tests.unit.test_check_account import failure
-from tests.unit.test_html_report import spoilt
+from tests.checks import failure
+from tests.pages import page_text, read_recording, spoilt
 
 pytestmark = pytest.mark.skipif(
     not CHROMIUM, reason="no Chromium is installed: apt-get install chromium"

@@ -15,44 +15,12 @@ from fnop.core.seam.commands import Command, Perform, Say
 from fnop.core.state.lifecycle import Phase
 from fnop.interpreters.clock import EPOCH
 from fnop.testing import Simulation
+from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import DEFINITION, example
 from tests.stories import Story
 
 KIND = "fnopexamples"
 PEERING = "clusterkopfpeerings/default"
-
-
-def peering_definition(plural: str = "clusterkopfpeerings") -> dict[str, Any]:
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.kopf.dev"},
-        "spec": {
-            "group": "kopf.dev",
-            "scope": "Cluster" if plural.startswith("cluster") else "Namespaced",
-            "names": {"plural": plural, "kind": "ClusterKopfPeering"},
-            "versions": [
-                {
-                    "name": "v1",
-                    "served": True,
-                    "storage": True,
-                    "schema": {
-                        "openAPIV3Schema": {
-                            "type": "object",
-                            "x-kubernetes-preserve-unknown-fields": True,
-                        }
-                    },
-                }
-            ],
-        },
-    }
-
-
-PEERING_OBJECT = {
-    "apiVersion": "kopf.dev/v1",
-    "kind": "ClusterKopfPeering",
-    "metadata": {"name": "default"},
-}
 
 
 class Diary(list[str]):

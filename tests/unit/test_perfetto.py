@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, strategies as st
 
 from fnop.adapters.perfetto import trace_of
+from tests.checks import failure
 from tests.commands import fnop
 from tests.pages import read_recording, timeline_of
-from tests.unit.test_check_account import failure
-from tests.unit.test_replay import EXAMPLES, record
+from tests.recorded_examples import EXAMPLES, record
 
 protos = pytest.importorskip(
     "perfetto.protos.perfetto.trace.perfetto_trace_pb2",

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.api.resources import Selectors
+from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -15,9 +15,9 @@ from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.wire import command_to_wire
 from fnop.interpreters.requests import list_request, watch_request
 from tests.simulations import Scenario, example
-from tests.unit.test_resources import PODS
 
 KIND = "fnopexamples"
+PODS = Resource("", "v1", "pods", "Pod", "pod", shortcuts=("po",))
 
 
 def nothing(**_: Any) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.commands import fnop
-from tests.unit.test_hostile_recordings import HEADER, STEP, lines_of
+from tests.recordings import HEADER, STEP, lines_of
 
 CUT_OFF = "fnop: the recording is cut off: its end was never written"
 DROPPED = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import re
-import tempfile
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,50 +17,25 @@ from fnop.core.memory.last_seen import Stored, read_stored, write_stored
 from fnop.core.memory.observation import Seen
 from fnop.interpreters.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
-from tests.example_scenarios import STORIES
+from tests.recorded_examples import EXAMPLES, record
 from tests.recordings import compressed, inflated, text_of
 from tests.simulations import DEFINITION, ROOT, example
-
-EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/example.py"))
-HANDLERS = ROOT / "examples" / "05-handlers"
-
-MEANT_TO_FAIL = {story.example for story in STORIES if story.failing}
-
-
-DAMAGED, CUT_OFF, UNSUPPORTED = 3, 4, 5
-
-
-def record(example_name: str, folder: Path) -> Path:
-    """The recording of an example's simulated run."""
-    recording = folder / "run.fnop"
-    recording.write_bytes(_recorded(example_name))
-    recording.chmod(0o600)
-    return recording
-
-
-@cache
-def _recorded(example_name: str) -> bytes:
-    case = ROOT / "examples" / example_name
-    models = case / "models.py"
-    with tempfile.TemporaryDirectory() as folder:
-        done = fnop(
-            *("run", case / "example.py", "--simulate", case / "object.yaml"),
-            *(("--calls", models) if models.exists() else ()),
-            *("--record", "run.fnop"),
-            folder=Path(folder),
-        )
-        assert done.status == (1 if example_name in MEANT_TO_FAIL else 0), done
-        return Path(folder, "run.fnop").read_bytes()
-
-
-def replay(recording: Path, operator: Path, folder: Path) -> Done:
-    return fnop("replay", recording, operator, folder=folder)
 
 
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A recording of 05-handlers."""
     return record("05-handlers", tmp_path_factory.mktemp("recording"))
+
+
+HANDLERS = ROOT / "examples" / "05-handlers"
+
+
+DAMAGED, CUT_OFF, UNSUPPORTED = 3, 4, 5
+
+
+def replay(recording: Path, operator: Path, folder: Path) -> Done:
+    return fnop("replay", recording, operator, folder=folder)
 
 
 @pytest.mark.parametrize("name", EXAMPLES)

@@ -16,12 +16,9 @@ from fnop.core.seam.inputs import StreamEnded
 from fnop.core.state.lifecycle import Phase
 from fnop.effects import Outcome, Unreachable
 from fnop.interpreters.cluster import Cluster
+from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import example
 from tests.stories import Story
-from tests.unit.test_peers_in_service import (
-    PEERING_OBJECT,
-    peering_definition,
-)
 
 KIND = "fnopexamples"
 AWAY = "the server is away"

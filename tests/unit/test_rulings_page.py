@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
 
 import pytest
 
 from tests.simulations import ROOT
+from tests.source_tree import names_in
 
 PAGE = ROOT / "docs" / "decisions" / "rulings.md"
 NUMBERS = range(1, 39)
@@ -30,24 +29,6 @@ def rulings() -> dict[int, str]:
 
 
 TEXTS = rulings()
-
-
-@cache
-def names_in(file: str) -> frozenset[str]:
-    """Everything that a module, or a class in it, binds; methods as Class.method."""
-    found = set()
-    for node in ast.walk(ast.parse((ROOT / file).read_text())):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        if isinstance(node, ast.ClassDef):
-            inner = [each for each in node.body if isinstance(each, ast.FunctionDef)]
-            found |= {f"{node.name}.{each.name}" for each in inner}
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        if isinstance(node, ast.Dict):  # such as the settings of a command
-            keys = [each.value for each in node.keys if isinstance(each, ast.Constant)]
-            found |= {each for each in keys if isinstance(each, str)}
-    return frozenset(found)
 
 
 def test_all_rulings_are_there_in_their_order() -> None:

@@ -21,12 +21,11 @@ from fnop.interpreters.recordings import (
     read_header,
     read_records,
 )
+from tests.checks import failure
 from tests.commands import Done, fnop
-from tests.recordings import compressed
+from tests.recorded_examples import record
+from tests.recordings import HEADER, STEP, bomb, compressed, lines_of
 from tests.simulations import ROOT
-from tests.unit.test_check_account import failure
-from tests.unit.test_hostile_recordings import HEADER, STEP, bomb, lines_of
-from tests.unit.test_replay import record
 
 
 @pytest.fixture(scope="module")

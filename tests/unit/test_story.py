@@ -10,15 +10,19 @@ import pytest
 
 from fnop.core.history.story import Story
 from tests.commands import fnop
+from tests.pages import read_recording
+from tests.recorded_examples import EXAMPLES, record
 from tests.simulations import ROOT
-from tests.unit.test_replay import EXAMPLES, record
-from tests.unit.test_why import read
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_call_has_its_end_in_the_story(name: str, tmp_path: Path) -> None:
     story = Story()
-    lines = [line for each in read(record(name, tmp_path)) for line in story.add(each)]
+    lines = [
+        line
+        for each in read_recording(record(name, tmp_path))[1]
+        for line in story.add(each)
+    ]
     called = Counter(each.where for each in lines if " is called" in each.text)
     ends = ("ends", "fails")
     ended = Counter(

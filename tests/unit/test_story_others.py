@@ -20,9 +20,9 @@ from fnop.core.history.story import Story
 from fnop.core.history.world import Own
 from fnop.core.values.paths import parse_path
 from tests.histories import OURS, History, config
+from tests.pages import read_recording
+from tests.recorded_examples import EXAMPLES, record
 from tests.simulations import example
-from tests.unit.test_replay import EXAMPLES, record
-from tests.unit.test_why import read
 
 KIND = "fnopexamples"
 ABOUT = "fnopexamples/default/example-1"
@@ -284,7 +284,7 @@ def test_an_operator_alone_is_not_told_as_somebody_else(
     name: str, tmp_path: Path
 ) -> None:
     story = Story(manager=OURS)
-    records = read(record(name, tmp_path))
+    records = read_recording(record(name, tmp_path))[1]
     told = [line.text for each in records for line in story.add(each)]
     assert not [each for each in told if OURS in each and " is changed by " in each]
 
@@ -461,7 +461,7 @@ def test_calls_that_end_with_nothing_are_left_out() -> None:
 def test_calls_that_are_left_out_have_ended_with_nothing(
     name: str, tmp_path: Path
 ) -> None:
-    records, busy, story = read(record(name, tmp_path)), Busy(), Story()
+    records, busy, story = read_recording(record(name, tmp_path))[1], Busy(), Story()
     for each in records:
         busy.add(each)
     lines = [line for each in records for line in story.told(each)]

@@ -9,17 +9,11 @@ import pytest
 
 from fnop.core.history.lanes import OPERATOR, OTHERS, OUTSIDE, calls_of, lanes_of
 from fnop.core.history.links import Behind
-from fnop.core.history.revisions import (
-    VERSIONS_MAX,
-    Ref,
-    Revision,
-    Revisions,
-    packed,
-)
+from fnop.core.history.revisions import VERSIONS_MAX, Ref, Revision, Revisions, packed
 from fnop.core.history.timeline import Event, Timeline
+from tests.checks import failure
 from tests.pages import read_recording, timeline_of
-from tests.unit.test_check_account import failure
-from tests.unit.test_replay import record
+from tests.recorded_examples import record
 
 
 @pytest.fixture(scope="module")

@@ -21,9 +21,8 @@ from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.simulation import SimulatedRun
+from tests.checks import CRD, OBJECT, failure
 from tests.commands import fnop
-from tests.unit.test_check_account import failure
-from tests.unit.test_check_command import CRD, OBJECT
 
 Versions = dict[Place, str]
 

@@ -27,8 +27,8 @@ from fnop.core.handlers.options import SubhandlerOptions, options_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import OUTSIDE, ROLES, Role, kwargs_of
+from tests.documentation import PAGES, blocks, title
 from tests.simulations import ROOT, Scenario, example
-from tests.unit.test_docs import PAGES, blocks, title
 
 KIND = "fnopexamples"
 

@@ -35,8 +35,8 @@ from fnop.interpreters.reading import PAGE_LIMIT, ReadProblem
 from fnop.interpreters.uninstalling import Uninstaller
 from tests.commands import fnop as command
 from tests.live import SpoiledCluster
+from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import DEFINITION, Scenario, example
-from tests.unit.test_peers_in_service import PEERING_OBJECT, peering_definition
 
 MARKER = "fnop.dev/default"
 SETTINGS = Settings()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,34 +10,16 @@ import pytest
 from fnop.core.history.contents import Contents, Named, NoSuchObject
 from fnop.core.history.provenance import Provenance, Why, covers
 from fnop.core.values.paths import FieldPath, names_of
-from fnop.interpreters.recordings import read_header, read_records
 from tests.commands import fnop
+from tests.histories import leaves
+from tests.pages import read_recording
+from tests.recorded_examples import EXAMPLES, record
 from tests.simulations import ROOT
-from tests.unit.test_replay import EXAMPLES, record
 
 Records = list[dict[str, Any]]
 OURS = "fnop.dev/default"
 # The API server manages these, and nobody is named for them.
 SERVERS = frozenset(("uid", "resourceVersion", "generation", "creationTimestamp"))
-
-
-def read(recording: Path) -> Records:
-    with recording.open("rb") as file:
-        records = read_records(file)
-        read_header(records)
-        return [each for each in records if each is not None]
-
-
-def leaves(value: Any, path: FieldPath = ()) -> Iterator[FieldPath]:
-    """All fields, within lists, too, and the lists."""
-    if isinstance(value, dict) and value:
-        for name, item in value.items():
-            yield from leaves(item, (*path, name))
-        return
-    yield path
-    if isinstance(value, list):
-        for number, item in enumerate(value):
-            yield from leaves(item, (*path, number))
 
 
 def followed(records: Records, named: Named) -> Provenance:
@@ -51,7 +32,7 @@ def followed(records: Records, named: Named) -> Provenance:
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_every_field_of_every_object_has_its_writer(name: str, tmp_path: Path) -> None:
     """The managed fields, which the API server keeps, say the same."""
-    records = read(record(name, tmp_path))
+    records = read_recording(record(name, tmp_path))[1]
     contents = Contents()
     for each in records:
         contents.add(each)
@@ -166,7 +147,7 @@ def test_a_step_at_which_it_is_not_there(
 def test_a_name_of_several_kinds_is_asked_back() -> None:
     contents = Contents()
     recording = ROOT / "tests" / "replays" / "format-2" / "simulated-19-database.fnop"
-    for each in read(recording):
+    for each in read_recording(recording)[1]:
         contents.add(each)
     found = {each.resource.plural for each in contents.objects}
     assert {"databases", "services", "statefulsets"} <= found
