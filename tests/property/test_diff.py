@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from hypothesis import assume, example, given, settings, strategies as st
 
 from bench.diffs import recorded, traced
-from bench.sweep import operators
+from bench.sweep import cases_named
 from fnop.core.history.causes import Told, compared
 from fnop.core.history.divergence import Sort
 from fnop.core.history.runs import Run
@@ -52,7 +52,7 @@ class Place(NamedTuple):
 @cache
 def records_of(name: str) -> Sequence[Any]:
     """The records of an example's longest script."""
-    cases = operators(examples_only=True)[name]
+    cases = cases_named(name)
     case = max(cases, key=lambda each: len(each.script))
     kept: list[Any] = []
 

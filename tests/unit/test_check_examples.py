@@ -6,11 +6,11 @@ All of them, pairs and random schedules are `make check-sweep`.
 import pytest
 
 from bench.mutants.subjects import ON_PURPOSE
-from bench.sweep import operators
+from bench.sweep import cases_named, operators
 from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.faults import in_words
 
-EXAMPLES = {name: cases for name, cases in operators(examples_only=True).items()}
+EXAMPLES = tuple(operators(examples_only=True))
 # Schedules for each example: the first of each script, and the most different ones.
 BUDGET = 12
 # Scripts of those that wait for minutes, where each costs seconds: others go alike.
@@ -27,8 +27,9 @@ LEFT = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_no_fault_raises_an_alarm(name: str) -> None:
     without = frozenset(ON_PURPOSE.get(name, ()))
-    cases = [each for each in EXAMPLES[name] if each.name not in LEFT.get(name, ())]
-    assert len(EXAMPLES[name]) - len(cases) == len(LEFT.get(name, ()))
+    every = cases_named(name)
+    cases = [each for each in every if each.name not in LEFT.get(name, ())]
+    assert len(every) - len(cases) == len(LEFT.get(name, ()))
     campaign = Campaign(cases, Options(budget=BUDGET, without=without))
     tasks = campaign.tasks()
     report = campaign.report(campaign.run(tasks), tasks)

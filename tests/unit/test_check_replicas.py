@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 import fnop
-from bench.sweep import elected, operators
+from bench.sweep import cases_named, elected
 from fnop import Registry
 from fnop.adapters.check_recordings import write_failure
 from fnop.adapters.check_report import failure_record
@@ -73,7 +73,7 @@ def found(key: str) -> list[str]:
 @cache
 def children() -> Explorer:
     """An example whose object is created, deleted, and created."""
-    *_, last = operators(examples_only=True)["02-children"]
+    *_, last = cases_named("02-children")
     return Explorer(elected(last))
 
 
@@ -95,7 +95,7 @@ def test_a_good_operator_survives_each_change_of_the_leader(fault: Fault) -> Non
 
 
 def test_only_an_operator_that_elects_a_leader_has_replicas() -> None:
-    *_, last = operators(examples_only=True)["02-children"]
+    *_, last = cases_named("02-children")
     modes = {e.kind.mode for e in of_replicas(Explorer(last))}
     assert modes == {"two"}
     modes = {e.kind.mode for e in of_replicas(children())}
@@ -210,7 +210,7 @@ def test_a_change_while_the_replica_leads_is_not_lost() -> None:
 
 def test_a_simulated_replica_waits_for_the_lease_of_another() -> None:
     """`fnop run --simulate --leader-elect` with the Lease of a process that is gone."""
-    case = elected(operators(examples_only=True)["02-children"][0])
+    case = elected(cases_named("02-children")[0])
     run = SimulatedRun(case.program, empty_cluster())
     lease = {
         "apiVersion": "coordination.k8s.io/v1",

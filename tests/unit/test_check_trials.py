@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 import fnop
 from bench.bugs.crds import crd, custom
-from bench.sweep import operators
+from bench.sweep import cases_named
 from fnop import Registry
 from fnop.adapters.check_report import as_lines
 from fnop.adapters.checking import cases_of, subjects_of
@@ -84,7 +84,7 @@ def test_a_listing_after_a_lost_watch_does_not_hold_up_a_write() -> None:
     refused for ever.
     """
     case = max(
-        operators(examples_only=True)["11-filtering"],
+        cases_named("11-filtering"),
         key=lambda each: each.name == "create",
     )
     patched = "by_annotation, by_function, by_label"

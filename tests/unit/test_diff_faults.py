@@ -11,12 +11,12 @@ import pytest
 
 from bench.bugs.cases import HERE, bug_in, case_of
 from bench.diffs import compare, failing, recorded
-from bench.sweep import operators
+from bench.sweep import cases_named, operators
 from fnop.core.history.causes import compared
 from fnop.interpreters.check.explore import Explorer
 from fnop.interpreters.check.faults import in_words
 
-EXAMPLES = operators(examples_only=True)
+EXAMPLES = tuple(operators(examples_only=True))
 # A crash before and after an effect, one in which a request lands late, and one at
 # rest; a lost reply, a late watch, a rival, and a clock.
 BUGS = (
@@ -37,7 +37,7 @@ BUGS = (
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_another_seed_and_another_clock_make_no_difference(name: str) -> None:
-    case = max(EXAMPLES[name], key=lambda each: len(each.script))
+    case = max(cases_named(name), key=lambda each: len(each.script))
     one, other = (
         recorded(case, number=number, key=os.urandom(16)) for number in (0, 1)
     )
