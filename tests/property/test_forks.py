@@ -2,7 +2,6 @@
 
 import gc
 import weakref
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,11 +12,11 @@ from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import CannotFork, SimulatedRun
-from tests.simulations import Scenario, example_handlers, manifests_of
+from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
 
 EXAMPLES = sorted(
     path.parent.name
-    for path in (Path(__file__).resolve().parents[2] / "examples").glob("*/object.yaml")
+    for path in (ROOT / "examples").glob("*/object.yaml")
     # Their operators are made by another file, or take part in peering.
     if (path.parent / "example.py").exists() and path.parent.name[:2] not in ("06",)
 )

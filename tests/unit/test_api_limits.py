@@ -3,7 +3,6 @@
 import json
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
 from hypothesis import given, strategies as st
@@ -21,6 +20,7 @@ from tests.served_clusters import (
     received,
     serving,
 )
+from tests.simulations import ROOT
 
 
 @pytest.fixture
@@ -292,7 +292,7 @@ def test_nothing_is_held_for_those_who_are_served(client: Client) -> None:
 
 
 def test_the_limits_are_told_in_the_docs() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "cluster.md").read_text()
+    page = (ROOT / "docs" / "cluster.md").read_text()
     mib = api_limits.HELD_BYTES // 1024**2, limits.QUOTA_BYTES // 1024**2
     for said in (
         f"{api_limits.CONNECTIONS_MAX:,} connections",

@@ -44,8 +44,6 @@ from tests.checks import (
 from tests.commands import fnop as command, pytest_of
 from tests.long import parameters
 
-ROOT = Path(__file__).resolve().parents[2]
-
 WORDS = "benign, except: crash after `create secrets/x-a` (1st, handler certify)"
 
 

@@ -6,7 +6,6 @@ import json
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -14,9 +13,9 @@ from fnop.interpreters.cluster.api.discovery import GROUPS
 from fnop.interpreters.cluster.controllers.rounds import ACTORS
 from fnop.interpreters.cluster.kinds.kinds import BUILTINS
 from fnop.interpreters.cluster.storage.waking import PRIMARY
+from tests.simulations import ROOT
 from tests.source_tree import WINGS
 
-ROOT = Path(__file__).resolve().parents[2]
 HOUSE = ROOT / "interpreters/cluster"
 PAGE = (ROOT / "docs/simulated-cluster.md").read_text()
 

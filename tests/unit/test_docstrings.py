@@ -12,7 +12,6 @@ from contextlib import suppress
 from enum import Enum
 from functools import cache
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,8 +19,8 @@ import pytest
 import fnop
 import fnop.testing
 from fnop.core.handlers import decorators, options
+from tests.simulations import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 FACADES = ("fnop", "fnop.testing")
 
 # Names of the facade without an example in their docstrings, and the reason.

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import doctest
 import importlib
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.simulations import ROOT
+
 MODULES = [
     ".".join(("fnop", *source.relative_to(ROOT).with_suffix("").parts))
     for room in ("core", "effects", "interpreters", "adapters")

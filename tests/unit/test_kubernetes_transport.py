@@ -28,6 +28,7 @@ from fnop.interpreters.protocol import (
     WatchLine,
 )
 from tests.scripted_server import GET, Script, Seen, http, server, write_kubeconfig
+from tests.simulations import ROOT
 
 
 def answering(answer: bytes) -> Script:
@@ -712,8 +713,7 @@ async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
 
 def run_python(code: str) -> str:
     command = [sys.executable, "-c", code]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     return done.stdout.strip()
 
 

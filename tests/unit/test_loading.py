@@ -9,6 +9,7 @@ from textwrap import dedent
 import pytest
 
 from fnop.adapters.loading import LoadProblem, load, resolve
+from tests.simulations import ROOT
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +86,7 @@ def test_names_that_only_punctuation_tells_apart(tmp_path: Path) -> None:
 
 
 def run_python(code: str, folder: Path) -> str:
-    root = str(Path(__file__).resolve().parents[2])
+    root = str(ROOT)
     whole = f"import sys; sys.path.insert(0, {root!r})\n{dedent(code)}"
     command = [sys.executable, "-P", "-c", whole]
     done = subprocess.run(

@@ -29,7 +29,7 @@ from fnop.core.seam.commands import Say, Subject
 from fnop.effects.values import canonical
 from fnop.testing import plan_of
 from tests.live import operating
-from tests.simulations import example
+from tests.simulations import ROOT, example
 
 SUBJECT = Subject("examples.v1.dev", "default", "example", "uid-1", "Example", "dev/v1")
 # 2026-01-01 12:00:00.250 UTC
@@ -509,6 +509,5 @@ def test_a_line_is_cheap(
 def test_it_is_imported_without_the_cluster() -> None:
     code = "import fnop.adapters.logs, sys; print('aiohttp' in sys.modules)"
     command = [sys.executable, "-c", code]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"

@@ -17,6 +17,7 @@ from fnop.adapters.manifests import (
     parse_yaml,
     read_manifests,
 )
+from tests.simulations import ROOT
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
@@ -250,8 +251,7 @@ def test_what_is_printed_can_be_read(value: Any) -> None:
 def test_it_is_imported_without_the_cluster() -> None:
     code = "import fnop.adapters.manifests, sys; print('aiohttp' in sys.modules)"
     command = [sys.executable, "-c", code]
-    root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=root)
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"
 
 

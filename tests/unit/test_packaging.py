@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fnop.adapters import scaffolding
+from tests.simulations import ROOT
 
-ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("adapters", "core", "effects", "interpreters")
 # The files of new projects are data, whatever their names.
 SCAFFOLD = ROOT / "adapters" / "scaffold"
