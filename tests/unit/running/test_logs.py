@@ -223,7 +223,7 @@ def test_what_is_not_reached_is_one_line_with_its_place(
     lines = lines_of(stream, console("plain", level=level), problem)
     if is_short and level == "info":
         (line,) = lines
-        assert re.search(r" \(at tests/unit/test_logs\.py:\d+\)$", line), line
+        assert re.search(r" \(at tests/unit/running/test_logs\.py:\d+\)$", line), line
     else:
         assert any("Traceback" in each for each in lines)
     stream.truncate(stream.seek(0))

@@ -41,7 +41,7 @@ def calling(limit: Any) -> tuple[Simulation, list[str]]:
         await fnop.call(ask, limit=limit, name=name)
         calls.append(name)
 
-    models = {"tests.unit.test_rates:ask": Service().ask}
+    models = {"tests.unit.effects.test_call_limits:ask": Service().ask}
     sim = Simulation(registry, crds=[DEFINITION], calls=models)
     sim.apply([example(f"e-{number}") for number in range(6)])
     return sim, calls

@@ -465,7 +465,7 @@ def test_a_handler_that_awaits_calls_outside() -> None:
         return [fnop.event("Priced", str(found)), fnop.desired(config_map("c", p="1"))]
 
     sim = simulation(
-        registry, calls={"tests.unit.test_levels:price_of": Prices().price}
+        registry, calls={"tests.unit.reconcile.test_reconcile:price_of": Prices().price}
     )
     sim.apply(example()).settle()
     assert data_of(sim, "c") == {"p": "1"}

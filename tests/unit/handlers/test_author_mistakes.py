@@ -673,7 +673,7 @@ def test_a_forgotten_await_in_a_daemon_s_loop_ends_it_with_its_line(how: str) ->
     run.wait(5)
     (line,) = [say.message for say in run.said if say.level == "error"]
     assert "10000 effects were built and not awaited" in line
-    assert "test_slips.py:" in line
+    assert "test_author_mistakes.py:" in line
 
 
 def test_a_daemon_that_awaits_each_effect_goes_on() -> None:

@@ -702,7 +702,7 @@ def test_k_17_12_a_pause_that_nobody_awaits_is_named(registry: Registry) -> None
     run.settle(seconds=0.5)
     (line,) = (each for each in run.lines if "await it" in each)
     assert "the Wait built at" in line
-    assert "test_background.py" in line
+    assert "test_daemons_and_timers.py" in line
 
 
 def test_k_17_12_the_plan_of_a_daemon_says_when_it_was_told(registry: Registry) -> None:

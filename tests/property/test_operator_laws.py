@@ -373,7 +373,7 @@ def digest_of_everything() -> str:
 
 def test_law_1_in_another_process_under_another_hash_seed() -> None:
     code = (
-        "from tests.property.test_laws import digest_of_everything;"
+        "from tests.property.test_operator_laws import digest_of_everything;"
         "print(digest_of_everything())"
     )
     running = [
