@@ -1120,3 +1120,25 @@ def test_the_examples_definitions_are_accepted_again() -> None:
         yaml.safe_load(definitions_yaml(definitions_of([Volume])))
         == (manifests_of("09-testing")[0])
     )
+
+
+@pytest.mark.parametrize("limit", [math.inf, math.nan])
+def test_limits_that_are_no_numbers_are_refused(limit: float) -> None:
+    @dataclass
+    class Spec:
+        size: Annotated[float, fnop.schema(maximum=limit)]
+
+    Spec.__annotations__["size"] = Annotated[float, fnop.schema(maximum=limit)]
+
+    @fnop.definition("sizes.v1.example.com")
+    @dataclass
+    class Size:
+        spec: Spec
+
+    Size.__annotations__["spec"] = Spec
+    try:
+        text = yaml.safe_dump(definitions_of([Size]))
+    except DefinitionProblem:
+        return
+    assert ".inf" not in text
+    assert ".nan" not in text

@@ -30,7 +30,7 @@ from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.access.rbac import GROUP
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
-from tests.simulations import ROOT
+from tests.simulations import DEFINITION, ROOT, example
 
 EXAMPLES = ROOT / "examples"
 FILE = str(EXAMPLES / "02-children/example.py")
@@ -594,3 +594,18 @@ def test_an_icon_is_an_image(tmp_path: Path) -> None:
     file.write_text("x")
     with pytest.raises(BundleProblem, match=r"give a \.svg"):
         icon_of(file)
+
+
+@pytest.mark.parametrize("image", ["", "Upper/case", "two words"])
+def test_an_image_that_cannot_be_is_told(image: str, tmp_path: Path) -> None:
+    (tmp_path / "operator.py").write_text(
+        "import fnop\n\n\n@fnop.reconcile('fnopexamples')\n"
+        "def keep(**_):\n    return fnop.desired()\n"
+    )
+    (tmp_path / "crd.yaml").write_text(yaml.safe_dump(DEFINITION))
+    (tmp_path / "object.yaml").write_text(yaml.safe_dump(example()))
+    words = ["olm", str(tmp_path / "operator.py"), "--version", "1.0.0"]
+    done = CliRunner().invoke(
+        main, [*words, "--image", image, "--output", str(tmp_path / "bundle")]
+    )
+    assert done.exit_code != 0

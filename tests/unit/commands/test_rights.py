@@ -57,7 +57,7 @@ from fnop.interpreters.requests import watch_request
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
 from tests.long import parameters
-from tests.simulations import ROOT
+from tests.simulations import DEFINITION, ROOT, example
 
 EXAMPLES = ROOT / "examples"
 ACCOUNT = Account("fnop-operator", "fnop-operator")
@@ -837,3 +837,15 @@ def test_a_budget_leaves_something_out_and_says_so() -> None:
     assert [*yaml.safe_load_all(found.stdout)] == manifests_for(
         study("02-children/example.py").needs, ACCOUNT
     )
+
+
+def test_a_kind_that_rbac_does_not_know_is_told(tmp_path: Path) -> None:
+    (tmp_path / "operator.py").write_text(
+        "import fnop\n\n\n@fnop.reconcile('fnopexamples', owns='widgets.example.com')\n"
+        "def keep(**_):\n    return fnop.desired()\n"
+    )
+    (tmp_path / "crd.yaml").write_text(yaml.safe_dump(DEFINITION))
+    (tmp_path / "object.yaml").write_text(yaml.safe_dump(example()))
+    done = CliRunner().invoke(main, ["rbac", str(tmp_path / "operator.py")])
+    assert done.exit_code == 0, done.output
+    assert "widgets" in done.output

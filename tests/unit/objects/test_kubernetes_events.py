@@ -8,7 +8,10 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
-from fnop.core.seam.commands import Perform
+from fnop.core.handlers.settings import Settings
+from fnop.core.objects.events import event_manifest
+from fnop.core.seam.commands import Perform, Subject
+from fnop.core.values.now import Now
 from fnop.interpreters.protocol import ApiRequest
 from tests.simulations import Scenario, example
 
@@ -228,3 +231,20 @@ def test_a_request_for_an_event_names_the_handler_that_reports(
     run = Scenario(registry, [example()], settings=settings, observers=[authors])
     run.settle(seconds=130)
     assert sorted(map(str, authors.found)) == ["logging", *["ticking"] * 3]
+
+
+def test_an_event_about_a_cluster_scoped_object_is_one_that_old_servers_take() -> None:
+    """Those before 1.21 refuse it in `default` if it has `eventTime`."""
+    now, settings = Now(0.0, 0.0), Settings()
+    manifests = [
+        event_manifest(
+            fnop.event("Repaired", "it"),
+            Subject("namespaces.v1.", place, "n", "u", "Namespace", "v1"),
+            settings,
+            now,
+            "x",
+        )
+        for place in (None, "default")
+    ]
+    assert [each["metadata"]["namespace"] for each in manifests] == ["default"] * 2
+    assert ["eventTime" in each for each in manifests] == [False, True]

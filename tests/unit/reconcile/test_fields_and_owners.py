@@ -125,3 +125,67 @@ def test_an_empty_list_is_lost_to_who_fills_it() -> None:
         "subjects"
     ]
     assert lost_fields(manifest, live({}), ME) == []
+
+
+# Kubernetes 1.36, custom resource, a field with x-kubernetes-preserve-unknown-fields;
+# after a merge patch {"spec": {"any": {"x": {"y": 2}}}} by somebody else.
+UNTYPED = {
+    "metadata": {
+        "managedFields": [
+            {
+                "manager": ME,
+                "operation": "Apply",
+                "fieldsV1": {"f:spec": {"f:any": {"f:x": {}}}},
+            },
+            {
+                "manager": "kubectl-patch",
+                "operation": "Update",
+                "fieldsV1": {"f:spec": {"f:any": {"f:x": {"f:y": {}}}}},
+            },
+        ]
+    },
+    "spec": {"any": {"x": {"y": 2}}},
+}
+
+
+# Kubernetes 1.20, custom resource, `m` is a map of texts: each map has its own item
+# there, `".": {}`, which is written `{}` when it is the last one.
+TYPED = {
+    "metadata": {
+        "managedFields": [
+            {"manager": ME, "operation": "Apply", "fieldsV1": {"f:spec": {"f:m": {}}}},
+            {
+                "manager": "kubectl-patch",
+                "operation": "Update",
+                "fieldsV1": {"f:spec": {"f:m": {"f:a": {}}}},
+            },
+        ]
+    },
+    "spec": {"m": {"a": "theirs"}},
+}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "live", "path"),
+    [
+        pytest.param(
+            {"spec": {"any": {"x": {"y": 1}}}}, UNTYPED, "spec.any.x.y", id="1.36"
+        ),
+        pytest.param({"spec": {"m": {"a": "b"}}}, TYPED, "spec.m.a", id="1.20"),
+    ],
+)
+def test_the_last_field_of_a_mapping_is_lost(
+    manifest: Any, live: Any, path: str
+) -> None:
+    assert lost_fields(manifest, live, ME) == [path]
+
+
+def test_who_has_changed_a_key_with_a_dot() -> None:
+    entry = {
+        "manager": "kubectl",
+        "operation": "Update",
+        "fieldsV1": {"f:data": {"f:app.conf": {}}},
+    }
+    live = {"metadata": {"managedFields": [entry]}, "data": {"app.conf": "2"}}
+    (path,) = lost_fields({"data": {"app.conf": "1"}}, live, ME)
+    assert managers_of(live, path) == ["kubectl"]

@@ -14,7 +14,7 @@ from fnop.core.state.record import PendingEvent
 from fnop.core.values.body import Body
 from fnop.testing import Simulation
 from tests.reconcilers import KIND, config_map, simulation
-from tests.simulations import example
+from tests.simulations import DEFINITION, ROOT, example
 
 
 class Mapped:
@@ -208,3 +208,115 @@ def test_a_mapping_that_fails_for_ever_has_not_settled(gone: bool) -> None:
     assert not op.sim.settle().settled
     assert "users fails for configmaps/template" in op.sim.unsettled
     assert "ValueError: no such user" in op.sim.unsettled
+
+
+def test_a_mapping_that_fails_once_is_tried_again() -> None:
+    registry, calls, fails = Registry(), list[str](), [True]
+
+    @fnop.reconcile(KIND, registry=registry)
+    def look(name: str, **_: Any) -> fnop.Desired:
+        calls.append(name)
+        return fnop.desired()
+
+    @fnop.maps("configmaps", to=KIND, registry=registry)
+    def users(name: str, **_: Any) -> Any:
+        if name == "template" and fails:
+            fails.pop()
+            raise fnop.TemporaryError("not yet", delay=1)
+        return "example-1"
+
+    sim = simulation(registry)
+    sim.apply(example()).settle()
+    calls.clear()
+    sim.apply(config_map("template")).wait(120)
+    assert calls == ["example-1"]
+
+
+def test_a_mapping_may_name_many() -> None:
+    registry, calls = Registry(), list[str]()
+
+    @fnop.reconcile(KIND, registry=registry)
+    def look(name: str, **_: Any) -> fnop.Desired:
+        calls.append(name)
+        return fnop.desired()
+
+    @fnop.maps("configmaps", to=KIND, registry=registry)
+    def users(name: str, **_: Any) -> Any:
+        others = [f"other-{number}" for number in range(10_000)]
+        return [*others, "example-1"] if name == "template" else ()
+
+    sim = simulation(registry)
+    sim.apply(example()).settle()
+    calls.clear()
+    sim.apply(config_map("template")).settle()
+    assert calls == ["example-1"]
+
+
+def test_a_mapping_that_fails_for_a_deleted_object_comes_to_an_end() -> None:
+    """Otherwise the operator would keep all objects that there ever were."""
+    registry = Registry()
+    calls: list[str] = []
+
+    @fnop.maps("configmaps", to=KIND, registry=registry)
+    def users(name: str, **_: Any) -> None:
+        if name == "one":
+            calls.append(name)
+            raise ValueError("no such key")
+
+    @fnop.reconcile(KIND, owns="secrets", registry=registry)
+    def keep(**_: Any) -> fnop.Desired:
+        return fnop.desired()
+
+    sim = simulation(registry)
+    sim.apply(config_map("one")).wait(30)
+    sim.delete("configmaps/one").wait(3600)
+    before = len(calls)
+    sim.wait(3600)
+    assert len(calls) == before
+
+
+MAP = {
+    "apiVersion": "v1",
+    "kind": "ConfigMap",
+    "metadata": {"name": "template", "labels": {"for": "example-1"}},
+}
+
+
+@pytest.mark.parametrize("after", ["example-2", None])
+def test_who_was_named_before_is_looked_at(after: str | None) -> None:
+    registry, calls = Registry(), list[str]()
+
+    @fnop.reconcile("fnopexamples", registry=registry)
+    def look(name: str, **_: Any) -> fnop.Desired:
+        calls.append(name)
+        return fnop.desired()
+
+    @fnop.maps(
+        "configmaps",
+        to="fnopexamples",
+        labels={"for": fnop.PRESENT},
+        registry=registry,
+    )
+    def named(labels: fnop.Labels, **_: Any) -> str:
+        return labels["for"]
+
+    given = [example("example-1"), example("example-2"), MAP]
+    sim = Simulation(registry, crds=DEFINITION, objects=given).settle()
+    calls.clear()
+    sim.edit("configmaps/template", metadata={"labels": {"for": after}}).settle()
+    assert sorted(calls) == ["example-1", *([after] if after else [])]
+
+
+def test_a_template_that_loses_its_label_is_none() -> None:
+    folder = ROOT / "examples" / "20-tenants"
+    sim = Simulation(folder / "example.py", crds=folder / "object.yaml").settle()
+
+    def hard() -> dict[str, str]:
+        found = sim.get("resourcequotas/tenant", namespace="default-example-1")
+        assert found is not None
+        return dict(found.spec["hard"])
+
+    assert hard() == {"pods": "10", "requests.cpu": "4"}
+    sim.edit("configmaps/small", metadata={"labels": {"tenant-template": None}})
+    sim.settle()
+    assert hard() == {"pods": "0"}

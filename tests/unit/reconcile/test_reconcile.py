@@ -815,3 +815,23 @@ def test_resync_calls_a_handler_that_has_failed_for_good() -> None:
     sim = simulation(registry)
     sim.apply(example()).wait(350)
     assert len(calls) == 4
+
+
+def test_after_finds_a_child_that_names_its_namespace() -> None:
+    wrong = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "s", "namespace": "default"},
+        "spec": {"ports": [{"port": 0}]},
+    }
+    late = fnop.child(config_map("late"), after="service/s")
+    op = Desiring(wrong, late, owns=["configmaps", "services"])
+    op.sim.apply(example()).wait(30)
+    assert data_of(op.sim, "late") is None
+
+
+@pytest.mark.parametrize("before", ["service/misspelt", "configmap/late"])
+def test_after_that_cannot_be_is_told(before: str) -> None:
+    op = Desiring(fnop.child(config_map("late"), after=before))
+    op.sim.apply(example()).wait(30)
+    assert op.sim.errors or op.synced()[0] == "False"

@@ -16,6 +16,7 @@ from tests.reconcilers import (
     condition,
     config_map,
     data_of,
+    secret,
     simulation,
 )
 from tests.simulations import example
@@ -251,48 +252,6 @@ def test_one_name_in_two_namespaces_is_no_twin() -> None:
     assert data_of(op.sim, "one", namespace="kube-public") == {"a": "2"}
 
 
-# ------------------------------------------------------- what no API server keeps
-
-
-def service(port: int = 80) -> dict[str, Any]:
-    return {
-        "apiVersion": "v1",
-        "kind": "Service",
-        "metadata": {"name": "s"},
-        "spec": {"ports": [{"port": port, "protocol": "TCP"}], "selector": {"a": "b"}},
-        "status": {"loadBalancer": {"ingress": [{"ip": "192.0.2.1"}]}},
-    }
-
-
-def unkept(op: Desiring) -> list[str]:
-    return [each for each in op.sim.log if "does not keep" in each]
-
-
-def test_what_is_not_kept_is_applied_once_and_told_again_for_another_manifest() -> None:
-    op = Desiring(service(), owns="services")
-    op.more = {"again": 5}
-    writes = op.writes()
-    op.sim.apply(example()).wait(60)
-    assert [*writes] == ["PATCH services/s"]
-    (line,) = unkept(op)
-    assert "keep desires status.loadBalancer" in line
-    op.wanted = [service(81)]
-    op.sim.edit(NAME, spec={"round": 1}).wait(60)
-    assert [*writes] == ["PATCH services/s"] * 2 + []
-    assert len(unkept(op)) == 2
-
-
-def test_drift_beside_what_is_not_kept_is_repaired() -> None:
-    op = Desiring(service(), owns="services")
-    op.sim.apply(example()).wait(5)
-    op.sim.edit("services/s", spec={"selector": {"a": "theirs"}}).wait(5)
-    assert op.sim["services/s"]["spec"]["selector"] == {"a": "b"}
-    events = op.sim.events()
-    (told,) = [each["message"] for each in events if each["reason"] == "Repaired"]
-    assert told.startswith("service/s: spec.selector.a, changed by")
-    assert len(unkept(op)) == 1
-
-
 # ------------------------------------------------- a handler that selects it no more
 
 
@@ -355,3 +314,93 @@ def test_a_failing_call_does_not_let_the_object_go() -> None:
     op.touch()
     finalizers = op.sim[NAME].metadata.get("finalizers")
     assert finalizers == ["fnop.dev/default"]
+
+
+def test_an_owner_that_does_not_match_any_more_is_not_said_to_be_synced() -> None:
+    op = Desiring(config_map("one", a="1"), labels={"on": "yes"})
+    owner = example()
+    owner["metadata"]["labels"] = {"on": "yes"}
+    op.sim.apply(owner).settle()
+    op.sim.edit(NAME, metadata={"labels": {"on": None}}).settle()
+    op.sim.edit("configmaps/one", data={"a": "2"}).settle()
+    assert data_of(op.sim, "one") != {"a": "2"} or op.synced()[0] != "True"
+
+
+def test_two_handlers_that_desire_one_child_do_not_write_without_end() -> None:
+    """On a real API server 160 writes a second, and nothing in the log."""
+    op = Desiring(config_map("one", a="1"))
+
+    @fnop.reconcile(KIND, owns=["configmaps"], registry=op.registry, id="other")
+    def other(**_: Any) -> fnop.Desired:
+        return fnop.desired(config_map("one", b="2"))
+
+    op.sim = simulation(op.registry)
+    op.sim.apply(example())
+    op.sim.wait(60)  # fails where no time passes
+    assert len(op.calls) < 30
+
+
+def test_two_handlers_that_desire_one_child_are_told() -> None:
+    op = Desiring(config_map("one", a="1"))
+
+    @fnop.reconcile(KIND, owns=["configmaps"], registry=op.registry, id="other")
+    def other(**_: Any) -> fnop.Desired:
+        return fnop.desired(config_map("one", a="2"))
+
+    op.sim = simulation(op.registry)
+    op.sim.apply(example()).wait(60)
+    assert op.synced()[0] == "False"
+
+
+def test_twins_are_told_though_one_names_its_namespace() -> None:
+    op = Desiring(config_map("one", a="1"), config_map("one", "default", a="2"))
+    op.sim.apply(example()).wait(30)
+    status = op.sim[NAME].get("status", {})
+    told = [each["status"] for each in status.get("conditions", ())]
+    assert op.sim.errors or "False" in told
+
+
+def test_synced_tells_of_each_handler() -> None:
+    op, registry = Desiring(), Registry()
+
+    @fnop.reconcile(KIND, registry=registry, id="failing")
+    def failing(**_: Any) -> fnop.Desired:
+        return fnop.desired(secret("not-owned"))
+
+    @fnop.reconcile(KIND, owns="configmaps", registry=registry, id="good")
+    def good(**_: Any) -> fnop.Desired:
+        return fnop.desired(config_map("one", a="1"))
+
+    op.sim = simulation(registry)
+    op.sim.apply(example()).wait(300)
+    assert condition(op.sim, "Synced")[0] == "False"
+    op.sim.edit("configmaps/one", data={"a": "2"}).wait(2)
+    assert condition(op.sim, "Synced")[0] == "False"
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+@pytest.mark.parametrize(
+    "others", [fnop.UNCHANGED, ValueError("no zone"), config_map("two")]
+)
+@pytest.mark.parametrize(
+    "own", [fnop.UNCHANGED, ValueError("no size"), fnop.PermanentError("no size")]
+)
+def test_what_several_tell_is_the_same_after_a_restart(
+    own: Any, others: Any, reverse: bool
+) -> None:
+    op = Both(reverse=reverse)
+    op.answers |= {"a": own, "b": others}
+    op.begin().sim.wait(100)
+    before = len(op.sim.writes)
+    op.sim.restart().wait(100)
+    assert [e for e in op.sim.writes[before:] if "/events" not in e] == []
+
+
+def test_who_leaves_children_as_they_are_has_them_after_a_restart() -> None:
+    op = Both()
+    op.answers |= {"a": config_map("one", a="1"), "b": []}
+    op.begin()
+    op.answers |= {"a": fnop.UNCHANGED, "b": config_map("one", a="2")}
+    op.touch(1).sim.restart().wait(60)
+    assert data_of(op.sim, "one") == {"a": "1"}
+    assert "is left to a" in op.synced[2]

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import fnop
-from fnop.core.handlers.registry import Registry
 from fnop.core.seam.commands import ListPage
 from fnop.core.seam.inputs import StreamEnded
-from fnop.testing import create, delete, explore
-from tests.reconcilers import KIND, NAME, Desiring, config_map
-from tests.simulations import DEFINITION, example
+from tests.reconcilers import KIND, Desiring, config_map
+from tests.simulations import example
 from tests.stories import Story
 
 
@@ -64,15 +61,3 @@ def test_an_object_is_held_while_its_children_may_not_be_looked_at() -> None:
     run.wait(600)
     assert run.get(KIND) is None
     assert run.get("configmaps", "far", namespace="kube-public") is None
-
-
-def test_children_of_a_deleted_owner_are_not_made_anew() -> None:
-    """The watch of the owner is late, and the garbage collector has been at work."""
-    registry = Registry()
-
-    @fnop.reconcile(KIND, owns="configmaps", registry=registry)
-    def keep(name: str, **_: object) -> fnop.Desired:
-        return fnop.desired([config_map(f"{name}-{part}") for part in "ab"])
-
-    explored = explore(registry, create(example()), delete(NAME), crds=[DEFINITION])
-    explored.must("settles", "same_end", "bounded_work", "no_orphans")
