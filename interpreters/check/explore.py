@@ -507,6 +507,8 @@ class Explorer:
 
     def confirmed(self, verdict: Verdict) -> tuple[Violation, ...]:
         """The violations that another seed and another clock show as well."""
+        if not verdict.violations:
+            return ()
         if self._other is None:
             heeding = self.reference.benign.heeding
             self._other = _other_reference(self.case, heeding)
