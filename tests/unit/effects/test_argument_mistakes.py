@@ -1,4 +1,4 @@
-"""Arguments of effects in the wrong place or form: the error shows the right call."""
+"""Mistakes in arguments of effects: the error shows the right call."""
 
 from __future__ import annotations
 

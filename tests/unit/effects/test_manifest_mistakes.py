@@ -1,4 +1,4 @@
-"""Manifests and patches that no server takes: labels, generateName, whole objects."""
+"""Mistakes in manifests and patches: labels that are no text, generateName."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A mistyped kind: the error names the kinds that are like it."""
+"""Mistyped kinds: the error names similar kinds."""
 
 from __future__ import annotations
 

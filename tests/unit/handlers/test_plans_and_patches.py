@@ -1,4 +1,4 @@
-"""What handlers return and write to a patch: mistakes are refused with a remedy."""
+"""Mistakes in what handlers return, write to a patch, or store in a memo."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wrote a field, where several write; who removed it, and where it came from."""
+"""`fnop replay --why`: who wrote or removed a field, and where its value is from."""
 
 from __future__ import annotations
 

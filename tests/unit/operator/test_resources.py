@@ -1,4 +1,4 @@
-"""How kinds are named, and which of the served ones is meant."""
+"""Names of kinds: their forms, and which served kind each one means."""
 
 import doctest
 from typing import Any

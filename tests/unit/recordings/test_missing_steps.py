@@ -1,4 +1,4 @@
-"""Recordings that lack steps, given to each of their readers.
+"""Recordings that lack steps: each command says so, and blames nobody for it.
 
 Where a disk does not follow, steps are left out and counted.  No reader fails because
 of that, or takes what is missing for a difference: it tells that steps are missing.
