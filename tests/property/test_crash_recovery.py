@@ -1,4 +1,4 @@
-"""Law 4: dying anywhere and starting again ends in the same world.
+"""Law 4: an operator that dies anywhere and starts again ends in the same world.
 
 Each example is run once undisturbed; then again for each effect, dying right
 before its request is sent, and right after it was (its answer lost).  These

@@ -1,4 +1,4 @@
-"""`fnop diff`: what is changed in one place of a recorded run is what is named.
+"""`fnop diff`: it names exactly what is changed in one place of a recording.
 
 A recording is changed in one field: of what a handler has decided, of an object that it
 was shown, of an answer.  The comparison with the recording as it was names that field

@@ -1,4 +1,4 @@
-"""An object's story is told of anything that an API server may show."""
+"""`fnop explain` works for any object that an API server may show."""
 
 from __future__ import annotations
 

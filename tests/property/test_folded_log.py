@@ -1,4 +1,4 @@
-"""Laws of a folded log: it hides nothing for good, and its times never go back."""
+"""Repeated log lines that are folded: none is hidden for good, times never go back."""
 
 from __future__ import annotations
 

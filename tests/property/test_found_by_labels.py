@@ -1,4 +1,4 @@
-"""Who is found by labels is who would be found by asking all."""
+"""Label selectors in the simulated cluster: the index finds what a full scan finds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wrote a field, where the changes of several handlers are fused into one write."""
+"""`fnop replay --why` for one write that carries changes of several handlers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The garbage collector ends where a naive reading of its rules says."""
+"""The simulated garbage collector agrees with a naive reading of its rules."""
 
 from __future__ import annotations
 

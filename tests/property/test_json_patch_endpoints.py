@@ -1,4 +1,4 @@
-"""A JSON patch of two endpoints does what it would do in one request."""
+"""A JSON patch that is split over two endpoints has the effect of one request."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""One module reads listings and watches of the real and of the simulated cluster."""
+"""Listings and watches of the real and of the simulated cluster: one reader."""
 
 import copy
 import doctest

@@ -1,4 +1,4 @@
-"""Laws 1, 2, 3 and 5 over generated operators and scripts of what users do.
+"""Laws 1, 2, 3 and 5, over drawn operators and scripts of a user.
 
 Operators are made of a small set of behaviours; scripts create, edit and delete
 objects, kill the operator, and let watch events come late.  Everything runs in

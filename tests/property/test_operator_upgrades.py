@@ -1,4 +1,4 @@
-"""An operator of any handlers is replaced by any other one, in the middle of anything.
+"""Upgrades: any handlers replace any others, at any moment.
 
 Whatever was under way, the object comes to rest; a process that finds it at rest does
 nothing again; and what is to be deleted is gone.

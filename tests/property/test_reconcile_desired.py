@@ -1,4 +1,4 @@
-"""The end is what was desired last, whatever comes between.
+"""Reconcile handlers: in the end exactly the children desired last exist.
 
 For any histories of desired sets, edits and deletions by others, restarts, late watches
 and lost replies: the cluster ends with exactly the last desired set, fields of others

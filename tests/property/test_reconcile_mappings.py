@@ -1,4 +1,4 @@
-"""Whom a mapping names is looked at, whatever fails meanwhile.
+"""Mappings: each object that one names is handled, whatever fails meanwhile.
 
 For any histories of edits, deletions, failures of the mapping, and restarts: whoever
 was named by the object when it was changed, before or after that change, is looked at

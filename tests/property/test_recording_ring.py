@@ -1,4 +1,4 @@
-"""A ring: what remains of a run reads as a recording, however small the ring is."""
+"""Recordings by a ring: what remains is a valid recording, at any size."""
 
 from __future__ import annotations
 

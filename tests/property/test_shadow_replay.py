@@ -1,4 +1,4 @@
-"""Every recorded attempt, asked again: of the same handlers, and of others."""
+"""`fnop replay --shadow`: each recorded attempt, by the same handlers and others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forks: a run that is forked at any turn ends as if it had not been."""
+"""Forks of a simulated run: a fork at any step ends as the run itself."""
 
 import gc
 import weakref

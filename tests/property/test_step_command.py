@@ -1,4 +1,4 @@
-"""Going through the recording of any run: back is where one was, and truth is true."""
+"""`fnop replay --step`: back leads to the same place, and what it shows is true."""
 
 from __future__ import annotations
 

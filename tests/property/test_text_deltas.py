@@ -1,4 +1,4 @@
-"""Texts as differences: what is written is read again, whatever it is."""
+"""Texts stored as differences: they are read as they were written."""
 
 from __future__ import annotations
 

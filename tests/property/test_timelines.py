@@ -1,4 +1,4 @@
-"""Timelines of any run, and of whatever a ring remembers of it."""
+"""Timelines of any run, and of the part that a ring keeps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No essential change is lost, whatever comes between.
+"""Updates: no essential change is lost, whatever comes between.
 
 Edits, reverts, restarts, waiting and retries in any order: at the end each handler
 that a change concerns has acted upon the state that there is, last.

@@ -1,4 +1,4 @@
-"""Effects and outcomes survive the wire, and are written in exactly one way."""
+"""The wire form of effects and outcomes: complete, and unique for each value."""
 
 import random
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the benign run shows is found again under another seed, and so confirmed."""
+"""`fnop check`: failures of the fault-free run are confirmed with another seed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The purity gate: what asks the world is found with its line, and nothing else is."""
+"""The purity gate: it finds each line that reads a clock, a file or the environment."""
 
 # ruff: noqa: DTZ002, DTZ011, TID251 (the impurities themselves)
 

@@ -1,4 +1,4 @@
-"""A part of the recording of a check begins with the cluster as it was."""
+"""`fnop check`: a part of a recording begins with the state of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A timer may tell that it is alive; what it has made stays as it is."""
+"""`fnop check`: timers that write at each call, and which of them are at rest."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Clients of the simulated cluster that mean harm, or that nobody has asked."""
+"""The HTTP server of the simulated cluster: limits against hostile clients."""
 
 import json
 import threading

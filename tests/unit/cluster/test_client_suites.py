@@ -1,4 +1,4 @@
-"""The suites of other clients: what is compared, and that each gap has a reason."""
+"""Suites of other clients on `fnop cluster`: results, and a reason for each gap."""
 
 from __future__ import annotations
 

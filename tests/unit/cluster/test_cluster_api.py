@@ -1,4 +1,4 @@
-"""The simulated API server is a pure, total function over values."""
+"""The simulated API server: verbs, errors, and that it is a pure function."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the simulated cluster holds is bounded by bytes."""
+"""The simulated cluster's memory is limited by bytes."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""The map of the simulated cluster (docs/simulated-cluster.md) shows the real way."""
+"""docs/simulated-cluster.md: the way of a request is as the page shows it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What reading promises beside what the conformance cases compare."""
+"""Lists, watches and tables of the simulated cluster, where no case compares them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Controllers of the simulated cluster: what no real server has a counterpart of."""
+"""The simulated cluster's controllers, where no real server has the same."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Numbers that no computer has: refused as by the API server, or read as by kubectl.
+"""Numbers of thousands of digits: refused or read as Kubernetes and kubectl do.
 
 Python reads no integer of more than 4,300 digits, and says so by a `ValueError`.
 What is expected here was answered by Kubernetes 1.36.

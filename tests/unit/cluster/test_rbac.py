@@ -1,4 +1,4 @@
-"""Who may do what in the simulated cluster, by rules, tokens and impersonation."""
+"""RBAC in the simulated cluster: rules, tokens and impersonation."""
 
 from __future__ import annotations
 

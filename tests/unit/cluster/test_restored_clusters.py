@@ -1,4 +1,4 @@
-"""A simulated cluster that was restored from what somebody has read."""
+"""Simulated clusters that are restored from objects read elsewhere."""
 
 from __future__ import annotations
 

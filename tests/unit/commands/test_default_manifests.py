@@ -1,4 +1,4 @@
-"""The manifests beside an operator, where `fnop check` and others are given none."""
+"""Manifests that `fnop check` and others find next to an operator by default."""
 
 from __future__ import annotations
 

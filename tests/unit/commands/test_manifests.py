@@ -1,4 +1,4 @@
-"""Manifests are read as kubectl reads them, and printed so that it can read them."""
+"""Manifests: read as kubectl reads them, and printed so that kubectl can read them."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Bundles for OLM: what is made of an operator, and the rules that judge it."""
+"""`fnop olm`: bundles of an operator, and the rules that they must follow."""
 
 from __future__ import annotations
 

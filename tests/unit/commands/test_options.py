@@ -1,4 +1,4 @@
-"""Options of commands: the same flag means the same thing, in the same words."""
+"""Options of all commands: the same flag has the same meaning and words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Uninstalling: an operator's marks go, and nothing else."""
+"""`fnop uninstall`: it removes the operator's marks, and nothing else."""
 
 from __future__ import annotations
 

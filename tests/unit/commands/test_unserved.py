@@ -1,4 +1,4 @@
-"""A simulated run in which a handler is for a kind that is not there tells it."""
+"""`fnop run --simulate` fails where no kind is served that a handler is for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits of called functions, on virtual time."""
+"""Rate limits of called functions, on virtual time."""
 
 from __future__ import annotations
 

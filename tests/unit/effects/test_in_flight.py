@@ -1,4 +1,4 @@
-"""One effect, several requests: the table of core/state/in_flight.py, by cells."""
+"""One effect as several requests: the table of core/state/in_flight.py, by cells."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Children and their owners."""
+"""Owner references: `fnop.adopt`, `fnop.owned`, and the children of an object."""
 
 import copy
 import doctest

@@ -1,4 +1,4 @@
-"""Whose child an object is, in the simulated cluster."""
+"""Owner references in the simulated cluster: scenarios that real servers share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A change that names a uid is for that object alone; and each part to its endpoint."""
+"""Patches that name a uid change that object alone; each part has its endpoint."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done twice does no more than what is done once: creations and additions.
+"""Requests and handlers that are repeated: creations and additions happen once.
 
 The reply of a request may be lost, and a handler may fail after some of its effects and
 be called again.

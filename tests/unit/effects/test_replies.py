@@ -1,4 +1,4 @@
-"""The tables of effects and replies are whole, and say what the rulings say."""
+"""The tables of effects and replies: they are complete, and follow the rulings."""
 
 from __future__ import annotations
 

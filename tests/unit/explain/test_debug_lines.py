@@ -1,4 +1,4 @@
-"""The debug lines about an object: what is seen of it, and why handlers are called."""
+"""Debug lines about an object: what is seen of it, and why handlers are called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command `fnop explain`, on simulated clusters: what it reads, and says."""
+"""`fnop explain` on simulated clusters: what it reads and prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is told of an object, case by case: the diagnosis and the text."""
+"""The diagnosis and the text of `fnop explain`, case by case."""
 
 from __future__ import annotations
 

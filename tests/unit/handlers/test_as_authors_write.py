@@ -1,4 +1,4 @@
-"""What authors write of their own accord; told to the real servers as well."""
+"""Operators and mistakes as authors write them; real servers run the same ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every way to write a function, wherever an operator takes one."""
+"""Functions in all forms (lambda, partial, method, ...), wherever fnop takes one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`timeout=`: when a handler ends by it, what is told then, and what ends with it."""
+"""`timeout=`: when it ends a handler, and what the object and the log say then."""
 
 from __future__ import annotations
 

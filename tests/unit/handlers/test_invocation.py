@@ -1,4 +1,4 @@
-"""Driving handlers: the three forms, journals, and what is refused."""
+"""Calls of handlers: plans, async and generator handlers, and what is refused."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Which of several handlers are called in one pass."""
+"""Lifecycles: which of several handlers are called in one pass."""
 
 from __future__ import annotations
 

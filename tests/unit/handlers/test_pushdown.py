@@ -1,4 +1,4 @@
-"""Selectors that the API server applies, so that what nobody handles is not sent."""
+"""Selectors that the API server applies, so that it sends only handled objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of roles: complete, in accord with what it is read off, and in use."""
+"""The table of handler roles: it is complete, consistent, and in use."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -410,3 +411,35 @@ def test_a_handlers_own_backoff_counts_before_the_default(
     fnop.on.create(KIND, registry=registry, id="a", backoff=own)(lambda **_: None)
     (handler,) = registry.handlers
     assert handler.backoff_or(default) == (default if own is None else own)
+
+
+def said(slip: Callable[[], Any]) -> str:
+    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
+        slip()
+    return str(caught.value)
+
+
+def test_settings_are_replaced() -> None:
+    settings: Any = fnop.Settings()
+
+    def setting(name: str, value: Any) -> Callable[[], None]:
+        return lambda: setattr(settings, name, value)
+
+    assert said(setting("posting_level", "info")) == (
+        "settings are immutable; a startup handler returns others: "
+        "return settings.replace(posting_level='info')"
+    )
+    assert said(setting("postng_level", 5)) == (
+        "there is no setting 'postng_level'; did you mean 'posting_level'?"
+    )
+    assert "there is no setting 'posting'" in said(lambda: settings.posting.level)
+    assert settings == fnop.Settings()
+
+
+def test_settings_are_named_as_they_are() -> None:
+    made: Any = fnop.Settings
+    assert "did you mean 'operator'?" in said(lambda: made(oprator="a"))
+    assert "there is no setting 'x'; there are operator, " in said(lambda: made(x=1))
+    assert "such as ('default',)" in said(lambda: made(namespaces="default"))
+    replaced: Any = fnop.Settings().replace
+    assert "did you mean 'operator'?" in said(lambda: replaced(oprator="a"))

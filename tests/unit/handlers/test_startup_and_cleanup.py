@@ -1,4 +1,4 @@
-"""Cleanup handlers are for what startup handlers have begun."""
+"""Startup and cleanup handlers: cleanup follows what startup has begun."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Handlers in parts: declared while a handler runs, each with a fate of its own."""
+"""Subhandlers: declared while a handler runs; each has progress of its own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fnop diff`: two recordings of an example, and what is told of their differences."""
+"""`fnop diff`: two recordings of an example, and the differences it prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two runs beside each other: what corresponds, what differs, and why."""
+"""Two runs compared: which steps correspond, what differs, and why."""
 
 from __future__ import annotations
 

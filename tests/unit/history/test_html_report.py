@@ -1,4 +1,4 @@
-"""The page of a recording: whole, small, alone, and safe from what is in it."""
+"""`fnop replay --html`: the page is complete, small, and safe from its content."""
 
 from __future__ import annotations
 

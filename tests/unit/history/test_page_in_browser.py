@@ -1,4 +1,4 @@
-"""The page of a recording in a browser: its cursor, its filter, its widths."""
+"""`fnop replay --html` in a browser: cursor, filter and widths."""
 
 from __future__ import annotations
 

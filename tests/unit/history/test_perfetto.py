@@ -1,4 +1,4 @@
-"""The trace of a recording, decoded by what Perfetto itself publishes."""
+"""`fnop replay --perfetto`: the trace, decoded by Perfetto's own library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fnop replay --step`: commands by standard input, and what a recording lacks."""
+"""`fnop replay --step`: its commands, and what it says a recording lacks."""
 
 from __future__ import annotations
 

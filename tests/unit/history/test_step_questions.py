@@ -1,4 +1,4 @@
-"""The questions of a session: what a user asks of a run, and what is told."""
+"""`fnop replay --step`: what a user asks about a run, and the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story of a recording: every call, what it asked for, and its end."""
+"""The story of a recording: each call, its effects, and its end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The story: what others did, why handlers are called, and which calls do nothing."""
+"""The story: changes by others, why handlers are called, calls without effect."""
 
 from __future__ import annotations
 

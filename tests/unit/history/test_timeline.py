@@ -1,4 +1,4 @@
-"""Timelines: who has made what, and how long a call lasts."""
+"""Timelines of recordings: who caused what, and how long a call lasts."""
 
 from __future__ import annotations
 

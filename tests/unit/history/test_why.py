@@ -1,4 +1,4 @@
-"""Why a field has its value: in recordings of the examples, and in those of faults."""
+"""`fnop replay --why`: why a field has its value, in recordings of the examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the log says of an attempt is so: it has succeeded when all of it is written."""
+"""Log lines of attempts: "succeeded" comes only when all of it is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a handler has acted upon, and has yet to be told, while changes come and go."""
+"""Changes that come, go and are taken back while handlers work or wait."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What an object says of itself: the operator's own condition in its status."""
+"""The operator's own condition in an object's status."""
 
 from __future__ import annotations
 

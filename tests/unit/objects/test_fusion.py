@@ -1,4 +1,4 @@
-"""The own write, request by request: what is fused, dropped, bound, and last."""
+"""The write of an object's own changes: which requests carry what, in which order."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Kubernetes Events: counted up, limited, and never able to stop anybody."""
+"""Kubernetes Events: counted, limited, and harmless when refused."""
 
 from __future__ import annotations
 

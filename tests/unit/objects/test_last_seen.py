@@ -1,4 +1,4 @@
-"""What is remembered of an object: essence, digests, and the stored text."""
+"""What is stored of an object: essence, digests, and the text of its state."""
 
 import base64
 import random

@@ -1,4 +1,4 @@
-"""Handlers that change what they are called for: retries hold, and loops are slowed."""
+"""Handlers that change their own object: retries hold, and loops are slowed down."""
 
 from collections import deque
 from itertools import pairwise

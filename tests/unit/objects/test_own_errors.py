@@ -1,4 +1,4 @@
-"""Errors of fnop itself: the object is paused, whatever happens to it meanwhile."""
+"""Errors of fnop itself: the object is paused, and nothing is lost."""
 
 from __future__ import annotations
 

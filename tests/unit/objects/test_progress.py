@@ -1,4 +1,4 @@
-"""What the end of an attempt means: the error table, row by row."""
+"""Progress of handlers: the table of what the end of an attempt means."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The rulings about lanes, causes and changes during work, in the simulated cluster.
+"""Rulings on serial work, causes and changes during work, in the simulated cluster.
 
 Each test tells a story in virtual time; `test_r14_…` is about ruling R14.
 """

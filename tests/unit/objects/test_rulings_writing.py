@@ -1,4 +1,4 @@
-"""The rulings about writing state, in the simulated cluster.
+"""Rulings on writing state, in the simulated cluster.
 
 Each test tells a story in virtual time; `test_r22_…` is about ruling R22.
 """

@@ -1,4 +1,4 @@
-"""Signed states: an object's author cannot say what the operator has done."""
+"""Signed state: users of an object cannot forge what the operator has done."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Taking over from Kopf: no creation is handled twice, and nothing hangs."""
+"""Takeover from Kopf: no creation is handled twice, and no finalizer stays."""
 
 from __future__ import annotations
 

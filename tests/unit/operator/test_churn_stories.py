@@ -1,4 +1,4 @@
-"""What the churn under faults has found, as stories in the simulated cluster."""
+"""What `make churn` has found, as stories in the simulated cluster."""
 
 from __future__ import annotations
 

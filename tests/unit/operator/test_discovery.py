@@ -1,4 +1,4 @@
-"""Kinds and namespaces that come, change and go while the operator runs."""
+"""Discovery: kinds and namespaces come, change and go while the operator runs."""
 
 from __future__ import annotations
 

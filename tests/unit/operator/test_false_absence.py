@@ -1,4 +1,4 @@
-"""An API server that does not know, for a moment, what it has: nothing is lost by it.
+"""API servers that answer 404 for what is there: nothing is lost.
 
 One that has just started answers 404 for kinds that it has not read yet, and a live
 read may be answered so for an object that is there.

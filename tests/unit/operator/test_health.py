@@ -1,4 +1,4 @@
-"""Whether an operator is well: the rules of liveness and readiness."""
+"""Liveness and readiness: the rules by which an operator is healthy."""
 
 from __future__ import annotations
 

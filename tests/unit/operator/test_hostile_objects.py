@@ -1,4 +1,4 @@
-"""Objects whose authors mean harm: it hurts the handlers of that object alone."""
+"""Objects made to do harm: only their own handlers fail."""
 
 import json
 import subprocess

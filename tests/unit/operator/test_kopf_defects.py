@@ -1,4 +1,4 @@
-"""What Kopf 1.44 is known to do wrong, done right: one story for each defect.
+"""Known defects of Kopf 1.44 that fnop does not have: one story for each.
 
 `test_e36a_…` tells the story of experiment E36a, in which Kopf was seen to fail;
 others are numbered as in the list of defects: `test_12_2_3_…` is the third race,

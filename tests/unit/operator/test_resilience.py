@@ -1,4 +1,4 @@
-"""Nothing is lost, nothing spins, nobody else is hurt: what went wrong once."""
+"""Outages, garbage and errors: nothing is lost, and no other object suffers."""
 
 from collections.abc import Callable
 from itertools import pairwise

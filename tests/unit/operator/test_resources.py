@@ -1,9 +1,11 @@
-"""How kinds are named, and which of the served ones is meant."""
+"""Names of kinds: their forms, and which served kind each one means."""
 
+import doctest
 from typing import Any
 
 import pytest
 
+from fnop.core.api import resources
 from fnop.core.api.catalogue import Catalogue, parse_resource_list
 from fnop.core.api.resources import Resource, Selector
 
@@ -278,3 +280,7 @@ def test_k_2_10_addresses_that_cannot_be(
 ) -> None:
     with pytest.raises(ValueError, match=problem):
         resource.get_url(**given)
+
+
+def test_the_examples_in_the_docstrings_hold() -> None:
+    assert doctest.testmod(resources).failed == 0

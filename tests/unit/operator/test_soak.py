@@ -1,4 +1,4 @@
-"""A day of an operator, in virtual time: nothing grows but with the objects."""
+"""A day of an operator, in virtual time: memory grows only with the objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The list-watch machine: what comes after each way in which a stream can end."""
+"""Listing and watching: what follows each way in which a stream can end."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Leader election: what is read of a Lease, and what is asked for when."""
+"""Leader election: what the operator reads in a Lease, and when it writes."""
 
 from __future__ import annotations
 

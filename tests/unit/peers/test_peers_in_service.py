@@ -1,4 +1,4 @@
-"""An operator among others: frozen by a peer, standing by for a leader."""
+"""An operator with peers: frozen by a peer, or standby for a leader."""
 
 from __future__ import annotations
 

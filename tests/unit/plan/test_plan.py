@@ -1,4 +1,4 @@
-"""`fnop plan` for a simulated cluster: what would be done is told, and nothing done."""
+"""`fnop plan` for a simulated cluster: it shows what would happen, and does nothing."""
 
 from __future__ import annotations
 

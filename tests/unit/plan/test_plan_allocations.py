@@ -1,4 +1,4 @@
-"""`fnop plan` is certain of nothing that the API server, or a controller, decides."""
+"""`fnop plan`: values that the API server or a controller decides are unknown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`fnop plan` shows that secrets change, and never what they are."""
+"""`fnop plan` shows that secrets change, and never their values."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dependency rules between rooms, read from the source and seen at run time."""
+"""Which room, wing and test may import which: from the source, and at run time."""
 
 import ast
 import subprocess
@@ -257,3 +257,8 @@ def test_no_test_file_is_imported_by_another_file_of_the_tests() -> None:
         if any(part.startswith("test_") for part in name.split("."))
     ]
     assert offences == []
+
+
+def test_each_unit_test_is_in_the_folder_of_its_room_or_feature() -> None:
+    unit = ROOT / "tests" / "unit"
+    assert [each.name for each in unit.glob("*.py")] == ["__init__.py"]

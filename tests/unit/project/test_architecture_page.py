@@ -1,4 +1,4 @@
-"""The map of the house: what docs/architecture.md names is there."""
+"""docs/architecture.md: the files and functions that it names exist."""
 
 from __future__ import annotations
 

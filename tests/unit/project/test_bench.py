@@ -1,4 +1,4 @@
-"""The pure parts of the benchmark: what it counts, computes and judges."""
+"""The benchmark's pure parts: what it counts, computes and judges."""
 
 import asyncio
 import doctest

@@ -1,4 +1,4 @@
-"""What the churn under faults takes for a mistake of the operator, and what not."""
+"""`make churn`: what its judge takes for a mistake of the operator."""
 
 from __future__ import annotations
 

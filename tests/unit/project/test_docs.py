@@ -1,4 +1,4 @@
-"""What the documentation names exists, and what it shows works."""
+"""The documentation: the names in it exist, and its examples work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Docstrings say what an editor shall show: parameters, an example, plain openings."""
+"""Docstrings: parameters, an example, and a plain first line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The examples in docstrings hold."""
+"""Doctests: the examples in docstrings hold."""
 
 from __future__ import annotations
 

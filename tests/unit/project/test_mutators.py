@@ -1,4 +1,4 @@
-"""The mutators of `make bench-mutants`, each on a small source."""
+"""`make bench-mutants`: each mutator, on a small source."""
 
 import ast
 

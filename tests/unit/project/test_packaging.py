@@ -1,4 +1,4 @@
-"""What is on disk, what pyproject declares and what the links show must agree."""
+"""Packaging: the rooms on disk, in pyproject.toml and in the links are the same."""
 
 import tomllib
 from pathlib import Path

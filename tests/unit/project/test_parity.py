@@ -1,4 +1,4 @@
-"""The page that compares fnop with Kopf: complete, and true as far as tests can tell.
+"""docs/parity.md, the comparison with Kopf: complete, and its tests exist.
 
 What no other test shows stands here, too: `test_k_1_28_…` is about row K-1.28.
 """

@@ -1,4 +1,4 @@
-"""The page of the rulings: complete, and what it names exists."""
+"""docs/decisions/rulings.md: complete, and the names in it exist."""
 
 from __future__ import annotations
 

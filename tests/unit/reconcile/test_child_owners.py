@@ -1,4 +1,4 @@
-"""Whose a child is: what orphans, copies, strangers and the object itself are."""
+"""Whose a child is: orphans, copies, and the objects of strangers."""
 
 from __future__ import annotations
 

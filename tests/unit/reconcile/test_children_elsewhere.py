@@ -1,4 +1,4 @@
-"""Children elsewhere that go before their owner, while the watch is late."""
+"""Children in other namespaces than their owner: created, owned and deleted."""
 
 from __future__ import annotations
 

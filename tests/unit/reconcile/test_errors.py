@@ -1,4 +1,4 @@
-"""What becomes of children when a reconcile handler cannot say what should exist."""
+"""Errors of reconcile handlers: children stay, and the object and the log say why."""
 
 from __future__ import annotations
 

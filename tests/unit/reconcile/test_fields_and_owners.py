@@ -1,4 +1,4 @@
-"""The fields that a manager has lost, and who owns an object."""
+"""Managed fields that a manager has lost, and the owners of an object."""
 
 from typing import Any
 

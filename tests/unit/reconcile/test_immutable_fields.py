@@ -1,4 +1,4 @@
-"""Refusals by which Kubernetes says that a field cannot be changed."""
+"""Immutable fields: the refusals that mean one, and children that are replaced."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mappings that fail, or name many: whom they name is looked at all the same."""
+"""Mappings (`fnop.maps`): which objects they name, and how they fail."""
 
 from __future__ import annotations
 

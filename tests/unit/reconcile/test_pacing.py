@@ -1,4 +1,4 @@
-"""Reconcile handlers that cause their own next call, and such as only seem to."""
+"""Reconcile handlers that cause their own next call: loops are slowed down."""
 
 from __future__ import annotations
 

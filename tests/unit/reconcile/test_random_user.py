@@ -1,4 +1,4 @@
-"""The random user of the level-based examples, in the simulated cluster.
+"""A random user of the examples with reconcile handlers, in the simulated cluster.
 
 The same on real servers: tests/cluster/level_runs.py.  More seeds: FNOP_LEVEL_RUNS=500.
 """

@@ -1,4 +1,4 @@
-"""Reconcile handlers in the simulated cluster: what they are called for, and do."""
+"""Reconcile handlers: when they are called, and what becomes of their children."""
 
 from __future__ import annotations
 

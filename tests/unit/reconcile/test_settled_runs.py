@@ -1,4 +1,4 @@
-"""Reconcile handlers in the simulated cluster: when a run has settled, and when not."""
+"""Simulated runs of reconcile handlers: when such a run has settled."""
 
 from __future__ import annotations
 

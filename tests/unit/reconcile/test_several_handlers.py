@@ -1,4 +1,4 @@
-"""Several reconcile handlers of one object: what they tell, and whose a child is."""
+"""Several reconcile handlers of one object: its Synced condition, its children."""
 
 from __future__ import annotations
 

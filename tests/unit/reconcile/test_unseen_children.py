@@ -1,4 +1,4 @@
-"""Children where the operator does not see them: nothing is made, nothing let go."""
+"""Children that the operator may not list: it creates and deletes none."""
 
 from __future__ import annotations
 

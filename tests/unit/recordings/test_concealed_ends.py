@@ -1,4 +1,4 @@
-"""Ends that secrets conceal: what is made of one is another text in each run."""
+"""Replays and tests of recordings whose results are made of secrets."""
 
 from __future__ import annotations
 

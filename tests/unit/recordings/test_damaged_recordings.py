@@ -1,4 +1,4 @@
-"""Recordings that are damaged are read up to the damage, as if they were cut off."""
+"""Damaged recordings: each command reads them up to the damage."""
 
 from __future__ import annotations
 

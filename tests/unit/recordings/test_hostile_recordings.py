@@ -1,4 +1,4 @@
-"""Recordings of somebody else: bounded, and nothing of them is run.
+"""Recordings of strangers: limits hold, and nothing in them is executed.
 
 A recording may have been made by anybody, or be damaged in any way.  Whatever is in
 it, a replay ends with a sentence.

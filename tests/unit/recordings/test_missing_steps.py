@@ -1,4 +1,4 @@
-"""Recordings that lack steps, given to each of their readers.
+"""Recordings that lack steps: each command says so, and blames nobody for it.
 
 Where a disk does not follow, steps are left out and counted.  No reader fails because
 of that, or takes what is missing for a difference: it tells that steps are missing.
@@ -6,6 +6,7 @@ of that, or takes what is missing for a difference: it tells that steps are miss
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -36,7 +37,7 @@ from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.shadow import shadow
 from tests.commands import fnop
-from tests.recordings import TRACED
+from tests.recordings import HEADER, STEP, TRACED, lines_of
 from tests.simulations import Scenario, example, handlers_in
 
 OPERATOR = """
@@ -528,3 +529,34 @@ def test_what_others_did_after_the_gap_is_done_again_and_no_more(run: Whole) -> 
             assert all((e.step, e.after) in known for e in plot.changes), begin
         with pytest.raises(Incomplete, match=f"after #{begin}"):
             plot_of(partial(iter, records), begin)
+
+
+CUT_OFF = "fnop: the recording is cut off: its end was never written"
+
+
+DROPPED = (
+    "fnop: the recording has only the last of a run, without its first 7 steps: its "
+    "first ones stand for what was known by then"
+)
+
+
+EARLIER = (
+    "fnop: an earlier release made this recording: it does not hold what handlers were "
+    "shown and decided"
+)
+
+
+@pytest.mark.parametrize(
+    "mode", [(), ("--step",), ("--html", "a.html"), ("--perfetto", "a.pb")]
+)
+def test_what_is_lacking_is_told(mode: tuple[str, ...], tmp_path: Path) -> None:
+    text = gzip.compress(lines_of({**HEADER, "dropped": 7}, STEP))
+    (tmp_path / "run.fnop").write_bytes(text[:-8])
+    found = fnop("replay", "run.fnop", *mode, folder=tmp_path)
+    assert found.status == 0, found.err
+    assert found.err.splitlines() == [CUT_OFF, DROPPED, EARLIER]
+    (tmp_path / "run.fnop").write_bytes(
+        gzip.compress(lines_of({**HEADER, "traces": True}, STEP))
+    )
+    whole = fnop("replay", "run.fnop", *mode, folder=tmp_path)
+    assert (whole.status, whole.err) == (0, "")

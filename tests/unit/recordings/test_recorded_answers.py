@@ -1,4 +1,4 @@
-"""The recorded answers of called functions, given again in a run that goes on."""
+"""Recorded answers of called functions, used again when a run goes on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recordings of operators that call functions, and that hand uids on."""
+"""Recordings of operators that call functions and pass uids on."""
 
 from __future__ import annotations
 

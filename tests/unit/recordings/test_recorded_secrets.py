@@ -1,4 +1,4 @@
-"""Operators that make, copy and encode Secrets replay as identical."""
+"""Recordings of operators that create, copy and encode Secrets replay identically."""
 
 from __future__ import annotations
 

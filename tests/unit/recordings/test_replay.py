@@ -1,4 +1,4 @@
-"""Recordings: what is in them, what a replay finds, and damaged ones."""
+"""Recordings and replays: content, differences, and operators that do not load."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes together in a call of `fnop replay`: each mode with its options."""
+"""`fnop replay`: which options go together."""
 
 from __future__ import annotations
 

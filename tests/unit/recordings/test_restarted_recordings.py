@@ -1,4 +1,4 @@
-"""Recordings of a later process: what an earlier one has applied is compared, too."""
+"""Recordings of a restarted operator: fields that an earlier process has applied."""
 
 from __future__ import annotations
 

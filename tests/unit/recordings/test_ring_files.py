@@ -1,4 +1,4 @@
-"""`--record-mode=ring`: the last of a run, in files, where something fails."""
+"""`--record-mode=ring`: the last steps of a run, in files, when something fails."""
 
 from __future__ import annotations
 

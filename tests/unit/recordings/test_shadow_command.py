@@ -1,4 +1,4 @@
-"""`fnop replay --shadow`: what it tells of the decisions that change."""
+"""`fnop replay --shadow`: the decisions that change with another version."""
 
 from __future__ import annotations
 

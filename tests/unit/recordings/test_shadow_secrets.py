@@ -1,4 +1,4 @@
-"""Decisions that depend on secrets: they are counted apart, and named."""
+"""`fnop replay --shadow`: decisions that depend on secrets are counted apart."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The words for changed decisions, and what the shadow tells of handlers as a whole."""
+"""`fnop replay --shadow`: the words for changed decisions and whole handlers."""
 
 from __future__ import annotations
 

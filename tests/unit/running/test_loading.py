@@ -1,4 +1,4 @@
-"""Operator files become modules; what is wrong with them becomes a sentence."""
+"""Loading operator files as modules: names, reloads, and errors as sentences."""
 
 import subprocess
 import sys

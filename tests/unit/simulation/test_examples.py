@@ -1,4 +1,4 @@
-"""The examples in the simulated cluster do what they say."""
+"""The examples, in the simulated cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Models of external systems: what they answer, and that they are values."""
+"""Models of external systems: their answers, and that they are values."""
 
 from __future__ import annotations
 

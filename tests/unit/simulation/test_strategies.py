@@ -1,4 +1,4 @@
-"""Objects drawn from schemas: the cluster takes them all, and nothing is out of reach.
+"""Strategies for objects of a schema: the cluster takes all that they draw.
 
 The definitions have what those of well-known operators have: unions told apart by a
 rule or by `oneOf`, lists that are maps, quantities, patterns of Go, objects in objects.

@@ -1,4 +1,4 @@
-"""The tools for authors' own tests: a decision, a story, a law."""
+"""fnop.testing: the tools for authors' tests (decisions, stories, laws)."""
 
 from __future__ import annotations
 

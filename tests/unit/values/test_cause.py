@@ -1,4 +1,4 @@
-"""The cause table, against its specification, over all combinations of facts."""
+"""Causes: which one an object has, over all combinations of facts."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""The finalizer table over all combinations, and its two verbs."""
+"""Finalizers: when one is added and removed, over all combinations of facts."""
 
 from itertools import product
 

@@ -1,4 +1,4 @@
-"""Quantities: what is one, the number that it stands for, and what schemas take."""
+"""Kubernetes quantities: their syntax, their numbers, and the schema for them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rulings on values, reads and what is stored: R7, R8, R26, R27."""
+"""Views, reads and stored values: the rulings R7, R8, R26 and R27."""
 
 from __future__ import annotations
 

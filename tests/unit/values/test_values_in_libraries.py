@@ -1,4 +1,4 @@
-"""What handlers are given goes into every library that takes dicts and lists."""
+"""Values given to handlers: libraries take them as plain dicts and lists."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an object of a built-in kind has as soon as it is made."""
+"""The status that new objects of built-in kinds have."""
 
 from __future__ import annotations
 

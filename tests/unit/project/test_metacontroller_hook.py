@@ -1,4 +1,4 @@
-"""The sync hook that is written for Metacontroller, called as its documentation says.
+"""The sync hook for Metacontroller, called as Metacontroller's documentation says.
 
 There is no Metacontroller here: `Controller` does with the answers what the reference
 of CompositeController describes. It deletes what is not named any more, merges what is

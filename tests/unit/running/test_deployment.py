@@ -1,4 +1,4 @@
-"""The manifests of examples/deployment: enough rights, and none too many."""
+"""The manifests of examples/deployment: the rights are enough, and none too many."""
 
 from __future__ import annotations
 
