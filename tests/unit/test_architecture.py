@@ -1,9 +1,11 @@
 """The dependency rules between rooms, read from the source and seen at run time."""
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -89,11 +91,21 @@ PURE_STDLIB = {
 IMPURE = ("asyncio", "logging", "random", "socket", "kubernetes_asyncio", "click")
 
 
+# Imports, as they are found, and not the trees of all modules, which are large.
+@cache
+def statements(source: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(
+        node
+        for node in ast.walk(ast.parse(source.read_text(), source.name))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+
+
 def imports(source: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(source.read_text(), source.name)):
+    for node in statements(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{source}:{node.lineno} relative import"
             yield node.lineno, node.module or ""
 
@@ -160,7 +172,7 @@ def names_imported(source: Path) -> Iterator[str]:
 
     Imports for type checking count.
     """
-    for node in ast.walk(ast.parse(source.read_text(), source.name)):
+    for node in statements(source):
         match node:
             case ast.Import(names=names):
                 yield from (each.name for each in names)
@@ -254,7 +266,8 @@ def test_core_contains_no_async_functions() -> None:
         f"{source.name}:{node.lineno}"
         for room in ("core", "effects")
         for source in (ROOT / room).rglob("*.py")
-        for node in ast.walk(ast.parse(source.read_text()))
+        if re.search(r"\b(async|await)\b", text := source.read_text())
+        for node in ast.walk(ast.parse(text))
         if isinstance(node, (ast.AsyncFunctionDef, ast.Await))
     ]
     assert found == []
