@@ -32,6 +32,8 @@ class Desiring:
         self.wanted: list[Any] = [*wanted]
         self.calls: list[dict[str, Any]] = []
         self.more: dict[str, Any] = {}
+        # How long what fails for ever may go on; else it goes on until nobody waits.
+        self.seconds: float | None = None
         self.answer: Any = None
         self.registry = Registry()
 
@@ -44,8 +46,16 @@ class Desiring:
         self.sim = simulation(self.registry)
 
     def begin(self, **spec: Any) -> Desiring:
-        self.sim.apply(example(**spec)).settle()
+        self.sim.apply(example(**spec))
+        self.goes_on()
         return self
+
+    def goes_on(self) -> None:
+        """Let the operator do what it will."""
+        if self.seconds is None:
+            self.sim.settle()
+        else:
+            self.sim.wait(self.seconds)
 
     def desire(self, *wanted: Any) -> None:
         """Desire something else from now on."""
@@ -53,7 +63,8 @@ class Desiring:
         self.touch()
 
     def touch(self) -> None:
-        self.sim.edit(NAME, spec={"round": len(self.calls)}).settle()
+        self.sim.edit(NAME, spec={"round": len(self.calls)})
+        self.goes_on()
 
     def writes(self) -> Writes:
         return Writes(self.sim)

@@ -28,11 +28,21 @@ def names_in(file: str) -> frozenset[str]:
     return frozenset(found)
 
 
+# Imports, as they are found, and not the trees of all modules, which are large.
+@cache
+def statements(source: Path) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(
+        node
+        for node in ast.walk(ast.parse(source.read_text(), source.name))
+        if isinstance(node, ast.Import | ast.ImportFrom)
+    )
+
+
 def imports(source: Path) -> Iterator[tuple[int, str]]:
-    for node in ast.walk(ast.parse(source.read_text(), source.name)):
+    for node in statements(source):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
+        else:
             assert node.level == 0, f"{source}:{node.lineno} relative import"
             yield node.lineno, node.module or ""
 
@@ -76,7 +86,7 @@ def names_imported(source: Path) -> Iterator[str]:
 
     Imports for type checking count.
     """
-    for node in ast.walk(ast.parse(source.read_text(), source.name)):
+    for node in statements(source):
         match node:
             case ast.Import(names=names):
                 yield from (each.name for each in names)

@@ -145,8 +145,9 @@ def test_hash_seeds_change_nothing() -> None:
         )
         return done.stdout
 
-    assert told("1") == told("2")
-    assert json.loads(told("1"))[-2] == [["DELETED", name] for name in "abcdefgh"]
+    found = told("1")
+    assert found == told("2")
+    assert json.loads(found)[-2] == [["DELETED", name] for name in "abcdefgh"]
 
 
 # ------------------------------------------------------------------- totality

@@ -27,6 +27,7 @@ from fnop.adapters.protobuf import MAGIC, NotProtobuf, object_of
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Slow, Stuck, empty_cluster
 from fnop.interpreters.protocol import ApiResponse, User
+from tests.commands import fnop
 from tests.simulations import ROOT
 
 COMMAND = [sys.executable, "-m", "fnop", "cluster"]
@@ -40,10 +41,8 @@ CONFIG_MAP = {
 
 def refused(*options: str) -> tuple[int, str]:
     """The exit status of a command that cannot serve, and its last line."""
-    done = subprocess.run(
-        [*COMMAND, *options], cwd=ROOT, capture_output=True, text=True, check=False
-    )
-    return done.returncode, done.stderr.splitlines()[-1]
+    done = fnop("cluster", *options, folder=ROOT)
+    return done.status, done.err.splitlines()[-1]
 
 
 @contextmanager

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import subprocess
 import sys
 import uuid
@@ -865,20 +864,11 @@ def test_kinds_are_found_in_modules_of_the_project(
     (shop / "kinds.py").write_text(KIND_FILE.format(plural="orders", kind="Order"))
     (shop / "handlers.py").write_text("from shop import kinds, handlers\n")
     (library / "library.py").write_text(KIND_FILE.format(plural="books", kind="Book"))
-    (tmp_path / "operator.py").write_text(f"import json\n{line}\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "fnop", "crd", str(tmp_path / "operator.py")],
-        cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": str(library)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    found = [
-        each["spec"]["names"]["plural"] for each in yaml.safe_load_all(done.stdout)
-    ]
-    assert found == kinds
-    assert kinds or "there is no kind" in done.stderr
+    path = f"import sys\nsys.path.append({str(library)!r})\n"
+    (tmp_path / "operator.py").write_text(f"import json\n{path}{line}\n")
+    done = command("crd", tmp_path / "operator.py", folder=ROOT)
+    assert [each["spec"]["names"]["plural"] for each in done.documents] == kinds
+    assert kinds or "there is no kind" in done.err
 
 
 def test_decorators_take_the_class_in_the_place_of_the_name() -> None:

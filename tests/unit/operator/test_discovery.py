@@ -377,7 +377,8 @@ def test_a_definition_that_comes_or_goes_begins_anew(missing: Registry) -> None:
 def test_a_kind_that_an_effect_names_in_vain_is_looked_for_ever_less(
     registry: Registry,
 ) -> None:
-    @fnop.on.create(KIND, registry=registry, backoff=1.0, id="create")
+    # Hundreds of attempts in an hour: far more than looks.
+    @fnop.on.create(KIND, registry=registry, backoff=10.0, id="create")
     async def create(**_: Any) -> None:
         await fnop.get("widgets.late.dev", name="a")
 
@@ -393,7 +394,7 @@ def test_a_kind_that_an_effect_names_in_vain_is_looked_for_ever_less(
     sim.wait(3600.0)
     assert len(looks(sim)) - before < 20
     sim.apply([definition("widgets"), thing("Widget", "a")])
-    sim.wait(610.0)
+    sim.wait(620.0)
     assert any(line.endswith("handler create succeeded") for line in sim.log)
 
 

@@ -153,6 +153,7 @@ def test_none_leaves_a_child_and_a_field_out() -> None:
 def test_an_object_that_nobody_owns_is_not_taken_over_unless_asked_for() -> None:
     op = Desiring(config_map("one", a="1"))
     op.sim.apply(config_map("one", theirs="x")).settle()
+    op.seconds = 60.0
     op.begin()
     status, reason, message = op.synced()
     assert (status, reason) == ("False", "Failing")
@@ -171,6 +172,7 @@ def test_another_controllers_object_is_never_taken_over() -> None:
     owner["uid"] = op.sim.get("secrets/s").metadata.uid  # type: ignore[union-attr]
     theirs["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
     op.sim.apply(theirs).settle()
+    op.seconds = 60.0
     op.begin()
     assert op.synced()[2] == "configmap/one exists, and belongs to Secret s"
 
@@ -190,7 +192,7 @@ def test_what_another_handler_made_for_the_object_is_not_deleted() -> None:
 
 def test_without_force_fields_of_others_are_told_and_left() -> None:
     op = Desiring(fnop.child(config_map("one", a="1"), force=False)).begin()
-    op.sim.edit("configmaps/one", data={"a": "theirs"}).settle()
+    op.sim.edit("configmaps/one", data={"a": "theirs"}).wait(60)
     status, _, message = op.synced()
     assert status == "False"
     assert "conflict" in message.lower()
@@ -243,6 +245,7 @@ def test_a_failing_child_stops_only_those_after_it() -> None:
     }
     late = fnop.child(config_map("late"), after=["service/s"])
     op = Desiring(wrong, late, config_map("one"), owns=["configmaps", "services"])
+    op.seconds = 60.0
     op.begin()
     status, reason, message = op.synced()
     assert (status, reason) == ("False", "Failing")
@@ -264,6 +267,7 @@ def test_a_field_that_cannot_be_changed_is_told_or_the_child_is_replaced() -> No
 
     op = Desiring(secret("one"), owns=["secrets"]).begin()
     uid = op.sim.get("secrets/s").metadata.uid  # type: ignore[union-attr]
+    op.seconds = 60.0
     op.desire(secret("two"))
     assert "on_immutable='replace'" in op.synced()[2]
     op.desire(secret("two", on_immutable="replace"))
@@ -296,9 +300,9 @@ def test_the_finalizer_goes_with_the_last_child_elsewhere() -> None:
 
 
 def test_a_kind_that_is_not_owned_is_told() -> None:
-    op = Desiring(
-        {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
-    ).begin()
+    op = Desiring({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}})
+    op.seconds = 60.0
+    op.begin()
     assert "secret/s owns= does not name Secret of v1" in op.synced()[2]
 
 
@@ -577,7 +581,9 @@ def test_a_child_that_the_server_fails_for_stops_no_other_one() -> None:
     # Server-side apply answers a value of a wrong type with 500.
     wrong = config_map("a-wrong")
     wrong["data"] = {"a": 1}
-    op = Desiring(wrong, config_map("one", a="1"), config_map("two")).begin()
+    op = Desiring(wrong, config_map("one", a="1"), config_map("two"))
+    op.seconds = 60.0
+    op.begin()
     assert data_of(op.sim, "one") == {"a": "1"}
     status, reason, message = op.synced()
     assert (status, reason) == ("False", "Failing")
@@ -753,7 +759,8 @@ def test_what_a_former_owner_has_kept_is_taken_over_where_that_is_asked_for() ->
     kept = fnop.child(config_map("one", a="1"), keep=True)
     op = Desiring(kept).begin()
     op.sim.delete(NAME).settle()
-    op.sim.apply(example()).settle()
+    op.seconds = 60.0
+    op.sim.apply(example()).wait(op.seconds)
     assert "was kept from a former owner of this name" in op.synced()[2]
     op.desire(fnop.child(config_map("one", a="1"), keep=True, adopt=True))
     assert op.synced()[0] == "True"

@@ -12,10 +12,12 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.worlds import _stripped
+from fnop.interpreters.settling import WAITS_MAX, Despair
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
 
-MONTH = 30 * 86_400.0
+# Longer than any run is waited for.
+LONG = 8 * 86_400.0
 
 
 def config_map(data: dict[str, Any]) -> dict[str, Any]:
@@ -40,7 +42,7 @@ def simulation(answer: Any, **options: Any) -> tuple[Simulation, list[float]]:
     return sim, calls
 
 
-@pytest.mark.parametrize("after", [10.0, MONTH])
+@pytest.mark.parametrize("after", [10.0, LONG])
 def test_what_asks_to_be_called_again_has_settled(after: float) -> None:
     sim, calls = simulation(lambda: fnop.desired(config_map({"a": "b"}), again=after))
     sim.settle()
@@ -57,6 +59,8 @@ def test_a_resync_leaves_a_run_settled() -> None:
 
 def test_a_child_that_is_refused_for_ever_has_not_settled() -> None:
     sim, _ = simulation(lambda: fnop.desired(config_map({"no key": "b"})))
+    sim.wait(1)
+    sim._run.begins_to_settle(Despair(waits=WAITS_MAX // 10))
     assert not sim.settle().settled
     assert "fails for fnopexamples/example-1" in sim.unsettled
 
@@ -96,7 +100,7 @@ def test_the_order_of_conditions_makes_no_other_world() -> None:
 
 
 def test_who_has_lost_its_watches_has_not_settled() -> None:
-    sim, _ = simulation(lambda: fnop.desired(config_map({"a": "b"}), again=MONTH))
+    sim, _ = simulation(lambda: fnop.desired(config_map({"a": "b"}), again=LONG))
     sim.settle()
     for source in sorted(sim._run.watched_kinds):
         sim._run.breaks(source, reason="unreachable")

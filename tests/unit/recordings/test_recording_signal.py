@@ -13,16 +13,15 @@ from subprocess import Popen
 import pytest
 
 from fnop.adapters.asking import Asked, AskedInSimulation, harmless
+from fnop.adapters.cluster_fixture import SimulatedCluster
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now
 from fnop.interpreters.recordings import read_header, read_records
 from tests.commands import (
     MINIMAL,
     begun,
-    closed_port,
     fnop,
     heard,
-    kubeconfig,
     manifest,
     write,
 )
@@ -42,15 +41,13 @@ def place(tmp_path: Path) -> Path:
 @contextmanager
 def serving(folder: Path, *options: str) -> Iterator[Popen[str]]:
     """An operator that has handled an object of a simulated cluster."""
-    port = closed_port()
-    kubeconfig(folder, f"http://127.0.0.1:{port}")
-    run = ("run", "operator.py", "-A", "--kubeconfig", "kubeconfig", *options)
-    with (
-        begun(folder, "cluster", "--port", str(port), "-f", "object.yaml"),
-        begun(folder, *run) as operator,
-    ):
-        heard(operator, "created succeeded")
-        yield operator
+    cluster = SimulatedCluster()
+    cluster.apply([DEFINITION, example()])
+    with cluster.serve() as served:
+        kubeconfig = ("--kubeconfig", str(served.kubeconfig))
+        with begun(folder, "run", "operator.py", "-A", *kubeconfig, *options) as it:
+            heard(it, "created succeeded")
+            yield it
 
 
 def ask(operator: Popen[str], words: str) -> str:

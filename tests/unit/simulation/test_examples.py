@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.commands import Done, fnop
+from tests.commands import Done, fnop, pytest_of
 from tests.example_scenarios import STORIES, Story, unmet
 from tests.simulated_world import SimulatedWorld
 from tests.simulations import (
@@ -94,16 +93,9 @@ def test_its_readme_shows_commands_that_exist(name: str) -> None:
 
 def test_the_tests_of_an_example_pass() -> None:
     """In a process of their own: they import their operator as an author's tests do."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run(
-        [*command, "examples/09-testing"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
+    # Without this project's settings of pytest, which are for other plugins, too.
+    done = pytest_of("-c", os.devnull, "examples/09-testing", folder=ROOT)
+    assert done.status == 0, done.out
 
 
 MODELS = ROOT / "examples" / "17-models"
