@@ -9,19 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-
-
-def said(slip: Callable[[], Any]) -> str:
-    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
-        slip()
-    return str(caught.value)
-
-
-def called(**_: Any) -> None: ...
-
-
-def pod() -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
+from tests.mistakes import called, pod, said
 
 
 @pytest.mark.parametrize(
@@ -47,62 +35,24 @@ def test_arguments_are_named(slip: Callable[[], Any], sentence: str) -> None:
 
 
 get: Any = fnop.get
-
-
 any_event: Any = fnop.event
-
-
 info: Any = fnop.info
-
-
 warn: Any = fnop.warn
-
-
 exception: Any = fnop.exception
-
-
 adopt: Any = fnop.adopt
-
-
 patch: Any = fnop.patch
-
-
 label: Any = fnop.label
-
-
 append_owner_reference: Any = fnop.append_owner_reference
-
-
 remove_owner_reference: Any = fnop.remove_owner_reference
-
-
 harmonize_naming: Any = fnop.harmonize_naming
-
-
 adjust_namespace: Any = fnop.adjust_namespace
-
-
 listed: Any = fnop.list
-
-
 delete: Any = fnop.delete
-
-
 target: Any = fnop.target
-
-
 call: Any = fnop.call
-
-
 remember: Any = fnop.remember
-
-
 log: Any = fnop.log
-
-
 HANDLED = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "uid": "u"}}
-
-
 ADOPTED = "fnop.adopt makes the handled object the owner: leave the owner out; "
 
 

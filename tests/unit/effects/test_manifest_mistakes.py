@@ -10,26 +10,10 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
+from tests.mistakes import config, pod, said
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
-
-
-def said(slip: Callable[[], Any]) -> str:
-    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
-        slip()
-    return str(caught.value)
-
-
-def config(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-
-
-def pod() -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
-
-
-patch: Any = fnop.patch
 
 
 MARKED: dict[str, Callable[[Any], Any]] = {

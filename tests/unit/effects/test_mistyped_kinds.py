@@ -13,13 +13,10 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.registry import Registry
 from fnop.interpreters.cluster.kinds.kinds import builtin_registry
+from tests.mistakes import pod
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
-
-
-def pod() -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 
 SERVED = Catalogue(

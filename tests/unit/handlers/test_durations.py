@@ -14,15 +14,10 @@ from fnop.core.handlers.invocation import failure_of
 from fnop.core.handlers.registry import Registry
 from fnop.core.peers.lease import Timing
 from fnop.effects.builders import wait
+from tests.mistakes import said
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
-
-
-def said(slip: Callable[[], Any]) -> str:
-    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
-        slip()
-    return str(caught.value)
 
 
 def test_a_timer_that_always_finds_itself_overdue_leaves_a_moment_to_others() -> None:

@@ -16,18 +16,10 @@ from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
 from fnop.interpreters.unawaited import watch_coroutines
 from fnop.testing import plan_of
+from tests.mistakes import called, config, pod, said
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
-
-
-def said(slip: Callable[[], Any]) -> str:
-    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
-        slip()
-    return str(caught.value)
-
-
-def called(**_: Any) -> None: ...
 
 
 ASKING: dict[str, Callable[[], Any]] = {
@@ -43,14 +35,6 @@ ASKING: dict[str, Callable[[], Any]] = {
     "call": lambda: fnop.call(called),
     "execute": lambda: Execute(()),
 }
-
-
-def config(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-
-
-def pod() -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}
 
 
 @pytest.mark.parametrize("name", ASKING)

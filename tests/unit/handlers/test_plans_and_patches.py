@@ -15,17 +15,11 @@ from tests.simulations import example
 KIND = "fnopexamples"
 
 
-def config(name: str) -> dict[str, Any]:
-    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-
-
 def listing() -> Any:
     yield fnop.list("pods")
 
 
 AWAIT = "coroutine is not a JSON value; it was not awaited; write `await` before it"
-
-
 RAISE = "PermanentError is not a JSON value; it is an error: write `raise` before it"
 
 
@@ -110,16 +104,6 @@ def test_what_is_done_may_be_told_from_none() -> None:
 
 async def helper() -> int:
     return 1
-
-
-async def make_child() -> None:
-    await fnop.create(config("a"))
-
-
-make: Any = make_child  # no type checker is to find the slips
-
-
-patch: Any = fnop.patch
 
 
 def change_all(memo: Any) -> None:

@@ -14,6 +14,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import Role, kwargs_of
 from fnop.interpreters.cluster.requests.selectors import label_clauses
+from tests.mistakes import said
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -411,12 +412,6 @@ def test_a_handlers_own_backoff_counts_before_the_default(
     fnop.on.create(KIND, registry=registry, id="a", backoff=own)(lambda **_: None)
     (handler,) = registry.handlers
     assert handler.backoff_or(default) == (default if own is None else own)
-
-
-def said(slip: Callable[[], Any]) -> str:
-    with pytest.raises((TypeError, AttributeError, ValueError)) as caught:
-        slip()
-    return str(caught.value)
 
 
 def test_settings_are_replaced() -> None:
