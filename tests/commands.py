@@ -16,12 +16,13 @@ from typing import Any
 import yaml
 
 from tests.forked import Forker, needs_an_own_start
+from tests.patience import patience
 from tests.simulations import ROOT
 
 __all__ = ["Done", "fnop", "pytest_of"]
 
-# The longest that a command may take where all cores are busy: then it hangs.
-LIMIT_SECONDS = 180.0
+# The longest that a command may take on a calm machine: then it hangs.
+LIMIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ def fnop(
     stdin: str = "",
     limit: float = LIMIT_SECONDS,
 ) -> Done:
-    """Run the command in a folder, with no cluster configured, for `limit` seconds."""
+    """Run the command in a folder, with no cluster configured; after `patience(limit)` it hangs."""
     given = variables or {}
     own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **given}
     if not python and not needs_an_own_start(given):
@@ -93,7 +94,7 @@ def _forked(
         for each in streams:
             each.write_text(stdin if each.name == "stdin" else "")
         env = {**_kept(), **variables}
-        status, cpu = forker.run(arguments, folder, env, streams, limit)
+        status, cpu = forker.run(arguments, folder, env, streams, patience(limit))
         out, err = (each.read_text() for each in streams[1:])
     return Done(status, out, err, cpu)
 
@@ -118,7 +119,7 @@ def _done(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=limit,
+        timeout=patience(limit),
         check=False,
     )
     cpu = _cpu_seconds() - before

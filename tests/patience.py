@@ -15,7 +15,7 @@ import os
 import time
 from collections.abc import Callable
 
-__all__ = ["SLOWNESS", "eventually", "patience", "soon"]
+__all__ = ["SLOWNESS", "eventually", "happens", "patience", "soon"]
 
 # The work below on a calm core of 2024, in seconds.
 _CALM_SECONDS = 0.05
@@ -45,6 +45,18 @@ def patience(seconds: float) -> float:
     return seconds * SLOWNESS * _SPARE
 
 
+def happens(
+    holds: Callable[[], object], seconds: float = 20.0, *, every: float = _POLL_SECONDS
+) -> bool:
+    """Wait until a condition holds, in a thread; False after `patience(seconds)`."""
+    deadline = time.monotonic() + patience(seconds)
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(every)
+    return True
+
+
 def eventually(
     holds: Callable[[], object],
     seconds: float = 20.0,
@@ -56,10 +68,7 @@ def eventually(
 
     Raises `AssertionError` with what `otherwise` returns after `patience(seconds)`.
     """
-    deadline = time.monotonic() + patience(seconds)
-    while not holds():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(every)
+    assert happens(holds, seconds, every=every), otherwise()
 
 
 async def soon(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
+from tests.patience import eventually
 from tests.unit.test_authors import (
     OPERATOR,
     SLIPS,

@@ -21,7 +21,8 @@ from typing import Any
 import pytest
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end, free_ports, kubeconfig
-from tests.cluster.operating import User, eventually
+from tests.cluster.operating import User
+from tests.patience import eventually, patience
 from tests.simulations import ROOT, example
 from tests.unit.test_deployment import FOLDER, SPEC, manifests, one
 
@@ -122,7 +123,7 @@ class Pod:
         path = self._spec[probe]["httpGet"]["path"]
         url = f"http://127.0.0.1:{self._port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=5) as response:
+            with urllib.request.urlopen(url, timeout=patience(5)) as response:
                 return bool(response.status == 200)
         except (urllib.error.URLError, OSError):
             return False

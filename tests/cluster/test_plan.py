@@ -28,13 +28,13 @@ from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User
 from tests.cluster.test_rights import an_account
 from tests.commands import fnop
+from tests.patience import patience
 from tests.plans import labels, sent_as_planned
 from tests.simulations import ROOT, example, manifests_of
 
 KEEPER = ROOT / "tests/cluster/operators/keeper.py"
 OWN = ("19-database", "20-tenants")
 OBJECTS, DRIFTED = 300, (17, 42, 256)
-DEADLINE_SECONDS = 60.0
 # What a plan may ask for 300 objects: their kinds, and two lists in pages.
 MOST_READS = 20
 # The server's own controllers write too, now and then.  A plan would do so each time.
@@ -88,7 +88,7 @@ async def operated(
     runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
     task = asyncio.create_task(runner.run())
     try:
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(patience(20)):
             while not await asyncio.to_thread(done):
                 assert not task.done()
                 await asyncio.sleep(0.1)

@@ -68,7 +68,7 @@ def checked(source: str) -> tuple[Path, str]:
     (folder / "crd.yaml").write_text(yaml.safe_dump(CRD))
     (folder / "object.yaml").write_text(yaml.safe_dump(OBJECT))
     limits = ("--property", "same_end", "--budget", "60")
-    done = fnop("check", "op.py", *limits, folder=folder, limit=120)
+    done = fnop("check", "op.py", *limits, folder=folder)
     assert done.status == 1, done.err
     found = re.findall(r"recording (\S+)\n +as a page fnop replay (\S+) --", done.out)
     assert found

@@ -12,6 +12,7 @@ import pytest
 
 from tests.commands import Done, fnop
 from tests.example_scenarios import STORIES, Story, unmet
+from tests.patience import patience
 from tests.simulated_world import SimulatedWorld
 from tests.simulations import (
     ROOT,
@@ -100,7 +101,7 @@ def test_the_tests_of_an_example_pass() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=patience(20),
         check=False,
     )
     assert done.returncode == 0, done.stdout
@@ -160,5 +161,5 @@ def test_an_operator_of_a_typed_kind_sees_what_the_server_fills_in(
 
 def test_no_fault_raises_an_alarm_about_the_typed_kind(tmp_path: Path) -> None:
     (command,) = shown_in(TYPED / "README.md", "check")
-    done = fnop(*command, "--budget", "60", "-q", folder=tmp_path, limit=120)
+    done = fnop(*command, "--budget", "60", "-q", folder=tmp_path)
     assert done.status == 0, done
