@@ -53,7 +53,10 @@ def fnop(
     stdin: str = "",
     limit: float = LIMIT_SECONDS,
 ) -> Done:
-    """Run the command in a folder, with no cluster configured; after `patience(limit)` it hangs."""
+    """Run the command in a folder, with no cluster configured.
+
+    It is killed after `patience(limit)`.
+    """
     given = variables or {}
     own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **given}
     if not python and not needs_an_own_start(given):

@@ -29,6 +29,9 @@ from tests.patience import happens, patience
 
 __all__ = ["ApiServer", "missing", "running"]
 
+# For an answer that comes, and for one that says whether a server is ready.
+WAIT_SECONDS, READY_SECONDS = patience(20), patience(2)
+
 CONTROLLERS = (
     "garbagecollector,namespace,serviceaccount,serviceaccount-token,"
     "root-ca-cert-publisher,clusterrole-aggregation,deployment,replicaset,"
@@ -116,7 +119,7 @@ class ApiServer:
         headers: Sequence[tuple[str, str]] = (),
     ) -> tuple[int, bytes]:
         if self._connection is None:
-            self._connection = self._connected(patience(20))
+            self._connection = self._connected(WAIT_SECONDS)
         if _is_dropped(self._connection.sock):
             self._connection.close()  # it was idle for too long
         try:
@@ -145,7 +148,7 @@ class ApiServer:
         path: str,
         query: Mapping[str, str],
         *,
-        timeout: float | None = patience(20),
+        timeout: float | None = WAIT_SECONDS,
     ) -> Iterator[tuple[int, Iterator[Any]]]:
         """Follow a watch on a connection of its own: its status and its lines.
 
@@ -307,10 +310,10 @@ def wait_until(
 def http_ok(port: int, path: str, tls: ssl.SSLContext | None = None) -> bool:
     """Does the local port answer this path with 200?"""
     connection = (
-        http.client.HTTPConnection("127.0.0.1", port, timeout=patience(2))
+        http.client.HTTPConnection("127.0.0.1", port, timeout=READY_SECONDS)
         if tls is None
         else http.client.HTTPSConnection(
-            "127.0.0.1", port, timeout=patience(2), context=tls
+            "127.0.0.1", port, timeout=READY_SECONDS, context=tls
         )
     )
     try:
