@@ -11,6 +11,7 @@ the time that it takes on a calm core. Load that begins later is covered by `SPA
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import time
 from collections.abc import Callable
@@ -78,8 +79,16 @@ async def soon(
     otherwise: Callable[[], object] = lambda: "it did not happen",
     every: float = _POLL_SECONDS,
 ) -> None:
-    """Wait until a condition holds, on an event loop; see `eventually`."""
+    """Wait until a condition, which may be awaited, holds on an event loop.
+
+    See `eventually`.
+    """
     deadline = time.monotonic() + patience(seconds)
-    while not holds():
+    while not await _found(holds()):
         assert time.monotonic() < deadline, otherwise()
         await asyncio.sleep(every)
+
+
+async def _found(what: object) -> object:
+    found: object = await what if inspect.isawaitable(what) else what
+    return found
