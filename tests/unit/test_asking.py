@@ -17,6 +17,7 @@ from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now
 from fnop.interpreters.recordings import read_header, read_records
 from tests.commands import fnop
+from tests.patience import patience
 from tests.simulations import DEFINITION, example
 from tests.unit.test_cli import (
     MINIMAL,
@@ -60,7 +61,7 @@ def ask(operator: Popen[str], words: str) -> str:
 
 def end(operator: Popen[str]) -> None:
     operator.send_signal(signal.SIGTERM)
-    assert operator.wait(30) == 0
+    assert operator.wait(patience(20)) == 0
 
 
 def steps_in(path: Path) -> int:

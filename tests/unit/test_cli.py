@@ -22,6 +22,7 @@ import yaml
 import fnop as fnop_api
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from tests.commands import Done, fnop
+from tests.patience import patience
 from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 EXAMPLES = ROOT / "examples"
@@ -700,7 +701,7 @@ def test_an_api_server_that_cannot_be_reached_is_waited_for(
             assert server in line
             assert "it is asked again in" in line
         operator.send_signal(signal.SIGTERM)
-        assert operator.wait(20) == 0
+        assert operator.wait(patience(20)) == 0
 
 
 def test_an_api_server_that_comes_later_is_served(folder: Path) -> None:
@@ -712,7 +713,7 @@ def test_an_api_server_that_comes_later_is_served(folder: Path) -> None:
         with begun(folder, "cluster", "--port", str(port), "-f", "object.yaml"):
             heard(operator, "created succeeded")
             operator.send_signal(signal.SIGTERM)
-            assert operator.wait(20) == 0
+            assert operator.wait(patience(20)) == 0
 
 
 # ------------------------------------------------------------- simulated logs
@@ -836,7 +837,7 @@ def test_a_handler_that_goes_in_a_circle_is_named_in_a_simulation(
         run.send_signal(signal.SIGINT)
         line = heard(run, "fnop: interrupted after 0 s of virtual time, ")
         assert line.rstrip().endswith(ITS_LOOP)
-        assert run.wait(20) == 130
+        assert run.wait(patience(20)) == 130
 
 
 def test_who_interrupts_a_replay_is_told_where_it_was(
@@ -852,4 +853,4 @@ def test_who_interrupts_a_replay_is_told_where_it_was(
         replay.send_signal(signal.SIGINT)
         line = heard(replay, "fnop: interrupted, ")
         assert line.rstrip().endswith(ITS_LOOP)
-        assert replay.wait(20) == 130
+        assert replay.wait(patience(20)) == 130
