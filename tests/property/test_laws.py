@@ -54,6 +54,7 @@ from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_header, read_records, replay
 from fnop.interpreters.scenario import final_objects
+from tests.patience import patience
 from tests.property.strategies import all_outcomes, json_values
 from tests.property.test_wire import shuffled
 from tests.simulations import ROOT, example
@@ -389,7 +390,7 @@ def test_law_1_in_another_process_under_another_hash_seed() -> None:
     ]
     here = digest_of_everything()
     for each in running:
-        said, _ = each.communicate(timeout=120)
+        said, _ = each.communicate(timeout=patience(20))
         assert said.strip() == here
 
 

@@ -15,6 +15,7 @@ import pytest
 from fnop.adapters import api_server
 from fnop.adapters.cluster_fixture import SimulatedCluster
 from fnop.interpreters.cluster import Off
+from tests.patience import patience
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 MERGE = "application/merge-patch+json"
@@ -32,7 +33,9 @@ class Client:
 
     def connected(self) -> http.client.HTTPConnection:
         """One more connection, closed at the end."""
-        self.others.append(http.client.HTTPConnection(*self.address, timeout=20))
+        self.others.append(
+            http.client.HTTPConnection(*self.address, timeout=patience(20))
+        )
         return self.others[-1]
 
     def ask(
@@ -57,7 +60,7 @@ class Client:
         connection = socket.socket()
         if window:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
-        connection.settimeout(20)
+        connection.settimeout(patience(20))
         connection.connect(self.address)
         return connection
 
@@ -557,7 +560,7 @@ def test_who_vanishes_is_forgotten(
     connection.recv(100)
     assert client.watches() == 1
     connection.close()
-    assert gone.wait(20)
+    assert gone.wait(patience(20))
     assert client.watches() == 0
 
 
