@@ -23,7 +23,6 @@ from typing import cast
 
 import pytest
 
-from fnop.core.values.backoff import RETURN_SECONDS, backoff_seconds
 from tests.cluster.envtest import ApiServer
 from tests.cluster.fault_proxy import (
     Action,
@@ -58,6 +57,9 @@ from tests.patience import soon
 # So many cases at a time.
 AT_ONCE = 8
 
+# The least waits after failures in a row. They are said again here: a wait that somebody
+# shortens is to be noticed.
+WAITS = (0.5, 1.0, 2.0, 3.0, 5.0)
 # Tries at once after one that failed: of lists and watches, with new credentials or
 # without an expired version; of single objects, which others may be changing.
 QUICK_TRIES, QUICK_TRIES_OF_OBJECTS = 1, 4
@@ -195,7 +197,7 @@ def takes_its_time(records: list[Record]) -> None:
             failed.pop(_target(each), None)
             continue
         tries = failed.setdefault(_target(each), [])
-        if tries and each.at - tries[-1].at >= RETURN_SECONDS:
+        if tries and each.at - tries[-1].at >= WAITS[-1]:
             tries.clear()  # there is no longer wait: what came before may be forgotten
         tries.append(each)
         # Its HTTP client repeats a reading request once whose connection has broken.
@@ -203,9 +205,9 @@ def takes_its_time(records: list[Record]) -> None:
         number = (len(tries) - 1) // 2 if is_broken else len(tries) - 1
         of_object = each.method != "GET" or re.search(OBJECT, each.path)
         quick = QUICK_TRIES_OF_OBJECTS if of_object else QUICK_TRIES
-        waits = [backoff_seconds(n + 1, 0.0) for n in range(number - quick)]
+        waits = sum(WAITS[min(n, len(WAITS) - 1)] for n in range(number - quick))
         waited = each.at - tries[0].at
-        assert waited >= sum(waits), (waited, waits, [*map(_shown, tries)])
+        assert waited >= waits, (waited, waits, [*map(_shown, tries)])
 
 
 def _target(record: Record) -> object:
