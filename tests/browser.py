@@ -12,6 +12,8 @@ from typing import Any
 
 import aiohttp
 
+from tests.patience import patience
+
 __all__ = ["CHROMIUM", "Tab", "browser"]
 
 Json = dict[str, Any]
@@ -25,7 +27,6 @@ _FLAGS = (
     *("--no-first-run", "--disable-background-networking", "--hide-scrollbars"),
     *("--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
 )
-_TIMEOUT_SECONDS = 60.0
 
 
 class Tab:
@@ -49,7 +50,7 @@ class Tab:
                 return result
 
     async def _next(self) -> Json:
-        message = await asyncio.wait_for(self._socket.receive(), _TIMEOUT_SECONDS)
+        message = await asyncio.wait_for(self._socket.receive(), patience(20))
         found: Json = message.json()
         if "method" in found:
             self.events.append(found)
@@ -119,7 +120,7 @@ async def browser() -> AsyncIterator[Tab]:
             stderr=asyncio.subprocess.PIPE,
         )
         try:
-            address = await asyncio.wait_for(_address(process), _TIMEOUT_SECONDS)
+            address = await asyncio.wait_for(_address(process), patience(20))
             async with aiohttp.ClientSession() as session:
                 async with session.get(f"http://{address}/json") as response:
                     tabs = await response.json()

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 
 from tests.forked import Forker, needs_an_own_start
+from tests.patience import patience
 from tests.simulations import ROOT
 
 __all__ = [
@@ -36,8 +37,8 @@ __all__ = [
     "write",
 ]
 
-# The longest that a command may take where all cores are busy: then it hangs.
-LIMIT_SECONDS = 180.0
+# The longest that a command may take on a calm machine: then it hangs.
+LIMIT_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,10 @@ def fnop(
     stdin: str = "",
     limit: float = LIMIT_SECONDS,
 ) -> Done:
-    """Run the command in a folder, with no cluster configured, for `limit` seconds."""
+    """Run the command in a folder, with no cluster configured.
+
+    It is killed after `patience(limit)`.
+    """
     given = variables or {}
     own = {"HOME": str(folder), "PYTHONPATH": str(ROOT), **given}
     if not python and not needs_an_own_start(given):
@@ -109,7 +113,7 @@ def _forked(
         for each in streams:
             each.write_text(stdin if each.name == "stdin" else "")
         env = {**_kept(), **variables}
-        status, cpu = forker.run(arguments, folder, env, streams, limit)
+        status, cpu = forker.run(arguments, folder, env, streams, patience(limit))
         out, err = (each.read_text() for each in streams[1:])
     return Done(status, out, err, cpu)
 
@@ -134,7 +138,7 @@ def _done(
         input=stdin,
         capture_output=True,
         text=True,
-        timeout=limit,
+        timeout=patience(limit),
         check=False,
     )
     cpu = _cpu_seconds() - before
@@ -201,7 +205,7 @@ def begun(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         text=True,
     ) as child:
         # A pipe that stays silent would hold the test up for ever.
-        limit = threading.Timer(60, child.kill)
+        limit = threading.Timer(patience(60), child.kill)
         limit.start()
         try:
             yield child

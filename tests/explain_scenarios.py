@@ -14,8 +14,9 @@ from typing import Any, Protocol
 from click.testing import CliRunner
 
 from fnop.adapters.cli import main
-from tests.cluster.operating import Operator, eventually
+from tests.cluster.operating import Operator
 from tests.commands import fnop
+from tests.patience import eventually
 
 __all__ = ["OPERATOR", "User", "play"]
 

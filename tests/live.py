@@ -22,12 +22,11 @@ from fnop.interpreters.protocol import (
     WatchLine,
 )
 from fnop.interpreters.run import Runner
+from tests.patience import patience, soon
 from tests.simulations import DEFINITION, example
 
 __all__ = ["LiveCluster", "LiveRun", "SpoiledCluster", "operating"]
 
-# Patience, not speed.
-DEADLINE_SECONDS = 20.0
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 COLLECTION = "/apis/fnop.dev/v1/namespaces/default/fnopexamples"
 
@@ -144,9 +143,7 @@ class LiveRun:
 
     async def until(self, what: Callable[[], object]) -> None:
         """Wait until it is so."""
-        async with asyncio.timeout(DEADLINE_SECONDS):
-            while not what():
-                await asyncio.sleep(0.002)
+        await soon(what, every=0.002)
 
 
 @asynccontextmanager
@@ -162,5 +159,5 @@ async def operating(
         yield run
     finally:
         run.runner.stop("the test is over")
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(patience(20)):
             await task

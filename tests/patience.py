@@ -11,11 +11,12 @@ the time that it takes on a calm core. Load that begins later is covered by `SPA
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import time
 from collections.abc import Callable
 
-__all__ = ["SLOWNESS", "eventually", "patience", "soon"]
+__all__ = ["SLOWNESS", "eventually", "happens", "patience", "soon"]
 
 # The work below on a calm core of 2024, in seconds.
 _CALM_SECONDS = 0.05
@@ -45,6 +46,18 @@ def patience(seconds: float) -> float:
     return seconds * SLOWNESS * _SPARE
 
 
+def happens(
+    holds: Callable[[], object], seconds: float = 20.0, *, every: float = _POLL_SECONDS
+) -> bool:
+    """Wait until a condition holds, in a thread; False after `patience(seconds)`."""
+    deadline = time.monotonic() + patience(seconds)
+    while not holds():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(every)
+    return True
+
+
 def eventually(
     holds: Callable[[], object],
     seconds: float = 20.0,
@@ -56,10 +69,7 @@ def eventually(
 
     Raises `AssertionError` with what `otherwise` returns after `patience(seconds)`.
     """
-    deadline = time.monotonic() + patience(seconds)
-    while not holds():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(every)
+    assert happens(holds, seconds, every=every), otherwise()
 
 
 async def soon(
@@ -69,8 +79,16 @@ async def soon(
     otherwise: Callable[[], object] = lambda: "it did not happen",
     every: float = _POLL_SECONDS,
 ) -> None:
-    """Wait until a condition holds, on an event loop; see `eventually`."""
+    """Wait until a condition, which may be awaited, holds on an event loop.
+
+    See `eventually`.
+    """
     deadline = time.monotonic() + patience(seconds)
-    while not holds():
+    while not await _found(holds()):
         assert time.monotonic() < deadline, otherwise()
         await asyncio.sleep(every)
+
+
+async def _found(what: object) -> object:
+    found: object = await what if inspect.isawaitable(what) else what
+    return found

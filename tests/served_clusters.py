@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from fnop.adapters.cluster_fixture import SimulatedCluster
 from fnop.interpreters.cluster import Off
+from tests.patience import patience
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 LIMIT = 3 * 1024 * 1024
@@ -28,7 +29,9 @@ class Client:
 
     def connected(self) -> http.client.HTTPConnection:
         """One more connection, closed at the end."""
-        self.others.append(http.client.HTTPConnection(*self.address, timeout=20))
+        self.others.append(
+            http.client.HTTPConnection(*self.address, timeout=patience(20))
+        )
         return self.others[-1]
 
     def ask(
@@ -53,7 +56,7 @@ class Client:
         connection = socket.socket()
         if window:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
-        connection.settimeout(20)
+        connection.settimeout(patience(20))
         connection.connect(self.address)
         return connection
 

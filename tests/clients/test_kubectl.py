@@ -14,8 +14,11 @@ import yaml
 
 from tests.clients.boats import BOAT, CRD
 from tests.clients.conftest import FnopCluster, running
+from tests.patience import patience
 
 KUBECTL = shutil.which("kubectl")
+# How long kubectl waits for what it is to see.
+TIMEOUT = f"--timeout={patience(10):.0f}s"
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl on the PATH")
 
 CONFIG = """
@@ -58,7 +61,7 @@ class Kubectl:
             input=given,
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=patience(20),
             check=False,
         )
 
@@ -156,7 +159,7 @@ def test_label_annotate_patch_and_edit(kubectl: Kubectl) -> None:
 def test_scale_and_wait(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", given=DEPLOYMENT)
     kubectl("scale", "deployment", "web", "--replicas=3")
-    kubectl("wait", "deploy/web", "--for=jsonpath={.spec.replicas}=3", "--timeout=9s")
+    kubectl("wait", "deploy/web", "--for=jsonpath={.spec.replicas}=3", TIMEOUT)
     kubectl("scale", "deployment", "web", "--replicas=0")
     assert kubectl.json("get", "deploy", "web")["spec"]["replicas"] == 0
     kubectl("set", "image", "deployment/web", "web=web:2")
@@ -176,7 +179,7 @@ def test_delete_and_wait_for_it(kubectl: Kubectl) -> None:
     problem = kubectl.refused("-n", "place", "get", "cm", "settings")
     assert 'configmaps "settings" not found' in problem
     kubectl("-n", "place", "apply", "-f", "-", given=CONFIG)
-    kubectl("delete", "namespace", "place", "--timeout=30s")
+    kubectl("delete", "namespace", "place", TIMEOUT)
     assert "place" not in kubectl("get", "namespaces", "-o", "name")
 
 
@@ -261,10 +264,10 @@ def test_the_version_and_the_rest(kubectl: Kubectl) -> None:
 
 def test_rollout(kubectl: Kubectl) -> None:
     kubectl("apply", "-f", "-", given=DEPLOYMENT)
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web", TIMEOUT)
     assert kubectl.json("get", "deploy", "web")["status"]["readyReplicas"] == 2
     kubectl("rollout", "restart", "deployment/web")
-    kubectl("rollout", "status", "deployment/web", "--timeout=30s")
+    kubectl("rollout", "status", "deployment/web", TIMEOUT)
 
 
 def test_users_and_their_permissions(tmp_path: Path) -> None:

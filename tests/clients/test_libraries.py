@@ -18,10 +18,10 @@ import yaml
 from tests.clients.boats import BOAT, CRD
 from tests.clients.conftest import FnopCluster
 from tests.cluster.envtest import dying_with_us, end
+from tests.patience import patience
 
 GROUP, VERSION, PLURAL = "harbour.dev", "v1", "boats"
 HOLD = "harbour.dev/hold"
-PATIENCE_SECONDS = 60.0
 
 crd: dict[str, Any] = yaml.safe_load(CRD)
 boat: dict[str, Any] = yaml.safe_load(BOAT)
@@ -75,7 +75,7 @@ async def test_kubernetes_asyncio(fnop_server: FnopCluster) -> None:
         with pytest.raises(client.ApiException) as caught:
             await custom.get_namespaced_custom_object(**named)
         assert caught.value.status == 404
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with asyncio.timeout(patience(20)):
             events = await seen
         assert events == [*["MODIFIED"] * 4, "DELETED"]
         assert made["metadata"]["uid"] == held["metadata"]["uid"]
@@ -148,7 +148,7 @@ async def test_kr8s(fnop_server: FnopCluster) -> None:
     assert one.metadata.deletionTimestamp
     await one.patch({"metadata": {"finalizers": None}})
     assert not await one.exists()
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with asyncio.timeout(patience(20)):
         await watching
     assert types[0] == "ADDED"
     assert types[-1] == "DELETED"

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end, free_ports, kubeconfig
-from tests.cluster.operating import User, eventually
+from tests.cluster.operating import User
 from tests.deployments import FOLDER, SPEC, one
+from tests.patience import eventually, patience
 from tests.simulations import ROOT, example
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -107,7 +108,7 @@ class Pod:
         path = self._spec[probe]["httpGet"]["path"]
         url = f"http://127.0.0.1:{self._port}{path}"
         try:
-            with urllib.request.urlopen(url, timeout=5) as response:
+            with urllib.request.urlopen(url, timeout=patience(5)) as response:
                 return bool(response.status == 200)
         except (urllib.error.URLError, OSError):
             return False

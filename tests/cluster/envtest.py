@@ -19,17 +19,18 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from tests.patience import happens, patience
+
 __all__ = ["ApiServer", "missing", "running"]
 
-READY_SECONDS = 60.0
-STOP_SECONDS = 10.0
+# For an answer that comes, and for one that says whether a server is ready.
+WAIT_SECONDS, READY_SECONDS = patience(20), patience(2)
 
 CONTROLLERS = (
     "garbagecollector,namespace,serviceaccount,serviceaccount-token,"
@@ -118,7 +119,7 @@ class ApiServer:
         headers: Sequence[tuple[str, str]] = (),
     ) -> tuple[int, bytes]:
         if self._connection is None:
-            self._connection = self._connected(60)
+            self._connection = self._connected(WAIT_SECONDS)
         if _is_dropped(self._connection.sock):
             self._connection.close()  # it was idle for too long
         try:
@@ -143,7 +144,11 @@ class ApiServer:
 
     @contextmanager
     def watching(
-        self, path: str, query: Mapping[str, str], *, timeout: float | None = 60
+        self,
+        path: str,
+        query: Mapping[str, str],
+        *,
+        timeout: float | None = WAIT_SECONDS,
     ) -> Iterator[tuple[int, Iterator[Any]]]:
         """Follow a watch on a connection of its own: its status and its lines.
 
@@ -286,7 +291,7 @@ def end(child: subprocess.Popen[bytes]) -> None:
     """End a process: ask first, insist after a while."""
     child.terminate()
     try:
-        child.wait(STOP_SECONDS)
+        child.wait(patience(10))
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
@@ -296,20 +301,20 @@ def wait_until(
     ready: Callable[[], bool], child: subprocess.Popen[bytes], log: Path
 ) -> None:
     """Wait for a process; the tail of its log is in the error if it takes too long."""
-    deadline = time.monotonic() + READY_SECONDS
-    while not ready():
-        if child.poll() is not None or time.monotonic() > deadline:
-            tail = log.read_text(errors="replace").splitlines()[-15:]
-            raise RuntimeError("\n".join([f"{log.stem} did not get ready:", *tail]))
-        time.sleep(0.05)
+    is_over = happens(lambda: child.poll() is not None or ready(), every=0.05)
+    if not is_over or child.poll() is not None:
+        tail = log.read_text(errors="replace").splitlines()[-15:]
+        raise RuntimeError("\n".join([f"{log.stem} did not get ready:", *tail]))
 
 
 def http_ok(port: int, path: str, tls: ssl.SSLContext | None = None) -> bool:
     """Does the local port answer this path with 200?"""
     connection = (
-        http.client.HTTPConnection("127.0.0.1", port, timeout=2)
+        http.client.HTTPConnection("127.0.0.1", port, timeout=READY_SECONDS)
         if tls is None
-        else http.client.HTTPSConnection("127.0.0.1", port, timeout=2, context=tls)
+        else http.client.HTTPSConnection(
+            "127.0.0.1", port, timeout=READY_SECONDS, context=tls
+        )
     )
     try:
         connection.request("GET", path)
@@ -344,7 +349,7 @@ def etcd_flags(folder: Path, port: int, peer_port: int) -> list[str]:
         f"--initial-cluster=default={peer}",
         "--logger=zap",
         "--log-level=warn",
-        # One member: an election needs no patience.
+        # One member: nobody else could win.
         "--heartbeat-interval=20",
         "--election-timeout=200",
     ]

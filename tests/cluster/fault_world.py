@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -21,6 +20,7 @@ from fnop.core.operator.step import is_settled
 from fnop.core.seam.commands import Say
 from fnop.interpreters.run import Runner
 from tests.cluster.fault_proxy import Upstream
+from tests.patience import patience, soon
 from tests.simulations import DEFINITION, example
 
 __all__ = ["REQUEST_SECONDS", "SILENCE_SECONDS", "Operated", "User", "operated"]
@@ -29,10 +29,9 @@ KIND = "fnopexamples"
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 MERGE_PATCH = "application/merge-patch+json"
 # Everything above that the operator would wait for, in less time than usual.
-SILENCE_SECONDS, REQUEST_SECONDS = 3.0, 2.0
+SILENCE_SECONDS, REQUEST_SECONDS = patience(0.5), patience(0.3)
 # Several pages for a handful of objects.
 PAGE = 2
-STOP_SECONDS = 20.0
 # Looking costs, where a dozen operators share a server.
 POLL_SECONDS = 0.4
 
@@ -154,7 +153,7 @@ async def operated(
         yield Operated(runner, said)
     finally:
         runner.stop("the test is over")
-        async with asyncio.timeout(STOP_SECONDS):
+        async with asyncio.timeout(patience(20)):
             await task
         await api.close()
 
@@ -182,9 +181,11 @@ class User:
         await self._ask("POST", "/api/v1/namespaces", {**body, **metadata})
         status, answer = await self.upstream.ask("POST", DEFINITIONS, DEFINITION)
         assert status in (201, 409), answer
-        async with asyncio.timeout(30):
-            while (await self.upstream.ask("GET", self.collection))[0] != 200:
-                await asyncio.sleep(0.1)
+
+        async def is_served() -> bool:
+            return (await self.upstream.ask("GET", self.collection))[0] == 200
+
+        await soon(is_served, every=0.1)
 
     async def create(self, name: str, value: int) -> None:
         manifest = example(name, value=value)
@@ -288,14 +289,16 @@ def repeated(user: User, operator: Operated) -> list[str]:
 
 
 async def until_met(
-    user: User, operator: Operated, seconds: float, context: Sequence[str] = ()
-) -> float:
-    """Wait until nothing is unmet; how long that took, in seconds."""
-    began = time.monotonic()
-    while problems := await unmet(user, operator):
-        waited = time.monotonic() - began
-        tail = operator.lines[-40:]
-        text = "\n".join([f"after {waited:.1f} s:", *problems, *context, *tail])
-        assert waited < seconds, text
-        await asyncio.sleep(POLL_SECONDS)
-    return time.monotonic() - began
+    user: User, operator: Operated, context: Sequence[str] = ()
+) -> None:
+    """Wait until nothing is unmet."""
+    problems: list[str] = []
+
+    async def is_met() -> bool:
+        problems[:] = await unmet(user, operator)
+        return not problems
+
+    def told() -> str:
+        return "\n".join([*problems, *context, *operator.lines[-40:]])
+
+    await soon(is_met, otherwise=told, every=POLL_SECONDS)

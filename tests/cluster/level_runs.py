@@ -37,10 +37,11 @@ from tests.cluster import crd_server
 from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer, missing, running
 from tests.cluster.name_server import NameServer
-from tests.cluster.operating import PROGRAMS, Operator, User, eventually, operating
+from tests.cluster.operating import PROGRAMS, Operator, User, operating
 from tests.cluster.real_world import RealWorld
 from tests.cluster.servers import Servers
 from tests.level_driver import ELSEWHERE, GARDENS, SUBJECTS, Driver, Subject
+from tests.patience import eventually
 from tests.simulations import ROOT
 
 __all__ = ["drive", "on_crds_alone"]
@@ -51,7 +52,7 @@ ACTIONS = 25
 AFTER_OUTAGE = 6
 PAUSE_SECONDS = 0.5
 # A failed handler is tried again after a minute at the latest.
-PATIENCE_SECONDS = 240.0
+HANDLED_SECONDS = 60.0
 
 
 class RunWorld(RealWorld):
@@ -116,7 +117,7 @@ def drive(
         driver.begin()
         for number in range(ACTIONS):
             if outage and number == ACTIONS - AFTER_OUTAGE:
-                eventually(lambda: driver.wrong() == [], seconds=PATIENCE_SECONDS)
+                eventually(lambda: driver.wrong() == [], HANDLED_SECONDS)
                 outage()
                 world.revive(driver.tell)
                 driver.may_restart = False
@@ -127,7 +128,7 @@ def drive(
             if phase == "deleted":
                 driver.end()
             try:
-                eventually(lambda: driver.wrong() == [], seconds=PATIENCE_SECONDS)
+                eventually(lambda: driver.wrong() == [], HANDLED_SECONDS)
                 wrong: list[str] = []
             except AssertionError:
                 wrong = driver.wrong()

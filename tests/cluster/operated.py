@@ -12,10 +12,10 @@ from fnop.core.handlers.settings import Settings
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 from fnop.interpreters.run import Runner
 from tests.cluster.envtest import ApiServer
+from tests.patience import patience
 from tests.simulations import ROOT
 
 KEEPER = ROOT / "tests/cluster/operators/keeper.py"
-DEADLINE_SECONDS = 60.0
 
 
 class Recording:
@@ -58,7 +58,7 @@ async def operated(
     runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
     task = asyncio.create_task(runner.run())
     try:
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(patience(20)):
             while not await asyncio.to_thread(done):
                 assert not task.done()
                 await asyncio.sleep(0.1)

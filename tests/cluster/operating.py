@@ -6,14 +6,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
 from tests.commands import fnop
+from tests.patience import eventually
 from tests.simulations import DEFINITION, ROOT, example, manifests_of
 
 __all__ = [
@@ -22,13 +22,10 @@ __all__ = [
     "Program",
     "User",
     "assert_replays",
-    "eventually",
     "operating",
     "serve",
 ]
 
-# Patience, not speed: other work may share the machine.
-DEADLINE_SECONDS = 90.0
 MERGE_PATCH = "application/merge-patch+json"
 POD = manifests_of("08-event-spies")[0]
 
@@ -43,19 +40,6 @@ GROUPS = {
 OWN_KINDS = ("19-database", "20-tenants", "21-records")
 
 Manifest = dict[str, Any]
-
-
-def eventually(
-    what: Callable[[], object],
-    *,
-    otherwise: Callable[[], str] = lambda: "it did not happen",
-    seconds: float = DEADLINE_SECONDS,
-) -> None:
-    """Wait until it is so; fail with the reason when it takes too long."""
-    deadline = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < deadline, otherwise()
-        time.sleep(0.05)
 
 
 def serve(api: ApiServer, definition: Manifest) -> None:

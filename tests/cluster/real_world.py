@@ -10,12 +10,14 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import Operator, User, eventually
+from tests.cluster.operating import Operator, User
 from tests.example_scenarios import Expectation, unmet
+from tests.patience import eventually, patience
 
 __all__ = ["RealWorld"]
 
-QUIET_SECONDS = 1.0
+# How long a log is silent where nothing more comes.
+QUIET_SECONDS = patience(0.2)
 
 
 class RealWorld(User):

@@ -14,7 +14,8 @@ from tests.author_scenarios import (
     subject,
 )
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
+from tests.patience import eventually
 
 
 def test_an_operator_as_authors_write_it(

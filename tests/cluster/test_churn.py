@@ -12,8 +12,9 @@ import pytest
 from tests.cluster.churn.plans import Plan
 from tests.cluster.churn.proving import proved
 from tests.cluster.churn.running import churn
+from tests.patience import patience
 
-PLAN = Plan(seconds=25, seed=20260101, objects=30, bound=120, recorded=True)
+PLAN = Plan(seconds=25, seed=20260101, objects=30, bound=patience(20), recorded=True)
 
 
 @pytest.mark.long

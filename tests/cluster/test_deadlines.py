@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, assert_replays, eventually, operating
+from tests.cluster.operating import User, assert_replays, operating
+from tests.patience import eventually
 from tests.simulations import example
 
 FILE = Path(__file__).parent / "operators" / "deadlines.py"

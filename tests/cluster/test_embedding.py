@@ -18,7 +18,8 @@ import yaml
 import fnop
 from fnop.core.handlers.registry import Registry
 from tests.cluster.envtest import ApiServer, dying_with_us, end, free_ports
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
+from tests.patience import eventually, patience
 from tests.simulations import ROOT, example
 
 KIND = "fnopexamples"
@@ -42,7 +43,7 @@ def status_of(user: User, name: str = "example-1") -> dict[str, Any]:
 
 def get(url: str) -> tuple[int, str]:
     try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
+        with urllib.request.urlopen(url, timeout=patience(10)) as answer:
             return answer.status, answer.read().decode()
     except urllib.error.HTTPError as refusal:
         return refusal.code, refusal.read().decode()
@@ -67,7 +68,7 @@ def test_the_example_in_a_thread(apiserver: ApiServer, namespace: str) -> None:
         user.create(example())
         wanted = {"greet": {"message": "hello, example-1"}}
         eventually(lambda: wanted.items() <= status_of(user).items())
-        said, _ = child.communicate(b"\n", timeout=60)
+        said, _ = child.communicate(b"\n", timeout=patience(10))
         assert said == b"the program ends\n"
         assert child.returncode == 0
     finally:
@@ -100,7 +101,7 @@ async def test_two_in_one_loop_and_one_in_a_thread(
         ):
             await one.ready()
             await two.ready()
-            assert await asyncio.to_thread(ready.wait, 60)
+            assert await asyncio.to_thread(ready.wait, patience(20))
             await asyncio.to_thread(user.create, example())
             wanted = {name: f"hello from {name}" for name in ("one", "two", "three")}
 
@@ -110,7 +111,7 @@ async def test_two_in_one_loop_and_one_in_a_thread(
             await asyncio.to_thread(eventually, all_greet)
     finally:
         stop.set()
-        await asyncio.to_thread(thread.join, 60)
+        await asyncio.to_thread(thread.join, patience(10))
     assert not thread.is_alive()
 
 
@@ -177,7 +178,7 @@ async def test_rejected_credentials_stop_nothing_for_good(
         return next(answers, tokens.good(expiration=soon))
 
     async with fnop.operator(registry=registry, namespaces=[namespace]) as running:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(patience(20)):
             await running.ready()
         await asyncio.to_thread(user.create, example())
         await asyncio.to_thread(eventually, lambda: "one" in status_of(user))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
 from tests.example_scenarios import MARKER
+from tests.patience import eventually
 from tests.simulations import condition_of, example
 
 OPERATOR = Path(__file__).parent / "operators" / "told.py"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import eventually
+from tests.patience import eventually
 from tests.simulations import DEFINITION, example
 
 TRIES = 1_000

@@ -10,7 +10,8 @@ from urllib.parse import quote
 import pytest
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, assert_replays, eventually, operating
+from tests.cluster.operating import User, assert_replays, operating
+from tests.patience import eventually
 from tests.simulations import example
 
 KIND = "fnopexamples"

@@ -9,9 +9,9 @@ from tests.cluster.operating import (
     Operator,
     User,
     assert_replays,
-    eventually,
     operating,
 )
+from tests.patience import eventually
 from tests.simulations import example
 
 FILE = Path(__file__).parent / "operators" / "outside.py"

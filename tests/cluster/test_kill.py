@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
 from tests.example_scenarios import MARKER
+from tests.patience import eventually
 from tests.simulations import ROOT, manifests_of
 
 EXAMPLE = ROOT / "examples" / "03-exceptions" / "example.py"

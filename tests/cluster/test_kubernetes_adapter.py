@@ -21,8 +21,7 @@ from fnop.interpreters.protocol import (
     WatchLine,
 )
 from tests.cluster.envtest import ApiServer
-
-DEADLINE = 20
+from tests.patience import patience
 
 
 @pytest_asyncio.fixture
@@ -62,8 +61,8 @@ async def first_lines(
 ) -> list[WatchLine]:
     """So many lines of the watch, only of the object of this name if one is given."""
     lines: list[WatchLine] = []
-    async with asyncio.timeout(DEADLINE):
-        async with aclosing(api.watch(request, silence_seconds=DEADLINE)) as stream:
+    async with asyncio.timeout(patience(20)):
+        async with aclosing(api.watch(request, silence_seconds=patience(20))) as stream:
             async for line in stream:
                 if name is None or line.object["metadata"]["name"] == name:
                     lines.append(line)
@@ -157,9 +156,9 @@ async def test_watches_take_no_request_slots(
     )
     path = maps(namespace)
     request = watch_from(await list_version(api, path), path)
-    streams = [api.watch(request, silence_seconds=DEADLINE) for _ in range(5)]
+    streams = [api.watch(request, silence_seconds=patience(20)) for _ in range(5)]
     heads = [asyncio.ensure_future(anext(stream)) for stream in streams]
-    async with asyncio.timeout(DEADLINE):
+    async with asyncio.timeout(patience(20)):
         await api.send(ApiRequest("POST", path, body=config_map("one")))
         assert len(await asyncio.gather(*heads)) == 5
     for stream in streams:

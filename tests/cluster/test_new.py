@@ -16,8 +16,9 @@ from fnop.adapters.rights import Account
 from tests.cluster import crd_server
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import MERGE_PATCH, eventually, operating, serve
+from tests.cluster.operating import MERGE_PATCH, operating, serve
 from tests.commands import PYTEST, fnop
+from tests.patience import eventually, patience
 from tests.simulations import ROOT
 
 GROUP = "new.example.com"
@@ -78,7 +79,7 @@ def test_its_own_test_passes(apiserver: ApiServer, project: Path) -> None:
         },
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=patience(30),
         check=False,
     )
     assert done.returncode == 0, done.stdout

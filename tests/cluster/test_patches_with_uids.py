@@ -9,8 +9,8 @@ import pytest
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import eventually
 from tests.in_flight import OBJECTS, Asking, assert_split, assert_uid_decides
+from tests.patience import eventually
 from tests.simulations import DEFINITION, example
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"

@@ -13,7 +13,8 @@ import pytest
 import yaml
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
-from tests.cluster.operating import User, eventually
+from tests.cluster.operating import User
+from tests.patience import eventually
 from tests.simulations import ROOT, example
 
 OPERATOR = """

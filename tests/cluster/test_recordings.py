@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, assert_replays, eventually, operating
+from tests.cluster.operating import User, assert_replays, operating
+from tests.patience import eventually
 from tests.recordings import text_of
 from tests.simulations import ROOT, example
 

@@ -15,7 +15,7 @@ from fnop.core.peers.seats import Leave, has_left
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import eventually
+from tests.patience import eventually
 from tests.rivals import (
     LEASES,
     LIFETIME,

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import Operator, User, eventually, operating
+from tests.cluster.operating import Operator, User, operating
 from tests.commands import fnop
+from tests.patience import eventually
 from tests.simulations import example
 
 KIND = "fnopexamples"

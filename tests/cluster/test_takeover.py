@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.envtest import ApiServer, dying_with_us, end
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
+from tests.patience import eventually
 from tests.simulations import example
 
 HANDLERS = """

@@ -12,10 +12,10 @@ from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import (
     MERGE_PATCH,
     assert_replays,
-    eventually,
     operating,
     serve,
 )
+from tests.patience import eventually
 from tests.simulations import ROOT
 
 FOLDER = ROOT / "examples" / "18-definitions"

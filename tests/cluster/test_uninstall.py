@@ -7,8 +7,9 @@ from pathlib import Path
 
 from fnop.interpreters.reading import PAGE_LIMIT
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import User, eventually, operating
+from tests.cluster.operating import User, operating
 from tests.commands import fnop
+from tests.patience import eventually
 from tests.simulations import example
 
 MARKER = "fnop.dev/default"

@@ -11,7 +11,8 @@ import pytest
 
 from fnop.core.values.pace import LOOP_CHANGES
 from tests.cluster.envtest import ApiServer
-from tests.cluster.operating import Operator, User, eventually, operating
+from tests.cluster.operating import Operator, User, operating
+from tests.patience import eventually
 from tests.simulations import ROOT, example
 
 OBJECTS = 5

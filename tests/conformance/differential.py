@@ -24,6 +24,7 @@ from tests.conformance.renaming import Renaming, differences
 from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op, resource_of
 from tests.conformance.servers import fork
 from tests.conformance.suite import Raw, Simulated, events_of
+from tests.patience import happens, patience
 
 __all__ = ["FAMILY", "Arena", "Difference", "arena"]
 
@@ -41,8 +42,9 @@ VERBS = {
     "deletecollection": "DELETE",
 }
 LAST = "zz-last"  # the object whose appearance ends every watch
-PATIENCE_SECONDS = 10.0
 MOST_PAGES = 20
+# The end of a watch whose last line does not come; else that line is its end.
+WATCH_SECONDS = str(round(patience(5)))
 
 
 # A JSON patch with an operation that there is not, and a merge patch that is a list.
@@ -202,9 +204,7 @@ class Streams:
         """All events of one sequence, up to its last object."""
         key = (plural, namespace)
         with self.news:
-            self.news.wait_for(
-                lambda: has_last(self.events.get(key, ())), PATIENCE_SECONDS
-            )
+            self.news.wait_for(lambda: has_last(self.events.get(key, ())), patience(10))
             return self.events.pop(key, [])
 
 
@@ -345,7 +345,7 @@ class Sequence:
         self._compare(str(op), [status, ours], [their_status, theirs])
 
     def _watch_query(self, op: Op, memory: Memory, start: str) -> dict[str, str]:
-        query = {"watch": "true", "timeoutSeconds": "5", **dict(op.query)}
+        query = {"watch": "true", "timeoutSeconds": WATCH_SECONDS, **dict(op.query)}
         what, _, key = query["resourceVersion"].partition(":")
         if what == "@start" or (what == "@stale" and key not in memory.versions):
             query["resourceVersion"] = start
@@ -362,11 +362,8 @@ class Family(Sequence):
 
     def _settle(self, op: Op) -> None:
         self.simulated.settle()
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while found := self.unlike():
-            if time.monotonic() > deadline:
-                raise Difference(f"the state after {op}\n{found}")
-            time.sleep(0.02)
+        if not happens(lambda: not self.unlike(), 10, every=0.02):
+            raise Difference(f"the state after {op}\n{self.unlike()}")
 
     def unlike(self) -> str:
         """How the objects that are there differ."""
@@ -401,7 +398,7 @@ def watched(
     api: ApiServer, path: str, query: Mapping[str, str], count: int
 ) -> tuple[int, list[Json]]:
     """So many lines of a watch."""
-    with api.watching(path, query, timeout=10) as (status, lines):
+    with api.watching(path, query, timeout=patience(20)) as (status, lines):
         found = lines if status == 200 else iter(())
         return status, list(itertools.islice(found, count))
 
@@ -517,4 +514,4 @@ def arena(
         names = itertools.count(time.time_ns() % 10**9 * 1000)
         yield Arena(real, base, streams, old, version, names)
     for thread in threads:
-        thread.join(PATIENCE_SECONDS)
+        thread.join(patience(10))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from tests.cluster import crd_server, envtest
 from tests.cluster.envtest import ApiServer
 from tests.conformance.cases import CRDS, CRDS_136
 from tests.conformance.suite import Case, Simulated, play
+from tests.patience import happens
 
 __all__ = [
     "DEFINITIONS",
@@ -33,7 +34,6 @@ __all__ = [
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 NAMESPACE = "case-space"  # of the simulated cluster
 SERVERS = ("1.20", "1.36")
-PATIENCE_SECONDS = 30.0
 
 
 def prepared() -> Cluster:
@@ -102,11 +102,12 @@ def install(api: ApiServer, crds: tuple[dict[str, Any], ...]) -> None:
     for crd in crds:
         status, body = api.raw("POST", DEFINITIONS, crd)
         assert status == 201, body
-    deadline = time.monotonic() + PATIENCE_SECONDS
     for crd in crds:
         spec = crd["spec"]
         version = next(each["name"] for each in spec["versions"] if each["served"])
         path = f"/apis/{spec['group']}/{version}/{spec['names']['plural']}"
-        while api.raw("GET", path)[0] != 200:
-            assert time.monotonic() < deadline, f"{path} is not served"
-            time.sleep(0.05)
+        assert happens(partial(is_served, api, path)), f"{path} is not served"
+
+
+def is_served(api: ApiServer, path: str) -> bool:
+    return api.raw("GET", path)[0] == 200

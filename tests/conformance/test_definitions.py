@@ -9,7 +9,6 @@ are tried of each version.
 from __future__ import annotations
 
 import os
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,13 +23,13 @@ from tests.conformance.packaged import PACKAGES, Package, definitions_of
 from tests.conformance.renaming import Renaming, differences
 from tests.conformance.servers import DEFINITIONS, install, missing, running
 from tests.conformance.suite import Raw, Simulated
+from tests.patience import eventually, happens
 
 Json = dict[str, Any]
 Answer = tuple[int, Any]
 
 SAMPLES = int(os.environ.get("FNOP_SAMPLES") or 4)
 SPACE = "definitions"
-PATIENCE_SECONDS = 20.0
 
 
 @pytest.fixture(scope="module")
@@ -109,13 +108,13 @@ class Pair:
 
     def _compare_stored(self, name: str) -> None:
         """The definition once all controllers have seen it."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
         ours = stored_definition(self.simulated, name)
-        while unlike := differences(ours, stored_definition(self.real, name)):
-            if time.monotonic() > deadline:
-                self.found.append(f"{name} as it is stored: {unlike}")
-                return
-            time.sleep(0.02)
+
+        def unlike() -> str:
+            return differences(ours, stored_definition(self.real, name))
+
+        if not happens(lambda: not unlike(), every=0.02):
+            self.found.append(f"{name} as it is stored: {unlike()}")
 
     def _remove(self, name: str) -> None:
         """Other packages have a definition of the same name."""
@@ -123,10 +122,10 @@ class Pair:
         self.simulated.raw("DELETE", path)
         self.simulated.settle()
         self.real.raw("DELETE", path)
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self.real.raw("GET", path)[0] != 404:
-            assert time.monotonic() < deadline, f"{name} does not end"
-            time.sleep(0.02)
+        eventually(
+            lambda: self.real.raw("GET", path)[0] == 404,
+            otherwise=lambda: f"{name} does not end",
+        )
 
 
 def stored_definition(server: Raw, name: str) -> Json:

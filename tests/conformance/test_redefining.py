@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import os
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -22,6 +21,7 @@ from tests.conformance.differential import DECODER, UNTYPED, with_each_cause_onc
 from tests.conformance.renaming import Renaming, differences
 from tests.conformance.servers import DEFINITIONS, install, missing, running
 from tests.conformance.suite import Raw, Simulated
+from tests.patience import eventually
 
 Json = dict[str, Any]
 Step = tuple[str, str, Any]
@@ -29,7 +29,6 @@ Step = tuple[str, str, Any]
 COUNT = max(1, int(os.environ.get("FNOP_SEQUENCES") or 60) // 20)
 SEED = int(os.environ.get("FNOP_SEED") or 1)
 GROUP, SPACE = "redefining.conf.dev", "redefining"
-PATIENCE_SECONDS = 20.0
 
 INTEGER: Json = {"type": "integer"}
 TEXT: Json = {"type": "string"}
@@ -157,15 +156,16 @@ class Player:
         return {"code": status, "spec": found["spec"]}
 
     def _await(self, mark: int) -> None:
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
+        tried: tuple[int, Any] = (0, None)
+
+        def is_served() -> bool:
+            nonlocal tried
             tried = self.server.raw(
                 "POST", self.path, self.body("tried"), query={"dryRun": "All"}
             )
-            if tried[0] == 201 and tried[1]["spec"]["mark"] == mark:
-                return
-            assert time.monotonic() < deadline, tried
-            time.sleep(0.02)
+            return tried[0] == 201 and bool(tried[1]["spec"]["mark"] == mark)
+
+        eventually(is_served, otherwise=lambda: tried, every=0.02)
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
 from tests.conformance.servers import (
     DEFINITIONS,
     NAMESPACE,
-    PATIENCE_SECONDS,
     SERVERS,
     Real,
     fork,
 )
 from tests.conformance.suite import Raw
 from tests.long import parameters
+from tests.patience import eventually
 from tests.type_trees import Kind, kinds
 
 Json = dict[str, Any]
@@ -187,20 +186,14 @@ def place(
     (definition,) = definitions_of([Store, FormerStore])
     status, answer = found.server.raw("POST", DEFINITIONS, definition)
     assert status == 201, answer
-    deadline = time.monotonic() + PATIENCE_SECONDS
     # A real server serves a kind a while after it has been defined.
-    while found.create("trial", size=1)[0] != 201:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: found.create("trial", size=1)[0] == 201)
     yield found
     if version == SIMULATED:
         return  # a fork, which nobody else sees
     path = f"{DEFINITIONS}/stores.typed.conf.dev"
     found.server.raw("DELETE", path)
-    deadline = time.monotonic() + PATIENCE_SECONDS
-    while found.server.raw("GET", path)[0] != 404:
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    eventually(lambda: found.server.raw("GET", path)[0] == 404)
 
 
 def without_rules(value: Any) -> Any:

@@ -52,4 +52,4 @@ def read_index() -> Mapping[str, Recorded]:
 
 def replayed(file: Path, operator: str, folder: Path) -> Done:
     """Replay it with the operator's file as it is now."""
-    return fnop("replay", file, ROOT / operator, folder=folder, limit=300)
+    return fnop("replay", file, ROOT / operator, folder=folder, limit=60)

@@ -27,10 +27,11 @@ from tests.cluster.churn.failing import OPERATOR as CHURNING
 from tests.cluster.churn.plans import Plan
 from tests.cluster.churn.running import churn
 from tests.cluster.envtest import ApiServer, missing, running
-from tests.cluster.operating import Operator, User, eventually, operating
+from tests.cluster.operating import Operator, User, operating
 from tests.cluster.telling import file_of, played
 from tests.commands import fnop
 from tests.example_scenarios import STORIES, Story
+from tests.patience import eventually
 from tests.replays.corpus import FOLDER, INDEX, Recorded, read_index, replayed
 from tests.simulations import ROOT, example
 

@@ -35,15 +35,16 @@ from tests.cluster.fault_proxy import (
     refusal,
 )
 from tests.cluster.servers import Servers
+from tests.patience import patience
 from tests.simulations import ROOT
 
 __all__ = ["Faults", "Outages", "Process"]
 
 OPERATOR = Path(__file__).parents[1] / "operators" / "churning.py"
 # The process has these to end in order, and it may have much to end.
-STOP_SECONDS = 40.0
+STOP_SECONDS = patience(10)
 # How long the operator is left alone at most before it has begun to serve.
-START_SECONDS = 30.0
+START_SECONDS = patience(5)
 
 
 @dataclass

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cluster.fault_proxy import (
-    Record,
-)
+from tests.cluster.fault_proxy import Record
+from tests.patience import SLOWNESS
 
 __all__ = ["MARKER", "Judge", "Ledger", "Manifest", "bad_lines", "view_of"]
 
@@ -21,10 +20,10 @@ MARKER = "fnop.dev/default"
 # A result has the name of its handler.
 RESULTS = {"made": "made", "changed": "changed", "fielded/spec.other": "fielded"}
 # The proxy and the operator read one clock, and are not woken at once.
-SLACK_SECONDS = 0.05
+SLACK_SECONDS = 0.05 * SLOWNESS
 # How long an object may have been gone for the operator to begin something about it:
 # a call that was on its way.
-GONE_SECONDS = 1.0
+GONE_SECONDS = 1.0 * SLOWNESS
 
 Manifest = dict[str, Any]
 

@@ -131,7 +131,7 @@ def _drawn(file: Path, folder: Path) -> Iterator[str]:
 
 
 def _fnop(folder: Path, *args: str | Path) -> Done:
-    return fnop(*args, folder=folder, limit=600)
+    return fnop(*args, folder=folder, limit=120)
 
 
 def _told(done: Done) -> str:

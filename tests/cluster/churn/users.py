@@ -21,6 +21,7 @@ from tests.cluster.fault_proxy import (
 )
 from tests.cluster.fault_world import DEFINITIONS, MERGE_PATCH
 from tests.cluster.operators.churning import TOUCHED
+from tests.patience import patience
 from tests.simulations import DEFINITION, example
 
 __all__ = ["User", "unmet"]
@@ -65,7 +66,7 @@ class User:
         body = {"apiVersion": "v1", "kind": "Namespace", **metadata}
         await self.upstream.ask("POST", "/api/v1/namespaces", body)
         await self.upstream.ask("POST", DEFINITIONS, DEFINITION)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(patience(20)):
             while (await self.upstream.ask("GET", self.collection))[0] != 200:
                 await asyncio.sleep(0.1)
 

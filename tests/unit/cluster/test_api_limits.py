@@ -1,8 +1,7 @@
 """The HTTP server of the simulated cluster: limits against hostile clients."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, strategies as st
@@ -11,6 +10,7 @@ from fnop.adapters import api_limits, api_server
 from fnop.adapters.api_limits import ConnectionLimits, stranger
 from fnop.adapters.api_server import HttpServer
 from fnop.interpreters.cluster.storage import limits, store
+from tests.patience import eventually
 from tests.served_clusters import (
     LIMIT,
     MAPS,
@@ -33,15 +33,6 @@ def server_of(client: Client) -> HttpServer:
     live = client.cluster._live
     assert live is not None
     return live._server
-
-
-def until(holds: Callable[[], bool]) -> None:
-    """Wait for what the server's thread does."""
-    for _ in range(2000):
-        if holds():
-            return
-        threading.Event().wait(0.01)
-    pytest.fail("it has not come to that")
 
 
 # ------------------------------------------------------------------ from whom
@@ -193,7 +184,7 @@ def test_who_says_no_more_is_left(sent: bytes, answered: bytes) -> None:
         connection = client.raw()
         connection.sendall(sent)
         assert received(connection).startswith(answered)
-        until(lambda: not server_of(client).connections)
+        eventually(lambda: not server_of(client).connections)
         connection.close()
 
 
@@ -204,8 +195,8 @@ def test_who_does_not_read_is_left() -> None:
             client.cluster.apply(config_map(f"map-{number}", 900_000))
         slow = client.raw(window=4096)
         slow.sendall(asking(MAPS))
-        until(lambda: server_of(client).held > 0)
-        until(lambda: not server_of(client).connections)
+        eventually(lambda: server_of(client).held > 0)
+        eventually(lambda: not server_of(client).connections)
         assert server_of(client).held == 0
         slow.close()
 
@@ -258,13 +249,13 @@ def test_bodies_that_do_not_end_are_bounded_together(
     connection = client.raw()
     head = asking(MAPS, f"Content-Length: {LIMIT}").replace(b"GET", b"POST")
     connection.sendall(head + b"x" * (LIMIT - 1))
-    until(lambda: server_of(client).held == LIMIT - 1)
+    eventually(lambda: server_of(client).held == LIMIT - 1)
     status, answer = client.ask("POST", MAPS, config_map("one", 900_000))
     assert (status, answer["reason"]) == (429, "TooManyRequests")
     assert client.answer.headers["Retry-After"] == "1"
     assert client.ask("POST", MAPS, config_map("two"))[0] == 201
     connection.close()
-    until(lambda: server_of(client).held == 0)
+    eventually(lambda: server_of(client).held == 0)
     assert client.ask("POST", MAPS, config_map("one"))[0] == 201
 
 
@@ -276,10 +267,10 @@ def test_answers_that_nobody_reads_are_bounded_together(
         client.cluster.apply(config_map(f"map-{number}", 900_000))
     slow = client.raw(window=4096)
     slow.sendall(asking(MAPS))
-    until(lambda: server_of(client).is_full)
+    eventually(lambda: server_of(client).is_full)
     assert client.ask("GET", MAPS)[0] == 429
     slow.close()
-    until(lambda: server_of(client).held == 0)
+    eventually(lambda: server_of(client).held == 0)
     assert client.ask("GET", MAPS)[0] == 200
 
 

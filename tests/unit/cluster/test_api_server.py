@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from fnop.adapters import api_server
+from tests.patience import patience
 from tests.served_clusters import (
     LIMIT,
     MAPS,
@@ -476,7 +477,7 @@ def test_who_vanishes_is_forgotten(
     connection.recv(100)
     assert client.watches() == 1
     connection.close()
-    assert gone.wait(20)
+    assert gone.wait(patience(20))
     assert client.watches() == 0
 
 

@@ -28,6 +28,7 @@ from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Slow, Stuck, empty_cluster
 from fnop.interpreters.protocol import ApiResponse, User
 from tests.commands import fnop
+from tests.patience import patience
 from tests.simulations import ROOT
 
 COMMAND = [sys.executable, "-m", "fnop", "cluster"]
@@ -61,7 +62,7 @@ def serving(*options: str) -> Iterator[tuple[subprocess.Popen[str], str, str]]:
 
 def fetch(url: str, tls: ssl.SSLContext | None = None, **headers: str) -> Any:
     request = urllib.request.Request(url, headers=headers)
-    with urllib.request.urlopen(request, timeout=20, context=tls) as answer:
+    with urllib.request.urlopen(request, timeout=patience(20), context=tls) as answer:
         return json.load(answer)
 
 
@@ -82,7 +83,7 @@ def test_it_serves_until_it_is_stopped(tmp_path: Path, number: int) -> None:
         found = fetch(f"{url}/api/v1/namespaces/default/configmaps/one")
         assert found["data"] == {"a": "b"}
         child.send_signal(number)
-        assert child.wait(20) == 0
+        assert child.wait(patience(20)) == 0
 
 
 def test_the_api_server_has_a_service(tmp_path: Path) -> None:

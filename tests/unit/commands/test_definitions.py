@@ -44,6 +44,7 @@ from fnop.adapters.definitions import (
 from fnop.core.api.definitions import definition_of, named
 from fnop.core.values.errors import RegistrationError
 from tests.commands import fnop as command
+from tests.patience import patience
 from tests.simulations import ROOT, Scenario, manifests_of
 
 Json = dict[str, Any]
@@ -429,7 +430,9 @@ def test_pydantic_is_not_imported_for_types_that_are_not_its() -> None:
         "import kinds; d.definitions_of(d.kinds_in([kinds]))\n"
         "assert 'pydantic' not in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", script], cwd=ROOT, check=True, timeout=60)
+    subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, check=True, timeout=patience(20)
+    )
 
 
 # ------------------------------------------------------------------------- refusals

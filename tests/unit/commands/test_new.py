@@ -22,6 +22,7 @@ from fnop.adapters.cluster_fixture import SimulatedCluster
 from fnop.adapters.project_names import NameProblem, Names, names_of
 from fnop.adapters.scaffolding import files_of
 from tests.commands import PYTEST, Done, fnop
+from tests.patience import patience
 from tests.simulations import ROOT
 
 NAMES = names_of("my-operator", kind="Website", group="example.com")
@@ -55,7 +56,7 @@ def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
         env=env,
         capture_output=True,
         text=True,
-        timeout=180,
+        timeout=patience(30),
         check=False,
     )
 
@@ -152,7 +153,7 @@ def test_kustomize_renders_the_deployment(tmp_path: Path) -> None:
     for path in scaffolding.generated_by(NAMES):
         (tmp_path / path).write_text("")
     command = ["kubectl", "kustomize", str(tmp_path / "deploy")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=patience(20))
     assert done.returncode == 0, done.stderr
     namespace, deployment = documents(done.stdout)
     assert namespace["metadata"]["name"] == deployment["metadata"]["namespace"]

@@ -30,6 +30,7 @@ from fnop.core.values.errors import NotPure
 from fnop.testing import Simulation, matches, plan_of
 from tests.commands import Done, fnop as command
 from tests.live import COLLECTION, LiveCluster
+from tests.patience import patience
 from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 KIND = "fnopexamples"
@@ -273,7 +274,7 @@ def test_other_threads_are_not_watched(place: Path) -> None:
     asked, written = threading.Event(), threading.Event()
 
     def beside() -> None:
-        asked.wait(20)
+        asked.wait(patience(20))
         (place / "new").touch()
         written.set()
 
@@ -283,7 +284,7 @@ def test_other_threads_are_not_watched(place: Path) -> None:
     @fnop.on.create(KIND, registry=registry, id="created")
     def created(**_: Any) -> None:
         asked.set()
-        assert written.wait(20)
+        assert written.wait(patience(20))
 
     assert simulated(registry).errors == []
     thread.join()
@@ -522,7 +523,7 @@ async def test_on_a_cluster_there_is_one_warning_for_each_handler(
         cluster.request(fnop_request("POST", COLLECTION, example(name)))
     with caplog.at_level(logging.WARNING):
         async with fnop.operator(registry=registry, api=cluster):
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(patience(20)):
                 await done.wait()
     told = [record.getMessage() for record in caplog.records]
     assert len([each for each in told if "created " in each]) == 1, told

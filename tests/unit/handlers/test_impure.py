@@ -39,7 +39,8 @@ from fnop.interpreters.replay import read_header, read_records, replay
 from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Onlooker, Watchdog
 from fnop.testing import plan_of
 from tests.commands import fnop as command
-from tests.live import DEADLINE_SECONDS, LiveRun, operating
+from tests.live import LiveRun, operating
+from tests.patience import patience, soon
 from tests.recordings import text_of
 from tests.simulations import DEFINITION, Scenario, example
 
@@ -515,16 +516,14 @@ meeting: list[threading.Barrier] = []
 def meeting_in_threads(spec: Any, **_: Any) -> Any:
     """One of two that build their effects at the same time."""
     found = fnop.event("Kept" if spec["keeps"] else "Lost", "of one of them")
-    meeting[0].wait(DEADLINE_SECONDS)
+    meeting[0].wait(patience(20))
     return found if spec["keeps"] else None
 
 
 async def meeting_on_the_loop(spec: Any, **_: Any) -> Any:
     found = fnop.event("Kept" if spec["keeps"] else "Lost", "of one of them")
     ran.append("built")
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while len(ran) < 2:
-            await asyncio.sleep(0.002)
+    await soon(lambda: len(ran) > 1, every=0.002)
     return found if spec["keeps"] else None
 
 
@@ -741,7 +740,7 @@ def looking(stopped: Any, logger: Any, body: Any, spec: Any, **_: Any) -> None:
     """It looks at the object, and only then at `stopped`."""
     nested, first = spec["more"], body.now
     logger.info("it has begun")
-    meeting[0].wait(DEADLINE_SECONDS)
+    meeting[0].wait(patience(20))
     logger.info("before: %s", spec["size"])
     assert not stopped
     logger.info("after: %s at %s", spec["size"], body.now > first)
@@ -886,8 +885,9 @@ def tending(registry: Registry, handler: Any, **options: Any) -> Scenario:
 
 
 @pytest.fixture
-def alone() -> Iterator[None]:
+def alone(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No thread is left of what a test has simulated."""
+    monkeypatch.setattr(strands, "_END_SECONDS", patience(1))
     before = {*threading.enumerate()}
     yield
     gc.collect()  # what has simulated it is no more
@@ -1056,7 +1056,7 @@ def test_the_threads_of_a_simulation_that_nobody_holds_end(
     (thread,) = threads_of(handler)
     del run
     gc.collect()
-    thread.join(DEADLINE_SECONDS)
+    thread.join(patience(20))
     assert not thread.is_alive()
 
 
@@ -1088,7 +1088,7 @@ def test_who_does_not_listen_is_ended_when_its_time_is_up(
 
 def blocking(stopped: Any) -> None:
     while not stopped:
-        gate.wait(DEADLINE_SECONDS)
+        gate.wait(patience(20))
 
 
 async def blocking_on_a_loop(stopped: Any) -> None:
@@ -1201,7 +1201,7 @@ def test_a_step_that_takes_too_long_is_named() -> None:
     watchdog = Watchdog(say, patience=0.01, times=times)
     watchdog.begin()
     times.passed = 7.0
-    assert told.wait(20)
+    assert told.wait(patience(20))
     watchdog.end()
     watchdog.close()
     assert "the operator has been blocked for 7.0 s, at " in said[0]
@@ -1218,7 +1218,7 @@ def test_an_onlooker_names_the_step_that_is_still_on_the_stack() -> None:
         told.set()
 
     def step() -> None:
-        deadline = SystemClock().now().mono + DEADLINE_SECONDS
+        deadline = SystemClock().now().mono + patience(20)
         while not told.is_set() and SystemClock().now().mono < deadline:
             times.passed += 1.0  # and more of it at the next look
 
@@ -1231,16 +1231,26 @@ def test_an_onlooker_names_the_step_that_is_still_on_the_stack() -> None:
 
 
 def test_an_onlooker_says_nothing_of_steps_that_come_to_their_ends() -> None:
+    """Each step ends after one look at it, and before the next one."""
     said: list[str] = []
+    looked, goes_on = threading.Semaphore(0), threading.Semaphore(0)
+
+    class Looked(Times):
+        def waited(self) -> float | None:
+            looked.release()
+            goes_on.acquire()
+            return self.queued
 
     def step() -> None:
+        assert looked.acquire(timeout=patience(20))
         times.passed += 1.0
 
-    times = Times()
-    end = SystemClock().now().mono + 0.1  # some fifty looks
+    times = Looked()
     with Onlooker(said.append, step, patience=0.01, times=times):
-        while SystemClock().now().mono < end:
+        for _ in range(20):
             step()
+            goes_on.release()
+        goes_on.release(1_000_000)  # for the looks until it ends
     assert said == []
 
 
@@ -1289,7 +1299,7 @@ def test_a_step_is_blamed_for_its_own_time(
 def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry, id="blocking")
     def blocking(**_: Any) -> None:
-        threading.Event().wait(SLOW_STEP_SECONDS * 1.2)
+        threading.Event().wait(SLOW_STEP_SECONDS * 2)
 
     async def story() -> None:
         async with operating(registry, [example()]) as run:
@@ -1317,30 +1327,42 @@ def test_a_handler_that_blocks_is_named_in_a_simulation(registry: Registry) -> N
     ]
 
 
-PATIENCE_SECONDS = 0.1
 STANDSTILLS: list[str] = []
+
+
+class LookedAt(Times):
+    """What a coroutine has of time, and the looks at it since it was named."""
+
+    looks = 0
+
+    def waited(self) -> float | None:
+        self.looks += bool(STANDSTILLS)
+        return self.queued
+
+
+TIMES: list[LookedAt] = []
 
 
 async def forgets(**_: Any) -> None:
     """A daemon that has forgotten to await `stopped.wait(...)`."""
     await asyncio.sleep(0)
     clock = SystemClock()
-    end, is_named = clock.now().mono + DEADLINE_SECONDS / 2, False
-    while clock.now().mono < end:
-        if STANDSTILLS and not is_named:
-            # It would be named again by then, were it named more than once.
-            is_named, end = True, clock.now().mono + 4 * PATIENCE_SECONDS
+    (times,), end = TIMES, clock.now().mono + patience(20)
+    # After some more looks it would be named again, were it named more than once.
+    while times.looks < 5 and clock.now().mono < end:
+        times.passed += 1.0
 
 
 async def blocks(**_: Any) -> None:
     await asyncio.sleep(0)
-    threading.Event().wait(SLOW_STEP_SECONDS * 1.2)
+    threading.Event().wait(SLOW_STEP_SECONDS * 2)
 
 
 def test_a_coroutine_that_awaits_nothing_is_named_once(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     STANDSTILLS.clear()
+    TIMES[:] = [LookedAt()]
 
     class Watched(Watchdog):
         def __init__(self, say: Callable[[str], None]) -> None:
@@ -1348,7 +1370,7 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
                 STANDSTILLS.append(text)
                 say(text)
 
-            super().__init__(told, PATIENCE_SECONDS)
+            super().__init__(told, 0.01, TIMES[0])
 
     monkeypatch.setattr("fnop.interpreters.run.Watchdog", Watched)
     fnop.daemon(KIND, registry=registry, impure=True)(forgets)
@@ -1361,8 +1383,7 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
         return run.lines
 
     lines = [each for each in asyncio.run(story()) if "has been blocked" in each]
-    # The garbage collector of a large process may block it, too, for so short a time.
-    (line,) = [each for each in lines if "forgets" in each]
+    (line,) = lines
     assert "the coroutine forgets of default/example-1 goes on without an await" in line
     assert "test_impure.py:" in line
     assert " in forgets" in line
@@ -1430,7 +1451,7 @@ def test_a_thread_that_waits_for_a_processor_stands_not_still() -> None:
     watchdog.begin()
     times.queued = times.passed = 60.0
     for _ in range(5):
-        assert looked.acquire(timeout=20)
+        assert looked.acquire(timeout=patience(20))
     watchdog.end()
     watchdog.close()
     assert said == []

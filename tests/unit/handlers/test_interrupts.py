@@ -18,7 +18,8 @@ from fnop.interpreters import run as running
 from fnop.interpreters.calls import called_on_loop
 from fnop.interpreters.interrupts import Interrupted, interruptible
 from fnop.testing import plan_of
-from tests.live import DEADLINE_SECONDS, LiveRun, operating
+from tests.live import LiveRun, operating
+from tests.patience import patience
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -246,7 +247,7 @@ async def ending(registry: Registry, *, stops: int) -> LiveRun:
     for _ in range(stops - 1):
         await asyncio.sleep(lifecycle.REPEAT_SECONDS)
         run.runner.stop("SIGTERM")
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(patience(20)):
         await task
     return run
 
@@ -273,13 +274,16 @@ async def test_who_swallows_its_cancellation_is_given_up(
 async def test_a_second_wish_gives_it_up_at_once(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(running, "TIDY_SECONDS", 2 * DEADLINE_SECONDS)
+    monkeypatch.setattr(running, "TIDY_SECONDS", patience(40))
     calling(registry, deaf_to_cancellation)
     await ending(registry, stops=2)
     assert BEGUN == ["begun", "cancelled"]
 
 
-async def test_who_tidies_up_is_waited_for(registry: Registry) -> None:
+async def test_who_tidies_up_is_waited_for(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(running, "TIDY_SECONDS", patience(5))
     calling(registry, tidies)
     run = await ending(registry, stops=1)
     assert BEGUN == ["begun", "tidied"]

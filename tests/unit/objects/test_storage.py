@@ -18,6 +18,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.memory import storage as module
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
 from tests.live import COLLECTION, LiveCluster
+from tests.patience import patience
 from tests.simulations import DEFINITION, Scenario, example
 from tests.stories import MARKER, Story, definition
 
@@ -404,7 +405,7 @@ def request_of(method: str, path: str, body: Any) -> ApiRequest:
 
 
 async def until(what: Callable[[], object]) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience(20)):
         while not what():
             await asyncio.sleep(0.002)
 

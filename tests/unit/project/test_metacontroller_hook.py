@@ -18,6 +18,7 @@ from urllib.request import Request, urlopen
 import yaml
 
 from bench.elsewhere.metacontroller_database import Hook, sync
+from tests.patience import patience
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
 
 NOON = datetime(2030, 1, 1, 12, tzinfo=UTC)
@@ -208,7 +209,7 @@ def test_it_is_served_over_http() -> None:
         url = f"http://127.0.0.1:{server.server_port}/sync"
         data = json.dumps(controller.request()).encode()
         headers = {"Content-Type": "application/json"}
-        with urlopen(Request(url, data, headers), timeout=20) as response:
+        with urlopen(Request(url, data, headers), timeout=patience(20)) as response:
             answer = json.load(response)
     finally:
         thread.join()

@@ -25,6 +25,7 @@ from tests.commands import (
     manifest,
     write,
 )
+from tests.patience import patience
 from tests.simulations import DEFINITION, example
 
 NO_RECORDING = "there is none; begin one with `fnop run ... --record FILE`"
@@ -57,7 +58,7 @@ def ask(operator: Popen[str], words: str) -> str:
 
 def end(operator: Popen[str]) -> None:
     operator.send_signal(signal.SIGTERM)
-    assert operator.wait(30) == 0
+    assert operator.wait(patience(20)) == 0
 
 
 def steps_in(path: Path) -> int:

@@ -16,6 +16,7 @@ from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import replay_file
 from fnop.interpreters.ring import size_of
 from tests.commands import fnop
+from tests.patience import patience
 from tests.simulations import ROOT
 
 PROGRAM = Program(())
@@ -33,7 +34,7 @@ class Disk(io.BytesIO):
 
     def write(self, data: object) -> int:
         self.is_asked.set()
-        assert self.goes.wait(60), "nobody has let the disk go on"
+        assert self.goes.wait(patience(20)), "nobody has let the disk go on"
         if self.fails:
             raise OSError(28, "No space left on device")
         return super().write(data)  # type: ignore[arg-type]
@@ -55,7 +56,7 @@ def test_what_a_disk_does_not_take_is_a_gap() -> None:
     disk, told = Disk(), list[str]()
     background = recorded_on(disk, told, 3 * STEP)
     background.observe(Now(0, 0), Started("seed"), ())
-    assert disk.is_asked.wait(60), "the thread writes the first step"
+    assert disk.is_asked.wait(patience(20)), "the thread writes the first step"
     for second in range(1, 11):  # three wait, and seven are dropped
         background.observe(Now(second, second), AlarmRang(), ())
     disk.goes.set()

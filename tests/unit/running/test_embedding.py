@@ -22,10 +22,10 @@ from fnop.core.peers.peers import Mode
 from fnop.core.state.lifecycle import Phase
 from fnop.interpreters.protocol import ApiRequest
 from tests.live import COLLECTION, LiveCluster
+from tests.patience import patience, soon
 from tests.simulations import example
 
 KIND = "fnopexamples"
-DEADLINE_SECONDS = 20.0
 
 
 @pytest.fixture
@@ -79,9 +79,7 @@ def cluster() -> Cluster:
 
 
 async def until(what: Callable[[], object]) -> None:
-    async with asyncio.timeout(DEADLINE_SECONDS):
-        while not what():
-            await asyncio.sleep(0.002)
+    await soon(what, every=0.002)
 
 
 # -------------------------------------------------------------------- a block
@@ -189,7 +187,7 @@ async def test_awaited_it_runs_until_a_flag_ends_it(
     flags: dict[str, Any] = {"ready_flag": ready, "stop_flag": stop}
     work = fnop.operator(registry=registry, api=cluster, **flags)
     task = asyncio.ensure_future(work)
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(patience(20)):
         await ready.wait()
         stop.set()
         await task
@@ -216,7 +214,7 @@ async def test_cancelled_again_it_ends_at_once(
     async def slow(**_: Any) -> None:
         await fnop.sleep(50)
 
-    async with asyncio.timeout(DEADLINE_SECONDS):
+    async with asyncio.timeout(patience(20)):
         running: list[fnop.Running] = []
 
         async def program() -> None:
@@ -278,7 +276,7 @@ async def test_flags_are_events_or_futures(
         await until(lambda: ready.is_set)
         assert running.health().is_ready
         stop.set()
-        async with asyncio.timeout(DEADLINE_SECONDS):
+        async with asyncio.timeout(patience(20)):
             await running.ended()
 
 
@@ -310,11 +308,11 @@ def test_run_blocks_until_it_is_stopped_from_another_thread(
     thread = threading.Thread(target=operate)
     thread.start()
     try:
-        assert ready.wait(DEADLINE_SECONDS)
+        assert ready.wait(patience(20))
         assert thread.is_alive()
     finally:
         stop.set()
-        thread.join(DEADLINE_SECONDS)
+        thread.join(patience(20))
     assert not thread.is_alive()
     assert diary == ["startup", "cleanup"]
 
@@ -337,9 +335,9 @@ def test_in_the_main_thread_signals_end_it_in_order(
     ended = threading.Event()
 
     def send() -> None:
-        assert ready.wait(DEADLINE_SECONDS)
+        assert ready.wait(patience(20))
         signal.pthread_kill(threading.main_thread().ident or 0, number)
-        if not ended.wait(DEADLINE_SECONDS):
+        if not ended.wait(patience(20)):
             late.set()
 
     thread = threading.Thread(target=send)
@@ -375,7 +373,7 @@ def test_a_signal_that_is_ignored_stays_so(registry: Registry, heard: None) -> N
     found: list[Any] = []
 
     def look() -> None:
-        assert ready.wait(DEADLINE_SECONDS)
+        assert ready.wait(patience(20))
         found.append(signal.getsignal(signal.SIGINT))
         stop.set()
 
@@ -622,7 +620,7 @@ gates: dict[str, Gate] = {}
 
 def held(gate: str) -> None:
     gates[gate].waiting.append(threading.current_thread().name)
-    assert gates[gate].opened.wait(DEADLINE_SECONDS)
+    assert gates[gate].opened.wait(patience(20))
 
 
 def calling(gate: str, call_threads: int | None = None) -> Registry:

@@ -152,5 +152,5 @@ def test_an_operator_of_a_typed_kind_sees_what_the_server_fills_in(
 
 def test_no_fault_raises_an_alarm_about_the_typed_kind(tmp_path: Path) -> None:
     (command,) = shown_in(TYPED / "README.md", "check")
-    done = fnop(*command, "--budget", "60", "-q", folder=tmp_path, limit=120)
+    done = fnop(*command, "--budget", "60", "-q", folder=tmp_path)
     assert done.status == 0, done
