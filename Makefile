@@ -2,7 +2,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 # Processes that run tests, which mostly wait; each has real servers of its own.
-WORKERS ?= 3
+WORKERS ?= 4
+# A process takes whole groups (tests/distribution.py), the longest first.
+PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 # Bytecode is kept, whatever the environment says: else each process that runs tests
 # compiles all of them anew.
@@ -24,11 +26,16 @@ demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 	$(BIN)/fnop run examples/01-minimal/example.py --simulate examples/01-minimal/object.yaml
 
 test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
-	@# Many wait for servers: three at a time take less than half as long.
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not long"
+	$(PYTEST) -m "not long" --durations 25
+
+test-fast: .venv/ready ## the quick tests, without any server: for the inner loop
+	$(PYTEST) -m "not long and not slow" tests/unit tests/property
+
+budget: .venv/ready ## the tests again: fails where a folder takes more CPU than its budget
+	FNOP_TESTS_BUDGET=1 $(PYTEST) -m "not long"
 
 long: .venv/ready ## the tests that `make test` leaves out: further instances of what it tells
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m long
+	$(PYTEST) -m long
 
 lint: .venv/ready ## ruff: rules and formatting
 	$(BIN)/ruff check .
@@ -42,7 +49,7 @@ types: .venv/ready ## mypy --strict
 	@MYPYPATH=examples/18-definitions $(BIN)/mypy examples/18-definitions/databases.py
 
 thorough: .venv/ready ## the properties with more examples (FACTOR=20)
-	FNOP_THOROUGH=$${FACTOR:-20} $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal tests/property
+	FNOP_THOROUGH=$${FACTOR:-20} $(PYTEST) tests/property
 
 transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.conformance.record
@@ -105,4 +112,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test long thorough lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice

@@ -10,7 +10,7 @@ import sys
 import time
 from itertools import cycle
 
-from bench.sweep import operators
+from bench.sweep import cases_named
 from fnop.adapters.collector import calm_collector
 from fnop.interpreters.check.explore import Explorer, digest_of
 from fnop.interpreters.check.faults import Schedule, in_words
@@ -34,8 +34,7 @@ def digests(explorer: Explorer, schedule: Schedule, *, whole: bool) -> tuple[str
 def main(pairs: int, seed: int = 7) -> int:
     """Compare pairs, and print how many differ, every thousand of them, too."""
     calm_collector()  # as the command does
-    found = operators(examples_only=True)
-    explorers = [Explorer(case) for name in NAMES for case in found[name]]
+    explorers = [Explorer(case) for name in NAMES for case in cases_named(name)]
     begun, differing = time.process_time(), 0
     sources = [each.random(pairs, seed=seed) for each in explorers]
     for number, (explorer, source) in zip(

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO, NamedTuple
 import fnop
 from bench.bugs.cases import BUGS, Bug, bug_in, case_of
 from bench.bugs.crds import crd, custom
-from bench.sweep import operators
+from bench.sweep import cases_named, operators
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -251,10 +251,10 @@ def shows_at_once(explorer: Explorer, bug: Bug) -> bool:
 def examples(wanted: list[str]) -> tuple[int, list[str]]:
     """Compare each script with itself and under another seed; what differs."""
     wrong, count = [], 0
-    for name, cases in operators(examples_only=True).items():
+    for name in operators(examples_only=True):
         if wanted and not any(map(name.startswith, wanted)):
             continue
-        for case in cases:
+        for case in cases_named(name):
             one, other = (
                 recorded(case, number=number, key=os.urandom(16)) for number in (0, 1)
             )

@@ -16,6 +16,7 @@ import multiprocessing
 import os
 import sys
 import time
+from functools import cache
 from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
@@ -69,37 +70,46 @@ class Swept(NamedTuple):
     specials: list[str]
 
 
-def operators(*, examples_only: bool = False) -> dict[str, list[Case]]:
-    """The examples with their default scripts, and the mended operators."""
-    found: dict[str, list[Case]] = {}
-    for folder in sorted((ROOT / "examples").iterdir()):
-        if folder.name == NO_OPERATOR or not folder.is_dir():
-            continue
-        file = folder / OPERATORS.get(folder.name, "example.py")
-        objects = file.parents[1] / OBJECTS.get(folder.name, folder.name) / file.name
-        program = Program(handlers_of_file(file), Settings())
-        subjects = subjects_for(program, str(objects), (), ())
-        beside = [folder / name for name in ("models.py", "script.py")]
-        named = [[module_of_file(each)] if each.exists() else [] for each in beside]
-        found[folder.name] = cases_of(
-            program,
-            subjects,
-            calls=models_of(*named),
-            module=next(iter(named[1]), None),
-        )
-    for folder in () if examples_only else BUGS:
-        if (folder / "fixed.py").exists():
-            found[folder.name] = [case_of(folder, "fixed")]
-    return found
+def operators(*, examples_only: bool = False) -> dict[str, Path]:
+    """The examples and the mended operators: the folder of each, by name."""
+    folders = [
+        each
+        for each in sorted((ROOT / "examples").iterdir())
+        if each.is_dir() and each.name != NO_OPERATOR
+    ]
+    if not examples_only:
+        folders += [each for each in BUGS if (each / "fixed.py").exists()]
+    return {each.name: each for each in folders}
 
 
-def cases_named(name: str) -> list[Case]:
-    """The cases of an operator; those of `mutants/` are scripts of bench/mutants."""
+@cache
+def cases_named(name: str) -> tuple[Case, ...]:
+    """The cases of an operator: an example has those of its default scripts.
+
+    Those of `mutants/` are scripts of bench/mutants.
+    """
     where, _, of = name.rpartition("/")
-    if not where:
-        return operators()[name]
-    subject = next(each for each in subjects() if each.name == of)
-    return scripts_of(subject, subject.file)
+    if where:
+        subject = next(each for each in subjects() if each.name == of)
+        return tuple(scripts_of(subject, subject.file))
+    folder = operators()[name]
+    if folder in BUGS:
+        return (case_of(folder, "fixed"),)
+    file = folder / OPERATORS.get(name, "example.py")
+    objects = file.parents[1] / OBJECTS.get(name, name) / file.name
+    program = Program(handlers_of_file(file), Settings())
+    beside = [folder / each for each in ("models.py", "script.py")]
+    named = [[module_of_file(each)] if each.exists() else [] for each in beside]
+    module = next(iter(named[1]), None)
+    calls = models_of(*named)
+    return tuple(
+        cases_of(
+            program,
+            subjects_for(program, str(objects), (), ()),
+            calls=calls,
+            module=module,
+        )
+    )
 
 
 def elected(case: Case) -> Case:
@@ -115,7 +125,7 @@ def swept(name: str) -> Swept:
     begun = time.process_time()
     cases = cases_named(name)
     if LEADER_ELECT:
-        cases = [*map(elected, cases)]
+        cases = tuple(map(elected, cases))
     allowed = ON_PURPOSE.get(name.rpartition("/")[2], set())
     alarms, specials = list[str](), list[str]()
     counts = [0, 0, 0]

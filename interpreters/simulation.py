@@ -438,10 +438,11 @@ class SimulatedRun:
         end = self.clock.elapsed + seconds
         self._restless = Restlessness(self, bounded=True)
         self.unsettled = ""
-        while self.advance(end, recurring=True):
-            self.unsettled = self._restless.reason()
-            if self.unsettled:
-                return False
+        with interruptible():
+            while self.advance(end, recurring=True):
+                self.unsettled = self._restless.reason()
+                if self.unsettled:
+                    return False
         self.clock.advance_to(end)
         return True
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 import re
 import resource
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import dedent
 from typing import Any
 
 import yaml
@@ -19,7 +23,19 @@ from tests.forked import Forker, needs_an_own_start
 from tests.patience import patience
 from tests.simulations import ROOT
 
-__all__ = ["Done", "fnop", "pytest_of"]
+__all__ = [
+    "MINIMAL",
+    "PYTEST",
+    "Done",
+    "begun",
+    "closed_port",
+    "fnop",
+    "heard",
+    "kubeconfig",
+    "manifest",
+    "pytest_of",
+    "write",
+]
 
 # The longest that a command may take on a calm machine: then it hangs.
 LIMIT_SECONDS = 30.0
@@ -132,3 +148,78 @@ def _done(
 def _cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
+
+
+# Without what it does not need, and what it would leave behind.
+PYTEST = ("pytest", "-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:xdist")
+
+
+MINIMAL = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+def created(name):
+    return {"seen": name}
+"""
+
+
+def write(folder: Path, name: str, text: str) -> Path:
+    path = folder / name
+    path.write_text(dedent(text))
+    return path
+
+
+def manifest(folder: Path, name: str, *objects: dict[str, Any]) -> Path:
+    return write(folder, name, yaml.safe_dump_all(objects))
+
+
+def kubeconfig(folder: Path, server: str) -> Path:
+    content = {
+        "apiVersion": "v1",
+        "kind": "Config",
+        "current-context": "test",
+        "clusters": [{"name": "test", "cluster": {"server": server}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
+        "users": [{"name": "test", "user": {}}],
+    }
+    return write(folder, "kubeconfig", yaml.safe_dump(content))
+
+
+def closed_port() -> int:
+    """A port of the loopback interface that nobody listens on."""
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port: int = free.getsockname()[1]
+        return port
+
+
+@contextmanager
+def begun(folder: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """A command of fnop that goes on, and whose output is one stream."""
+    with subprocess.Popen(
+        [sys.executable, "-m", "fnop", *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as child:
+        # A pipe that stays silent would hold the test up for ever.
+        limit = threading.Timer(patience(60), child.kill)
+        limit.start()
+        try:
+            yield child
+        finally:
+            limit.cancel()
+            child.kill()
+
+
+def heard(child: subprocess.Popen[str], words: str) -> str:
+    """The next line with these words."""
+    assert child.stdout is not None
+    lines = []
+    for line in child.stdout:
+        lines.append(line)
+        if words in line:
+            return line
+    raise AssertionError(f"not said: {words!r}, but {lines}")

@@ -10,6 +10,8 @@ from hypothesis import HealthCheck, settings
 from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.registry import default_registry
 from tests.cluster.envtest import ApiServer, missing, running
+from tests.cpu_budget import CpuBudget
+from tests.distribution import distribute
 from tests.thorough import IS_THOROUGH
 
 # The first draw of a text strategy builds its tables, which is slow and no fault
@@ -27,6 +29,14 @@ settings.load_profile("fnop")
 # tests start would: they send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.pluginmanager.register(CpuBudget())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    distribute(items)
 
 
 @pytest.hookimpl(wrapper=True)

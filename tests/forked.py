@@ -28,7 +28,7 @@ from typing import TextIO
 
 from tests.simulations import ROOT
 
-__all__ = ["Forker", "needs_an_own_start"]
+__all__ = ["Forker", "needs_an_own_start", "seconds_used"]
 
 _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "TZ")
 
@@ -36,6 +36,14 @@ _READ_AT_THE_START = ("PYTHON", "LANG", "LC_", "TZ")
 def needs_an_own_start(variables: Mapping[str, str]) -> bool:
     """Whether Python reads one of the variables when it starts."""
     return any(name.startswith(_READ_AT_THE_START) for name in variables)
+
+
+_used = 0.0
+
+
+def seconds_used() -> float:
+    """The CPU seconds of all commands that this process has had forked so far."""
+    return _used
 
 
 class Forker:
@@ -75,6 +83,8 @@ class Forker:
             status, seconds = json.loads(answers.readline())
             is_late = not watch.is_alive()
             watch.cancel()
+            global _used
+            _used += seconds
         if is_late:
             raise subprocess.TimeoutExpired([self._module, *arguments], limit)
         return status, seconds

@@ -13,7 +13,16 @@ from fnop.core.history.account import account_from_json
 from fnop.core.history.timeline import Timeline
 from fnop.interpreters.recordings import read_header, read_records
 
-__all__ = ["Seen", "page_text", "read_recording", "seen_in", "timeline_of"]
+__all__ = [
+    "HOSTILE",
+    "STRUCTURE",
+    "Seen",
+    "page_text",
+    "read_recording",
+    "seen_in",
+    "spoilt",
+    "timeline_of",
+]
 
 Json = dict[str, Any]
 
@@ -92,3 +101,20 @@ def seen_in(page: str) -> Seen:
     found.feed(page)
     found.close()
     return found
+
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&<!--\u202e"
+# What a record is read by; all other texts are somebody's.
+STRUCTURE = frozenset(("in", "do", "is", "level", "lane", "sort", "type", "fnop"))
+
+
+def spoilt(value: Any) -> Any:
+    """The value with the hostile text in each of its texts, and in its keys' values."""
+    if isinstance(value, dict):
+        return {
+            key: each if key in STRUCTURE else spoilt(each)
+            for key, each in value.items()
+        }
+    if isinstance(value, list):
+        return [spoilt(each) for each in value]
+    return value + HOSTILE if isinstance(value, str) else value

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from functools import cache
+from pathlib import Path
 from typing import Any
 
+from tests.commands import fnop
+from tests.example_scenarios import STORIES
 from tests.recordings import TRACED, Recording
 from tests.simulations import (
+    ROOT,
     Scenario,
     example_calls,
     example_handlers,
@@ -14,7 +19,7 @@ from tests.simulations import (
     manifests_of,
 )
 
-__all__ = ["recorded"]
+__all__ = ["EXAMPLES", "MEANT_TO_FAIL", "record", "recorded"]
 
 KIND = "fnopexamples"
 
@@ -51,3 +56,30 @@ def recorded(name: str) -> list[dict[str, Any]]:
     run.wait(60)
     _, records = recording.records()
     return [each for each in records if each is not None]
+
+
+EXAMPLES = sorted(path.parent.name for path in ROOT.glob("examples/*/example.py"))
+MEANT_TO_FAIL = {story.example for story in STORIES if story.failing}
+
+
+def record(example_name: str, folder: Path) -> Path:
+    """The recording of an example's simulated run."""
+    recording = folder / "run.fnop"
+    recording.write_bytes(_recorded(example_name))
+    recording.chmod(0o600)
+    return recording
+
+
+@cache
+def _recorded(example_name: str) -> bytes:
+    case = ROOT / "examples" / example_name
+    models = case / "models.py"
+    with tempfile.TemporaryDirectory() as folder:
+        done = fnop(
+            *("run", case / "example.py", "--simulate", case / "object.yaml"),
+            *(("--calls", models) if models.exists() else ()),
+            *("--record", "run.fnop"),
+            folder=Path(folder),
+        )
+        assert done.status == (1 if example_name in MEANT_TO_FAIL else 0), done
+        return Path(folder, "run.fnop").read_bytes()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,7 +18,18 @@ from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.shadow import Shadow, shadow
 
-__all__ = ["TRACED", "Recording", "compressed", "inflated", "records_in", "text_of"]
+__all__ = [
+    "HEADER",
+    "STEP",
+    "TRACED",
+    "Recording",
+    "bomb",
+    "compressed",
+    "inflated",
+    "lines_of",
+    "records_in",
+    "text_of",
+]
 
 
 def compressed(text: bytes) -> bytes:
@@ -84,3 +96,35 @@ class Recording:
 class _Kept(io.BytesIO):
     def close(self) -> None:
         """What was written stays readable."""
+
+
+HEADER: dict[str, Any] = {
+    "format": 2,  # whole records
+    "fnop": "0.1",
+    "operator": "default",
+    "namespaces": None,
+    "selector": "",
+    "peering": None,
+    "election": None,
+}
+
+
+STEP = {
+    "wall": 0.0,
+    "mono": 0.0,
+    "input": {"in": "Started", "seed": "s"},
+    "commands": [],
+}
+
+
+def lines_of(*records: Any) -> bytes:
+    return b"".join(json.dumps(each).encode() + b"\n" for each in records)
+
+
+def bomb(megabytes: int) -> bytes:
+    """A recording with one record of that size, which compresses a thousandfold."""
+    block = Block()
+    found = block.write(lines_of(HEADER) + b'{"a":"')
+    for _ in range(megabytes):
+        found += block.write(b"a" * 1_000_000)
+    return found + block.write(b'"}\n') + block.end()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import lru_cache
 from typing import Any
 
 from fnop.core.api.resources import Resource, Selector
@@ -56,7 +57,7 @@ class Catalogue:
     def lookup(self, name: str) -> Resource | None:
         """The one resource that a selector string means, or None."""
         try:
-            found = self.find(Selector.of(name))
+            found = self.find(_selector_of(name))
         except ValueError:
             return None
         return found[0] if len(found) == 1 else None
@@ -129,6 +130,12 @@ class Catalogue:
             ):
                 return each
         return None
+
+
+@lru_cache(maxsize=256)
+def _selector_of(name: str) -> Selector:
+    """`Selector.of` of a name, which effects tell again and again."""
+    return Selector.of(name)
 
 
 # The last results of `find`: a catalogue is asked the same again and again.

@@ -24,6 +24,7 @@ class Served:
         self._discovery = discovering.begun({})
         self._pages: dict[str, discovering.Document] = {}
         self._fetched: dict[int, str] = {}
+        self._known: dict[str, tuple[discovering.Document, Json]] = {}
 
     @property
     def catalogue(self) -> Catalogue:
@@ -46,6 +47,11 @@ class Served:
         if path is None:
             return
         number, page = input["id"], self._pages.get(path, discovering.Document(path))
+        # An operator asks every few minutes, and nearly always hears the same again.
+        heard = page, input["outcome"]
+        if self._known.get(path) == heard:
+            return
+        self._known[path] = heard
         asked = replace(self._discovery, pending=Map({number: page}))
         outcome = from_wire(input["outcome"])
         self._discovery, more = discovering.answered(asked, number, outcome)

@@ -138,7 +138,9 @@ def heard(
     `fnop.interpreters.scenario.ApplyProblem` where the cluster refuses a manifest.
     """
     explorers = [
-        Explorer(case._replace(program=hearing.program, listener=hearing))
+        Explorer(
+            case._replace(program=hearing.program, listener=hearing), watched=False
+        )
         for case in cases
     ]
     for explorer in explorers[:1]:

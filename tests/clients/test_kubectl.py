@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.clients.boats import BOAT, CRD
 from tests.clients.conftest import FnopCluster, running
 from tests.patience import patience
 
@@ -20,46 +21,6 @@ KUBECTL = shutil.which("kubectl")
 TIMEOUT = f"--timeout={patience(10):.0f}s"
 pytestmark = pytest.mark.skipif(KUBECTL is None, reason="needs kubectl on the PATH")
 
-CRD = """
-apiVersion: apiextensions.k8s.io/v1
-kind: CustomResourceDefinition
-metadata: {name: boats.harbour.dev}
-spec:
-  group: harbour.dev
-  scope: Namespaced
-  names: {plural: boats, singular: boat, kind: Boat, shortNames: [bt], \
-categories: [all]}
-  versions:
-  - name: v1
-    served: true
-    storage: true
-    subresources:
-      status: {}
-      scale: {specReplicasPath: .spec.oars, statusReplicasPath: .status.oars}
-    additionalPrinterColumns:
-    - {name: Colour, type: string, jsonPath: .spec.colour}
-    - {name: Oars, type: integer, jsonPath: .spec.oars, priority: 1}
-    schema:
-      openAPIV3Schema:
-        type: object
-        description: Something that swims.
-        properties:
-          spec:
-            type: object
-            properties:
-              colour: {type: string, description: What it is painted with.}
-              oars: {type: integer, minimum: 0}
-              crew: {type: array, items: {type: string}}
-          status:
-            type: object
-            x-kubernetes-preserve-unknown-fields: true
-"""
-BOAT = """
-apiVersion: harbour.dev/v1
-kind: Boat
-metadata: {name: anna, labels: {pier: north}}
-spec: {colour: red, oars: 2}
-"""
 CONFIG = """
 apiVersion: v1
 kind: ConfigMap

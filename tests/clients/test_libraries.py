@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.clients.boats import BOAT, CRD
 from tests.clients.conftest import FnopCluster
-from tests.clients.test_kubectl import BOAT, CRD
 from tests.cluster.envtest import dying_with_us, end
 from tests.patience import patience
 

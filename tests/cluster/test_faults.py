@@ -57,8 +57,8 @@ from tests.patience import soon
 # So many cases at a time.
 AT_ONCE = 8
 
-# The least waits after failures in a row. They are written down here once more: waits
-# that become shorter are to be noticed.
+# The least waits after failures in a row. They are written again here, so that a wait
+# that somebody shortens is noticed.
 WAITS = (0.5, 1.0, 2.0, 3.0, 5.0)
 # Tries at once after one that failed: of lists and watches, with new credentials or
 # without an expired version; of single objects, which others may be changing.

@@ -14,13 +14,12 @@ import yaml
 
 from fnop.adapters.rights import Account
 from tests.cluster import crd_server
+from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import MERGE_PATCH, operating, serve
-from tests.cluster.test_rights import an_account
-from tests.commands import fnop
+from tests.commands import PYTEST, fnop
 from tests.patience import eventually, patience
 from tests.simulations import ROOT
-from tests.unit.test_new import PYTEST
 
 GROUP = "new.example.com"
 

@@ -34,7 +34,7 @@ class OwnersWorld(RealWorld):
 
 
 # What the API server and its garbage collector have a part in; in the simulated
-# cluster all are told at once (unit/test_ownership_scenarios.py).
+# cluster all are told at once (unit/effects/test_ownership_scenarios.py).
 AT_ONCE = (
     "a_child_that_is_handled_keeps_its_finalizer_and_its_state",
     "a_child_elsewhere_that_names_no_owner_goes_with_it",

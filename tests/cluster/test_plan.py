@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ import orjson
 import pytest
 
 from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import handlers_of_file, resolve
+from fnop.adapters.loading import handlers_of_file
 from fnop.adapters.rights import Account
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
@@ -22,17 +21,15 @@ from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.plan.dry_run import DryRunOnly
 from fnop.interpreters.plan.planner import Planner
-from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
-from fnop.interpreters.run import Runner
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
+from tests.cluster.operated import KEEPER, operated, program_for
 from tests.cluster.operating import User
-from tests.cluster.test_rights import an_account
 from tests.commands import fnop
-from tests.patience import patience
 from tests.plans import labels, sent_as_planned
 from tests.simulations import ROOT, example, manifests_of
 
-KEEPER = ROOT / "tests/cluster/operators/keeper.py"
 OWN = ("19-database", "20-tenants")
 OBJECTS, DRIFTED = 300, (17, 42, 256)
 # What a plan may ask for 300 objects: their kinds, and two lists in pages.
@@ -46,57 +43,6 @@ SAMPLES = (
 )
 WRITES = re.compile(SAMPLES % "POST|PUT|PATCH|APPLY|DELETE|DELETECOLLECTION")
 READS = re.compile(SAMPLES % "GET|LIST|WATCH")
-
-
-class Recording:
-    """An API that keeps the requests that went through it."""
-
-    def __init__(self, api: Api) -> None:
-        self._api = api
-        self.requests: list[ApiRequest] = []
-
-    async def send(self, request: ApiRequest) -> ApiResponse:
-        self.requests.append(request)
-        return await self._api.send(request)
-
-    def watch(
-        self, request: ApiRequest, *, silence_seconds: float
-    ) -> AsyncGenerator[WatchLine, None]:
-        return self._api.watch(request, silence_seconds=silence_seconds)
-
-    async def close(self) -> None:
-        await self._api.close()
-
-
-def program_for(namespace: str) -> Program:
-    return Program(handlers_of_file(KEEPER), Settings(namespaces=(namespace,)))
-
-
-async def operated(
-    api: ApiServer,
-    namespace: str,
-    done: Callable[[], bool],
-    *,
-    program: Program | None = None,
-    requests: list[ApiRequest] | None = None,
-) -> list[ApiRequest]:
-    """Run the operator until all is done; its requests."""
-    recording = Recording(await connect(kubeconfig=str(api.kubeconfig), context=None))
-    if requests is not None:
-        recording.requests = requests
-    program = program or program_for(namespace)
-    runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
-    task = asyncio.create_task(runner.run())
-    try:
-        async with asyncio.timeout(patience(20)):
-            while not await asyncio.to_thread(done):
-                assert not task.done()
-                await asyncio.sleep(0.1)
-    finally:
-        runner.stop("done")
-        await task
-        await recording.close()
-    return recording.requests
 
 
 @pytest.fixture(scope="module")

@@ -16,10 +16,10 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.planned.fields import known_part
 from fnop.interpreters.cluster.values.objects import Object
+from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
+from tests.cluster.operated import operated
 from tests.cluster.operating import User
-from tests.cluster.test_plan import operated
-from tests.cluster.test_rights import an_account
 from tests.commands import Done, fnop
 from tests.simulations import ROOT, example
 

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,16 +12,11 @@ from click.testing import CliRunner, Result
 from fnop.adapters.cli import main
 from fnop.adapters.rights import Account, Study, Wishes, studied
 from fnop.adapters.roles import manifests_for
-from tests.cluster.envtest import ApiServer, end, kubeconfig
+from tests.cluster.accounts import an_account
+from tests.cluster.deploying import Pod, assert_all_is_well, live_through
+from tests.cluster.envtest import ApiServer, end
 from tests.cluster.operating import User
 from tests.cluster.telling import tell
-from tests.cluster.test_deployment import (
-    PLACES,
-    Pod,
-    applied,
-    assert_all_is_well,
-    live_through,
-)
 from tests.example_scenarios import STORIES, Story
 from tests.long import parameters
 from tests.simulations import ROOT
@@ -41,29 +33,6 @@ def study_of(example: str, namespace: str) -> tuple[Study, Account]:
     account = Account(namespace, "operator")
     file = str(ROOT / "examples" / example / "example.py")
     return studied(Wishes((file,), account, namespaces=(namespace,))), account
-
-
-@contextmanager
-def an_account(
-    api: ApiServer, made: list[dict[str, Any]], account: Account, folder: Path
-) -> Iterator[Path]:
-    """The kubeconfig of an account with these roles."""
-    paths = applied(api, made, account.namespace)
-    place = PLACES["ServiceAccount"].format(account.namespace)
-    kind = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest"}
-    status, answer = api.raw(
-        "POST", f"{place}/{account.name}/token", {**kind, "spec": {}}
-    )
-    assert status == 201, answer
-    user = {"token": answer["status"]["token"]}
-    config = folder / "account.kubeconfig"
-    config.write_text(json.dumps(kubeconfig(api.pki, api.url, user)))
-    try:
-        yield config
-    finally:
-        for path in paths:
-            if not path.startswith("/api/v1/namespaces/fnop-operator"):
-                api.raw("DELETE", path)
 
 
 @pytest.mark.parametrize(

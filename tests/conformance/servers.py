@@ -49,9 +49,7 @@ def prepared() -> Cluster:
 
 def fork(cluster: Cluster) -> Simulated:
     """A server of one case's own."""
-    server = Simulated()
-    server.cluster = cluster
-    return server
+    return Simulated(cluster)
 
 
 @dataclass

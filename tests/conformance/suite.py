@@ -135,9 +135,9 @@ class Case:
 class Simulated:
     """The simulated cluster, spoken to as a real one."""
 
-    def __init__(self) -> None:
+    def __init__(self, cluster: Cluster | None = None) -> None:
         # The real servers to compare with have no kubelet.
-        self.cluster: Cluster = paced(empty_cluster(rbac=True), {"kubelet": Off()})
+        self.cluster = cluster or paced(empty_cluster(rbac=True), {"kubelet": Off()})
         self.now = 1_700_000_000.0
 
     def raw(

@@ -1,5 +1,6 @@
 """Strategies for JSON, effects and outcomes."""
 
+import random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -113,3 +114,13 @@ all_outcomes: st.SearchStrategy[Any] = st.one_of(
         effects.Raised, names, st.text(max_size=8), st.none() | seconds, st.booleans()
     ),
 )
+
+
+def shuffled(value: Any, chance: random.Random) -> Any:
+    if isinstance(value, dict):
+        items = [(key, shuffled(item, chance)) for key, item in value.items()]
+        chance.shuffle(items)
+        return dict(items)
+    if isinstance(value, list):
+        return [shuffled(item, chance) for item in value]
+    return value

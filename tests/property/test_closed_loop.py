@@ -1,4 +1,4 @@
-"""A recorded run that goes on in the simulated cluster, from any of its steps."""
+"""Recorded runs go on in the simulated cluster, from any of their steps."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Workloads end where they should, at any pace and in any order of turns."""
+"""Simulated workload controllers reach their end at any pace, in any order."""
 
 from __future__ import annotations
 

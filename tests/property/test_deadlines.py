@@ -1,4 +1,4 @@
-"""Laws of deadlines: what a handler begins, its `timeout=` ends."""
+"""`timeout=`: it ends whatever a handler begins."""
 
 from __future__ import annotations
 

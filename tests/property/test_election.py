@@ -1,4 +1,4 @@
-"""Several candidates over one Lease: never two leaders, and soon one.
+"""Leader election of several candidates: never two leaders, and soon one.
 
 Clocks differ by any offset, and in rate by less than the ratio of a lease's duration to
 the renew deadline; processes are paused, cut off and killed; requests and answers are

@@ -1,4 +1,4 @@
-"""An object's story is told of anything that an API server may show."""
+"""`fnop explain` works for any object that an API server may show."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, strategies as st
 
 from fnop.adapters.explain_report import as_json, as_lines
+from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import ChildFact, Evidence, HandlerFact, fields_within
 from fnop.core.explaining.recorded import recorded_of
 from fnop.core.explaining.telling import explain
@@ -18,8 +19,9 @@ from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import AnnotationStorage
 from fnop.core.values.body import Body
 from tests.property.strategies import json_objects, json_values
-from tests.unit.test_explain_story import THINGS, WALL
 
+THINGS = Resource("e.com", "v1", "things", "Thing", "thing", subresources=("status",))
+WALL = 1_800_000_000.0
 MARKER = "fnop.dev/default"
 times = st.sampled_from(
     [

@@ -1,4 +1,4 @@
-"""Models of external systems are values: a fork is apart, and a digest tells all."""
+"""Models of external systems are values: forks are apart, digests are complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wrote a field, where the changes of several handlers are fused into one write."""
+"""`fnop replay --why` for one write that carries changes of several handlers."""
 
 from __future__ import annotations
 
@@ -12,10 +12,9 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.history.contents import Named
 from fnop.core.history.provenance import Provenance
 from fnop.core.values.paths import path_text
-from tests.histories import OURS, History, in_former_words
+from tests.histories import OURS, History, in_former_words, leaves
 from tests.simulations import example as manifest
 from tests.thorough import examples
-from tests.unit.test_why import leaves
 
 KIND = "fnopexamples"
 # How a handler is called, what it does there, and the field that it patches.

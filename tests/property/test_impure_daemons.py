@@ -1,4 +1,4 @@
-"""What impure daemons see of their objects, over generated scripts of a user.
+"""Impure daemons: what they see of their objects, over scripts of a user.
 
 Objects are edited, deleted and made anew, the operator is killed, and watch events come
 late.  Everything runs in the simulated cluster, on virtual time.

@@ -1,4 +1,4 @@
-"""A part of a recorded run, as a test: the same operator passes it."""
+"""`fnop replay --as-test`: the same operator passes the test of its own recording."""
 
 from __future__ import annotations
 

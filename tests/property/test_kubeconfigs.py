@@ -1,4 +1,4 @@
-"""Several kubeconfigs are one, as kubectl merges them, and a broken one is named."""
+"""Several kubeconfigs are merged as kubectl does, and a broken one is named."""
 
 import asyncio
 import doctest

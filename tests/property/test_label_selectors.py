@@ -1,4 +1,4 @@
-"""What an operator takes for a label selector, beside what a server does."""
+"""Label selectors: an operator accepts what a server accepts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A watch that is late shows what was; live answers are ahead of it.
+"""Late watches: live answers are newer than what a watch shows.
 
 Users create, edit, delete and create anew, while the watch lags behind by some events.
 Whatever the order: an object is created once, deleted once, and nothing is done about

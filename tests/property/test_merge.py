@@ -1,4 +1,4 @@
-"""Patches: what is dropped as a no-op is one, and nothing else is."""
+"""Merge patches: exactly those that change nothing are dropped."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Any valid names give a project that parses, with each name where it belongs."""
+"""`fnop new`: any valid names give a project that parses."""
 
 from __future__ import annotations
 

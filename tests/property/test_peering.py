@@ -1,4 +1,4 @@
-"""Several operators over one peering object: who serves, when all is quiet again.
+"""Peering of several operators: who serves once nothing changes any more.
 
 Each has clocks of its own, is paused, cut off or killed; requests, answers and watches
 are late or lost.

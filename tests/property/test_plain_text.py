@@ -1,4 +1,4 @@
-"""No text from elsewhere forges a line of the log, or acts on the terminal."""
+"""Text from elsewhere: it forges no log line, and does not control the terminal."""
 
 import io
 import json

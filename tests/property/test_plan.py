@@ -1,4 +1,4 @@
-"""What is planned is what is done first, whatever the cluster; a plan does nothing."""
+"""`fnop plan`: it shows what is done first, in any cluster, and changes nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The purity gate tells exactly the lines that ask the world, wherever they are."""
+"""The purity gate: it finds exactly the lines that are impure."""
 
 from __future__ import annotations
 

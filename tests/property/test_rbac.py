@@ -1,4 +1,4 @@
-"""RBAC against an evaluator that is as plain as the sentences that describe it."""
+"""RBAC in the simulated cluster agrees with a plain evaluator."""
 
 from __future__ import annotations
 

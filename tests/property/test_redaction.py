@@ -1,4 +1,4 @@
-"""What recordings hold of secrets, over generated operators and values.
+"""Redaction: what recordings hold of secrets, over drawn operators and values.
 
 A Secret may hold anything: an ordinary word, one letter, the name of an object, or a
 key.  Whatever it is, the recording of an operator replays identically with that

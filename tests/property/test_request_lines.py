@@ -1,4 +1,4 @@
-"""Whatever an object's author writes, a request goes where it was meant, or nowhere.
+"""Request lines: a name in an object cannot send a request elsewhere.
 
 Names, namespaces, selectors and the like come from specs.  Each is refused when the
 effect is built, or the request line has exactly the segments that were meant.

@@ -1,4 +1,4 @@
-"""Printed roles grant what is needed, and nothing else."""
+"""`fnop rbac`: printed roles grant what is needed, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Structural schemas: what is admitted once is admitted again, unchanged."""
+"""Structural schemas: an admitted object is admitted again, unchanged."""
 
 from __future__ import annotations
 

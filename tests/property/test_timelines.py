@@ -1,4 +1,4 @@
-"""Timelines of any run, and of whatever a ring remembers of it."""
+"""Timelines of any run, and of the part that a ring keeps."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ from fnop.adapters.perfetto import trace_of
 from fnop.core.history.timeline import Timeline
 from fnop.interpreters.ring import Ring
 from tests.pages import seen_in, timeline_of
-from tests.property.test_convergence import scripts
-from tests.property.test_ring import dumped, watched
-from tests.property.test_shadow import Script, keeping
+from tests.property.recorded_scripts import Script, dumped, keeping, watched
+from tests.property.scripts import scripts
 from tests.recordings import Recording
 from tests.thorough import examples
 

@@ -1,4 +1,4 @@
-"""Effects and outcomes survive the wire, and are written in exactly one way."""
+"""The wire form of effects and outcomes: complete, and unique for each value."""
 
 import random
 from typing import Any
@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from fnop.effects import Patch
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical, freeze_json
 from fnop.effects.wire import decode, digest_of, encode
-from tests.property.strategies import all_effects, all_outcomes, json_values
+from tests.property.strategies import all_effects, all_outcomes, json_values, shuffled
 
 
 @given(all_effects | all_outcomes)
@@ -17,16 +17,6 @@ def test_what_is_decoded_is_what_was_encoded(value: Any) -> None:
     assert type(back) is type(value)
     assert encode(back) == encode(value)
     assert digest_of(back) == digest_of(value)
-
-
-def shuffled(value: Any, chance: random.Random) -> Any:
-    if isinstance(value, dict):
-        items = [(key, shuffled(item, chance)) for key, item in value.items()]
-        chance.shuffle(items)
-        return dict(items)
-    if isinstance(value, list):
-        return [shuffled(item, chance) for item in value]
-    return value
 
 
 @given(json_values, st.randoms(use_true_random=False))

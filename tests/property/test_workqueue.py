@@ -1,4 +1,4 @@
-"""The work queue beside a naive model of it."""
+"""The work queue agrees with a naive model."""
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule

@@ -1,4 +1,4 @@
-"""What is counted of the recordings: a replay counts what the run has counted.
+"""Counts of recordings: a replay counts what the run has counted.
 
     python -m tests.replays.test_counts
 

@@ -1,0 +1,69 @@
+"""An operator that runs on a real API server until all is done."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable
+
+from fnop.adapters.kubernetes import connect
+from fnop.adapters.loading import handlers_of_file, resolve
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.run import Runner
+from tests.cluster.envtest import ApiServer
+from tests.patience import patience
+from tests.simulations import ROOT
+
+KEEPER = ROOT / "tests/cluster/operators/keeper.py"
+
+
+class Recording:
+    """An API that keeps the requests that went through it."""
+
+    def __init__(self, api: Api) -> None:
+        self._api = api
+        self.requests: list[ApiRequest] = []
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        self.requests.append(request)
+        return await self._api.send(request)
+
+    def watch(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[WatchLine, None]:
+        return self._api.watch(request, silence_seconds=silence_seconds)
+
+    async def close(self) -> None:
+        await self._api.close()
+
+
+def program_for(namespace: str) -> Program:
+    return Program(handlers_of_file(KEEPER), Settings(namespaces=(namespace,)))
+
+
+async def operated(
+    api: ApiServer,
+    namespace: str,
+    done: Callable[[], bool],
+    *,
+    program: Program | None = None,
+    requests: list[ApiRequest] | None = None,
+) -> list[ApiRequest]:
+    """Run the operator until all is done; its requests."""
+    recording = Recording(await connect(kubeconfig=str(api.kubeconfig), context=None))
+    if requests is not None:
+        recording.requests = requests
+    program = program or program_for(namespace)
+    runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
+    task = asyncio.create_task(runner.run())
+    try:
+        async with asyncio.timeout(patience(20)):
+            while not await asyncio.to_thread(done):
+                assert not task.done()
+                await asyncio.sleep(0.1)
+    finally:
+        runner.stop("done")
+        await task
+        await recording.close()
+    return recording.requests

@@ -1,0 +1,19 @@
+"""The pages of the documentation, and the Python in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tests.simulations import ROOT
+
+PAGES = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *ROOT.glob("docs/**/*.md")])
+
+
+def title(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+def blocks(text: str) -> list[str]:
+    """The Python in a page."""
+    return re.findall(r"^```python\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)

@@ -1,0 +1,39 @@
+"""`fnop check` on every example: single faults, the most different ones first.
+
+All of them, pairs and random schedules are `make check-sweep`.
+"""
+
+import pytest
+
+from bench.mutants.subjects import ON_PURPOSE
+from bench.sweep import cases_named, operators
+from fnop.interpreters.check.campaign import Campaign, Options
+from fnop.interpreters.check.faults import in_words
+
+EXAMPLES = tuple(operators(examples_only=True))
+# Schedules for each example: the first of each script, and the most different ones.
+BUDGET = 12
+# Scripts of those that wait for minutes, where each costs seconds: others go alike.
+LEFT = {
+    "09-testing": ("edit and revert spec.size",),
+    "14-daemons": (
+        "edit spec.duration",
+        "edit and revert spec.duration",
+        "edit and revert spec.field",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_no_fault_raises_an_alarm(name: str) -> None:
+    without = frozenset(ON_PURPOSE.get(name, ()))
+    every = cases_named(name)
+    cases = [each for each in every if each.name not in LEFT.get(name, ())]
+    assert len(every) - len(cases) == len(LEFT.get(name, ()))
+    campaign = Campaign(cases, Options(budget=BUDGET, without=without))
+    tasks = campaign.tasks()
+    report = campaign.report(campaign.run(tasks), tasks)
+    assert report.tried == min(BUDGET, len(tasks))
+    assert [
+        (in_words(each.schedule), each.violation) for each, _ in report.failures
+    ] == []

@@ -1,0 +1,146 @@
+"""The simulated cluster's memory is limited by bytes."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, strategies as st
+
+from fnop.interpreters.cluster import (
+    Cluster,
+    StoredEvent,
+    answer,
+    backlog,
+    empty_cluster,
+)
+from fnop.interpreters.cluster.storage import limits, store
+from fnop.interpreters.cluster.storage.store import size_of
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+NOW = 1_700_000_000.0
+EMPTY = empty_cluster()
+
+
+def ask(
+    cluster: Cluster, method: str, path: str, body: Any = None
+) -> tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]:
+    kind = MERGE_PATCH if method == "PATCH" else "application/json"
+    return answer(cluster, ApiRequest(method, path, (), body, kind), NOW)
+
+
+def config_map(name: str, size: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": name},
+        "data": {"text": "x" * size},
+    }
+
+
+def weighed(cluster: Cluster) -> int:
+    return sum(
+        size_of(obj) for shelf in cluster.shelves.values() for obj in shelf.values()
+    )
+
+
+writes = st.tuples(
+    st.sampled_from(("POST", "PATCH", "DELETE")),
+    st.sampled_from("abc"),
+    st.integers(0, 50),
+)
+
+
+@given(st.lists(writes, max_size=12))
+def test_the_cluster_knows_how_large_it_is(steps: list[tuple[str, str, int]]) -> None:
+    cluster = EMPTY
+    for method, name, size in steps:
+        path = MAPS if method == "POST" else f"{MAPS}/{name}"
+        body = None if method == "DELETE" else config_map(name, size)
+        cluster, _, _ = ask(cluster, method, path, body)
+        assert cluster.size == weighed(cluster)
+
+
+@given(st.lists(st.integers(0, 3000), max_size=30))
+def test_the_history_is_bounded_by_bytes(sizes: list[int]) -> None:
+    bound = 20_000
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, "HISTORY_BYTES", bound)
+        cluster, _, _ = ask(EMPTY, "POST", MAPS, config_map("a", 0))
+        for size in sizes:
+            patch = {"data": {"text": "y" * size}}
+            cluster, _, _ = ask(cluster, "PATCH", f"{MAPS}/a", patch)
+        events = [*cluster.history.earlier, *cluster.history.recent]
+        held = sum(
+            size_of(each.object) + (size_of(each.previous) if each.previous else 0)
+            for each in events
+        )
+        largest = 2 * max(map(size_of, (each.object for each in events)))
+        assert held <= bound + largest
+        assert store.events_after(cluster, cluster.history.floor) == events
+        if cluster.history.floor > EMPTY.version:
+            assert store.events_after(cluster, EMPTY.version) is None
+            query = (("watch", "1"), ("resourceVersion", str(EMPTY.version)))
+            found = backlog(cluster, ApiRequest("GET", MAPS, query), NOW)
+            assert not isinstance(found, ApiResponse)
+            assert [each.object["code"] for each in found] == [410]
+
+
+def test_the_last_change_is_always_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(store, "HISTORY_BYTES", 0)
+    cluster, _, _ = ask(EMPTY, "POST", MAPS, config_map("a", 100))
+    cluster, _, (event,) = ask(cluster, "PATCH", f"{MAPS}/a", {"data": {"b": "c"}})
+    assert store.events_after(cluster, event.version - 1) == [event]
+
+
+def test_a_full_cluster_takes_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    """etcd's quota: what is there can be made smaller, and be deleted."""
+    full, _, _ = ask(EMPTY, "POST", MAPS, config_map("a", 5000))
+    monkeypatch.setattr(limits, "QUOTA_BYTES", full.size)
+    after, response, events = ask(full, "POST", MAPS, config_map("b", 10))
+    assert (response.status, events) == (500, ())
+    assert response.body["message"] == "etcdserver: mvcc: database space exceeded"
+    assert after is full
+    larger = {"data": {"text": "x" * 6000}}
+    assert ask(full, "PATCH", f"{MAPS}/a", larger)[1].status == 500
+    smaller, response, _ = ask(full, "PATCH", f"{MAPS}/a", {"data": {"text": "x"}})
+    assert response.status == 200
+    assert ask(smaller, "POST", MAPS, config_map("b", 10))[1].status == 201
+    assert ask(full, "DELETE", f"{MAPS}/a")[1].status == 200
+
+
+def test_a_snapshot_stays_what_it_was() -> None:
+    one, _, _ = ask(EMPTY, "POST", MAPS, config_map("a", 10))
+    kept = replace(one)
+    ask(one, "DELETE", f"{MAPS}/a")
+    assert (one.size, one.history) == (kept.size, kept.history)
+
+
+def test_a_definition_that_fills_objects_is_counted() -> None:
+    path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    schema: dict[str, Any] = {"type": "object"}
+    version = {"name": "v1", "served": True, "storage": True}
+    definition = {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "bigs.big.dev"},
+        "spec": {
+            "group": "big.dev",
+            "scope": "Cluster",
+            "names": {"plural": "bigs", "kind": "Big"},
+            "versions": [{**version, "schema": {"openAPIV3Schema": schema}}],
+        },
+    }
+    cluster, response, _ = ask(EMPTY, "POST", path, definition)
+    assert response.status == 201
+    big = {"apiVersion": "big.dev/v1", "kind": "Big", "metadata": {"name": "a"}}
+    cluster, response, _ = ask(cluster, "POST", "/apis/big.dev/v1/bigs", big)
+    assert response.status == 201
+    filled = {"text": {"type": "string", "default": "x" * 500}}
+    schema = {"type": "object", "properties": filled}
+    versions = [{**version, "schema": {"openAPIV3Schema": schema}}]
+    change = {"spec": {"versions": versions}}
+    after, response, _ = ask(cluster, "PATCH", f"{path}/bigs.big.dev", change)
+    assert response.status == 200
+    assert after.size > cluster.size + 500
+    assert after.size == weighed(after)

@@ -1,0 +1,175 @@
+"""Simulated clusters that are restored from objects read elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from fnop.core.api.resources import path_of
+from fnop.core.handlers.registry import Registry
+from fnop.interpreters.cluster import (
+    Cluster,
+    answer,
+    blank_cluster,
+    describing,
+    due,
+    restored,
+    tick,
+)
+from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
+from fnop.interpreters.scenario import catalogue_of, objects_of
+from tests.simulations import Scenario, example, manifests_of
+
+NOW = 1_800_000_000.0
+
+
+@pytest.fixture
+def origin() -> Scenario:
+    run = Scenario(Registry(), [*manifests_of("20-tenants"), example("owner")])
+    owner = run.get("fnopexamples", "owner")
+    assert owner is not None
+    reference = {
+        **{key: owner[key] for key in ("apiVersion", "kind")},
+        **{key: owner["metadata"][key] for key in ("name", "uid")},
+    }
+    child = {"name": "child", "namespace": "default", "ownerReferences": [reference]}
+    run.apply({"apiVersion": "v1", "kind": "ConfigMap", "metadata": child})
+    run.edit("fnopexamples", "owner/status", status={"seen": True})
+    run.settle()
+    return run
+
+
+def copied(run: Scenario) -> Cluster:
+    """What a reader of all kinds can restore: definitions first."""
+    cluster = blank_cluster("copy", 0)
+    resources = sorted(
+        catalogue_of(run).resources,
+        key=lambda each: each.plural != "customresourcedefinitions",
+    )
+    for each in resources:
+        if each.group != "events.k8s.io" and "list" in each.verbs:
+            path = (each.group, each.version, each.plural)
+            cluster = restored(cluster, path, objects_of(run, each))
+    return cluster
+
+
+def test_what_was_read_is_there_as_it_was(origin: Scenario) -> None:
+    cluster = copied(origin)
+    for each in catalogue_of(origin).resources:
+        request = ApiRequest("GET", path_of(each, None))
+        _, mine, events = answer(cluster, request, NOW)
+        theirs = origin.request(request)
+        assert mine.status == theirs.status
+        assert mine.body.get("items") == theirs.body.get("items"), each
+        assert events == ()
+    assert due(cluster) is None
+    assert cluster.size == origin.cluster.size
+
+
+def test_writes_go_on_from_the_versions_that_were_read(origin: Scenario) -> None:
+    cluster, path = copied(origin), origin.path("fnopexamples", "owner")
+    found = origin.get("fnopexamples", "owner")
+    assert found is not None
+    version = found["metadata"]["resourceVersion"]
+    body = {"spec": {"a": "b"}, "metadata": {"resourceVersion": version}}
+    change = ApiRequest("PATCH", path, (), body, MERGE_PATCH)
+    after, response, (event,) = answer(cluster, change, NOW)
+    assert response.status == 200
+    assert response.body["metadata"]["uid"] == found["metadata"]["uid"]
+    assert response.body["status"] == found["status"]
+    generation = response.body["metadata"]["generation"]
+    assert generation == found["metadata"]["generation"] + 1
+    assert event.version > int(version)
+    assert after.version == cluster.version + 1
+    assert answer(after, change, NOW)[1].status == 409
+
+
+def test_the_children_of_what_was_restored_are_collected(origin: Scenario) -> None:
+    cluster = copied(origin)
+    delete = ApiRequest("DELETE", origin.path("fnopexamples", "owner"))
+    cluster, response, _ = answer(cluster, delete, NOW)
+    assert response.status == 200
+    while due(cluster) is not None:
+        cluster, _ = tick(cluster, NOW)
+    child = ApiRequest("GET", origin.path("configmaps", "child"))
+    assert answer(cluster, child, NOW)[1].status == 404
+
+
+def test_it_serves_the_kinds_that_it_is_told() -> None:
+    cluster = blank_cluster("0", 5, {("", "v1", "pods")})
+    pods, secrets = (
+        answer(cluster, ApiRequest("GET", f"/api/v1/{kind}"), NOW)[1].status
+        for kind in ("pods", "secrets")
+    )
+    assert (pods, secrets) == (200, 404)
+    thing: dict[str, Any] = {
+        "metadata": {"name": "things.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Cluster",
+            "names": {
+                "plural": "things",
+                "singular": "thing",
+                "kind": "Thing",
+                "listKind": "ThingList",
+            },
+            "versions": [{"name": "v1", "served": True, "storage": True}],
+        },
+    }
+    cluster = describing(cluster, [thing])
+    things = ApiRequest("GET", "/apis/example.com/v1/things")
+    assert answer(cluster, things, NOW)[1].body["items"] == []
+    with pytest.raises(KeyError):
+        restored(cluster, ("example.com", "v2", "things"), [{"metadata": {}}])
+
+
+def managed(manager: str, operation: str, *names: str) -> dict[str, Any]:
+    """An entry of managed fields for some names of a selector, as 1.20 writes it."""
+    selector: dict[str, Any] = {f"f:{each}": {} for each in names}
+    return {
+        "manager": manager,
+        "operation": operation,
+        "apiVersion": "v1",
+        "fieldsType": "FieldsV1",
+        "time": "2026-01-01T00:00:00Z",
+        "fieldsV1": {"f:spec": {"f:selector": selector}},
+    }
+
+
+def test_fields_are_managed_as_today_where_an_older_server_had_parts_of_them() -> None:
+    service = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {
+            "name": "web",
+            "namespace": "default",
+            "uid": "u",
+            "resourceVersion": "7",
+            "creationTimestamp": "2026-01-01T00:00:00Z",
+            "managedFields": [
+                managed("operator", "Apply", "app"),
+                managed("kubectl-patch", "Update", "app", "other"),
+            ],
+        },
+        "spec": {"selector": {"app": "drifted", "other": "x"}, "ports": [{"port": 1}]},
+    }
+    path = ("", "v1", "services")
+    cluster = restored(blank_cluster("0", 10, {path}), path, [service])
+    config = {
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web"},
+        "spec": {"selector": {"app": "web"}},
+    }
+    query = (("fieldManager", "operator"), ("force", "true"))
+    where = "/api/v1/namespaces/default/services/web"
+    request = ApiRequest("PATCH", where, query, config, APPLY_PATCH)
+    _, response, _ = answer(cluster, request, NOW)
+    assert response.status == 200, response.body
+    assert response.body["spec"]["selector"] == {"app": "web"}
+    fields = {
+        each["manager"]: each["fieldsV1"]["f:spec"]
+        for each in response.body["metadata"]["managedFields"]
+    }
+    assert fields == {"operator": {"f:selector": {}}}

@@ -1,0 +1,97 @@
+"""Options of all commands: the same flag has the same meaning and words."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from fnop.adapters.cli import main
+from fnop.adapters.options import SHARED
+
+# Flags that mean different things, as the reason says; the commands that differ.
+EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
+    "--version": ("of fnop, as of any command; an operator's own", {"fnop", "olm"}),
+    "--output": ("where, as other makers of bundles have it; -o is a form", {"olm"}),
+    "--kubeconfig": ("it is written, not read", {"cluster"}),
+    "--namespace": ("the one of one object, as for kubectl", {"explain"}),
+    "-n": ("the one of one object, as for kubectl", {"explain"}),
+    "--peering": (
+        "whether there are peers at all: rights are for all",
+        {"olm", "rbac"},
+    ),
+    "--record": ("one writes what the other reads", {"run", "explain"}),
+    "--object": ("a file, of a kind to be tried; an object that exists", {"replay"}),
+    "--fail-on": ("of decisions that change; of what a plan has", {"plan"}),
+    "--as-test": ("of a failure; of a part of any recording", {"replay"}),
+    "--crd": ("nothing stands beside a recording", {"replay"}),
+    "--seed": ("of schedules; of a cluster's uids", {"check", "cluster"}),
+    "-m": ("a message, as for git", {"freeze"}),
+}
+
+
+def commands(group: click.Command, name: str) -> Iterator[tuple[str, click.Command]]:
+    yield name, group
+    if isinstance(group, click.Group):
+        for inner, each in group.commands.items():
+            yield from commands(each, inner)
+
+
+def flags() -> dict[str, dict[str, click.Option]]:
+    """The options by flag, of each by command."""
+    found: dict[str, dict[str, click.Option]] = defaultdict(dict)
+    for name, command in commands(main, "fnop"):
+        for each in command.params:
+            if isinstance(each, click.Option):
+                for flag in (*each.opts, *each.secondary_opts):
+                    found[flag][name] = each
+    return found
+
+
+FLAGS = flags()
+SEVERAL = sorted(flag for flag, options in FLAGS.items() if len(options) > 1)
+
+
+def text_of(flag: str) -> str | None:
+    """The beginning of the text that is everywhere the same."""
+    return next((text for words, text, _ in SHARED.values() if flag in words), None)
+
+
+@pytest.mark.parametrize("flag", SEVERAL)
+def test_a_flag_of_several_commands_has_one_text(flag: str) -> None:
+    _, others = EXCEPTIONS.get(flag, ("", set()))
+    rest = {name: option for name, option in FLAGS[flag].items() if name not in others}
+    texts = {name: option.help or "" for name, option in rest.items()}
+    assert all(texts.values())
+    shared = text_of(flag)
+    if shared is None:
+        assert len({*texts.values()}) <= 1, texts
+    else:
+        assert all(each.startswith(shared) for each in texts.values()), texts
+    kinds = {(each.is_flag, each.multiple, each.name) for each in rest.values()}
+    assert len(kinds) <= 1, kinds
+
+
+def test_the_exceptions_are_needed() -> None:
+    for flag, (_, others) in EXCEPTIONS.items():
+        texts = {option.help for option in FLAGS[flag].values()}
+        assert len(texts) > 1
+        assert others <= FLAGS[flag].keys()
+        shared = text_of(flag)
+        assert not shared or not any(
+            (FLAGS[flag][name].help or "").startswith(shared) for name in others
+        )
+
+
+def test_what_is_shared_is_of_several_commands() -> None:
+    lonely = [name for name, (words, *_) in SHARED.items() if words[0] not in SEVERAL]
+    assert lonely == []
+
+
+@pytest.mark.parametrize("flag", sorted(FLAGS))
+def test_every_option_is_explained(flag: str) -> None:
+    for name, option in FLAGS[flag].items():
+        text = option.help or ""
+        assert option.hidden or text.endswith("."), (name, flag, text)

@@ -1,0 +1,168 @@
+"""The table of handler roles: it is complete, consistent, and in use."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any, Required, get_args, get_origin, get_type_hints
+
+import pytest
+from hypothesis import given, strategies as st
+
+import fnop
+from fnop.core.handlers.options import options_of
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import (
+    ACTIVITIES,
+    BACKGROUND,
+    CHANGES,
+    EVENTS,
+    INDICES,
+    LEVELS,
+    OUTSIDE,
+    ROLES,
+    Family,
+    Finalizer,
+    Role,
+    kwargs_of,
+    roles_of,
+)
+from fnop.core.values.cause import HANDLED
+from fnop.core.values.errors import RegistrationError
+from tests.simulations import ROOT
+
+DERIVED = (ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND, LEVELS)
+
+
+def declared(role: Role, fn: Any, **options: Any) -> Any:
+    """The handler that the role's decorator makes of a function."""
+    registry = Registry()
+    words = ("pods",) if ROLES[role].is_about_objects else ()
+    needed = dict.fromkeys(ROLES[role].needs, "spec.size")
+    decorator = getattr(fnop.on, role.value)
+    decorator(*words, registry=registry, **{**needed, **options})(fn)
+    (found,) = registry.handlers
+    return found
+
+
+def usual(role: Role) -> Any:
+    async def awaiting(**_: Any) -> None: ...
+
+    def plain(**_: Any) -> None: ...
+
+    return awaiting if ROLES[role].lasts else plain
+
+
+def test_each_role_has_a_row() -> None:
+    assert list(ROLES) == list(Role)
+
+
+@given(st.sampled_from(Role))
+def test_each_role_is_of_just_one_family(role: Role) -> None:
+    assert [role in each for each in DERIVED].count(True) == 1
+    assert role in roles_of(ROLES[role].family)
+
+
+def test_the_derived_sets_are_all_families() -> None:
+    assert {*DERIVED} == {*map(roles_of, Family)}
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_decorator_of_a_row_is_the_one_that_makes_its_handlers(role: Role) -> None:
+    made = declared(role, usual(role))
+    assert made.role is role
+    assert made.rule is ROLES[role]
+    assert made.errors is ROLES[role].errors
+    found: Any = fnop
+    for name in ROLES[role].decorator.removeprefix("@fnop.").split("."):
+        found = getattr(found, name)
+    assert found == getattr(fnop.on, role.value)
+
+
+@pytest.mark.parametrize("role", Role)
+def test_the_documentation_says_when_its_handlers_are_called(role: Role) -> None:
+    page = (ROOT / "docs" / "handlers.md").read_text()
+    table = page.partition("## When it is called")[2].partition("## ")[0]
+    assert f"`{ROLES[role].decorator}(" in table
+
+
+@pytest.mark.parametrize("role", Role)
+def test_what_has_to_be_given_is_what_the_options_say(role: Role) -> None:
+    hints = get_type_hints(ROLES[role].options, include_extras=True)
+    required = {name for name, hint in hints.items() if get_origin(hint) is Required}
+    assert {*ROLES[role].needs} == required
+    for name in ROLES[role].needs:
+        with pytest.raises(RegistrationError, match=f"needs {name}="):
+            getattr(fnop.on, role.value)("pods", registry=Registry())
+
+
+def test_the_reasons_of_all_roles_are_those_that_are_handled() -> None:
+    reasons = {each for rule in ROLES.values() for each in rule.reasons}
+    assert reasons == HANDLED
+    assert {each.value for each in reasons} == {*get_args(fnop.Reason)}
+
+
+@given(st.sampled_from(Role))
+def test_reasons_are_for_handlers_of_changes(role: Role) -> None:
+    rule, is_change = ROLES[role], role in CHANGES
+    assert bool(rule.reasons) is is_change
+    assert ("reason" in kwargs_of(role)) is is_change
+    assert is_change or not (rule.compares or rule.remembers or rule.has_past)
+    # What is called for a difference has to know what was handled.
+    assert rule.remembers or not rule.compares
+    # It is not asked about two things at once.
+    assert not (rule.compares and rule.is_for_resuming)
+
+
+@given(st.sampled_from(Role), st.booleans())
+def test_an_option_says_whether_objects_are_held_if_one_may(
+    role: Role, value: bool
+) -> None:
+    rule = ROLES[role]
+    options = options_of(rule.options)
+    assert ("optional" in options) is (rule.finalizer is Finalizer.UNLESS_OPTIONAL)
+    by_option = (Finalizer.UNLESS_DECLINED, Finalizer.IF_ASKED)
+    assert ("finalizer" in options) is (rule.finalizer in by_option)
+    if "optional" in options:
+        assert declared(role, usual(role), optional=value).holds is not value
+    elif "finalizer" in options:
+        assert declared(role, usual(role), finalizer=value).holds is value
+    else:
+        assert not declared(role, usual(role)).holds
+
+
+@pytest.mark.parametrize("role", Role)
+def test_who_holds_by_himself(role: Role) -> None:
+    holding = (Finalizer.UNLESS_OPTIONAL, Finalizer.UNLESS_DECLINED)
+    expected = ROLES[role].finalizer in holding
+    assert declared(role, usual(role)).holds is expected
+
+
+def test_only_what_has_no_object_needs_no_verbs_and_none_is_unknown() -> None:
+    for role, rule in ROLES.items():
+        assert {*rule.verbs} <= {"patch"}
+        assert rule.is_about_objects or not rule.verbs, role
+
+
+# Roles whose handlers are called by one place of their own, which names them.
+_BY_NAME = {"STARTUP", "CLEANUP", "LOGIN", "PROBE"}
+
+
+def test_elsewhere_no_role_is_compared_with() -> None:
+    """What differs between roles is asked of their rows."""
+    found = set()
+    for room in ("core", "adapters", "interpreters"):
+        for file in (ROOT / room).rglob("*.py"):
+            text = file.read_text()
+            if not re.search(r"\bRole\b", text):
+                continue
+            for node in ast.walk(ast.parse(text)):
+                match node:
+                    case ast.Attribute(value=ast.Name(id="Role"), attr=str(name)):
+                        found.add((file.relative_to(ROOT).as_posix(), name))
+                    case _:
+                        pass
+    makers = {"core/handlers/roles.py", "core/handlers/decorators.py"}
+    others = {(file, name) for file, name in found if file not in makers}
+    allowed = {("adapters/planning.py", "CREATE")}  # of a function with no decorator
+    assert {each for each in others if each[1] not in _BY_NAME} == allowed

@@ -1,0 +1,120 @@
+"""`fnop replay --html` in a browser: cursor, filter and widths."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser import CHROMIUM, browser
+from tests.checks import failure
+from tests.pages import page_text, read_recording, spoilt
+
+pytestmark = pytest.mark.skipif(
+    not CHROMIUM, reason="no Chromium is installed: apt-get install chromium"
+)
+
+CURRENT = "document.querySelector('tr[aria-current]')?.id"
+PANEL = "document.querySelector('#panel').innerText"
+SHOWN = "[...document.querySelectorAll('tr[id]')].filter(e => !e.hidden).length"
+# A link is followed, and has been dealt with.
+FOLLOWED = """new Promise(done => {
+  addEventListener('hashchange', () => setTimeout(done));
+  location.hash = '#5';
+})"""
+# Pixels by which the page is wider than its window.
+OVERHANG = "document.documentElement.scrollWidth - innerWidth"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("browser")
+    header, records = read_recording(failure(folder))
+    (folder / "page.html").write_text(page_text(header, records))
+    hostile = page_text(spoilt(header), [spoilt(each) for each in records])
+    (folder / "hostile.html").write_text(hostile)
+    return folder
+
+
+async def test_the_cursor_goes_by_keys(pages: Path) -> None:
+    url = (pages / "page.html").as_uri()
+    async with browser() as tab:
+        await tab.open(url)
+        first = await tab.value(CURRENT)  # where the fault strikes
+        panel = await tab.value(PANEL)
+        assert "crash after `create secrets/x-a`" in panel
+        assert "Truth | what the handler saw" in panel
+        assert "secrets/x-a unseen it is in version" in panel
+        await tab.press("ArrowRight")
+        following = await tab.value(CURRENT)
+        assert following != first
+        assert await tab.value("location.hash") == f"#{following}"
+        assert await tab.value(PANEL) != panel
+        await tab.press("ArrowLeft")
+        assert await tab.value(CURRENT) == first
+        # The request before it has written the object that the cursor is at.
+        await tab.press("p")
+        written = await tab.value(f"document.getElementById({CURRENT}).className")
+        assert written == "send"
+        at = await tab.value(CURRENT)
+        await tab.press("p")
+        assert await tab.value(CURRENT) == at  # nobody has written it before
+        assert tab.complaints() == []
+        assert tab.asked() == [url]
+
+
+async def test_links_lead_into_folded_groups(pages: Path) -> None:
+    url = (pages / "page.html").as_uri()
+    async with browser() as tab:
+        await tab.open(f"{url}#1")
+        assert await tab.value(CURRENT) == "1"
+        folded = "document.getElementById('1').closest('details.eq')"
+        assert await tab.value(f"{folded}.open") is True
+        assert await tab.value("document.getElementById('1').checkVisibility()")
+        await tab.value(FOLLOWED)
+        assert await tab.value(CURRENT) == "5"
+        # Beside an event that is no decision stands what the operator has seen.
+        assert "Truth | what the operator saw" in await tab.value(PANEL)
+        assert tab.complaints() == []
+
+
+async def test_the_filter(pages: Path) -> None:
+    async with browser() as tab:
+        await tab.open((pages / "page.html").as_uri())
+        every = await tab.value(SHOWN)
+        await tab.press("/", *"patch")
+        some = await tab.value(SHOWN)
+        assert 0 < some < every
+        told = await tab.value("document.querySelector('#told').textContent")
+        assert told == (f"{some} events" if some > 1 else "1 event")
+        await tab.press("Escape")
+        assert await tab.value(SHOWN) == every
+        before = await tab.value(CURRENT)
+        await tab.press("ArrowRight")
+        assert await tab.value(CURRENT) != before
+        assert tab.complaints() == []
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+async def test_it_fits_its_window(pages: Path, width: int) -> None:
+    async with browser() as tab:
+        await tab.open((pages / "page.html").as_uri(), width)
+        assert await tab.value(OVERHANG) <= 0
+        assert await tab.value("document.querySelector('td.n').offsetWidth") < 80
+        await tab.press("ArrowRight")
+        assert await tab.value(OVERHANG) <= 0
+
+
+async def test_what_is_hostile_stays_text(pages: Path) -> None:
+    """No element comes of it, neither of the page's text nor of the script's."""
+    async with browser() as tab:
+        await tab.open((pages / "hostile.html").as_uri())
+        rows: Any = await tab.value("document.querySelectorAll('tr[id]').length")
+        for _ in range(int(rows)):
+            await tab.press("ArrowRight")
+        assert "onerror=alert(1)" in await tab.value(PANEL)
+        assert await tab.value("document.images.length") == 0
+        assert await tab.value("document.scripts.length") == 2
+        assert tab.complaints() == []
+        assert len(tab.asked()) == 1

@@ -1,0 +1,266 @@
+"""Which room, wing and test may import which: from the source, and at run time."""
+
+import ast
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.simulations import ROOT
+from tests.source_tree import WINGS, imports, names_imported
+
+# What each room may import, beyond itself.
+ALLOWED = {
+    "effects": {"orjson", "pyrsistent"},
+    "core": {"cronsim", "fnop.effects", "immutables", "orjson", "returns"},
+    "interpreters": {
+        "backports",  # Zstandard, before Python 3.14
+        "cel_expr_python",
+        "compression",  # the same, from there on
+        "fnop.core",
+        "fnop.effects",
+        "google",  # protobuf
+        "immutables",
+        "jsonpatch",
+        "jsonpointer",
+        "orjson",
+        "pyrsistent",
+        "re2",
+        "returns",
+    },
+    "adapters": {
+        "aiohttp",
+        "click",
+        "cryptography",
+        "fnop",  # the version and the facade's registry, for the command line
+        "fnop.core",
+        "fnop.effects",
+        "fnop.interpreters",
+        "httptools",
+        "hypothesis",  # strategies, for authors' tests
+        "kubernetes_asyncio",
+        "orjson",
+        "prometheus_client",
+        "pyrsistent",
+        "pytest",
+        "returns",
+        "uvloop",
+        "yaml",
+        "yarl",
+    },
+}
+
+# The files of new projects stand in a room and are not of it.
+SCAFFOLD = ROOT / "adapters" / "scaffold"
+
+# The part of the standard library that a pure room may use.
+PURE_STDLIB = {
+    "__future__",
+    "base64",
+    "binascii",
+    "bisect",
+    "builtins",
+    "collections",
+    "contextlib",
+    "contextvars",  # who watches a drive: set and reset within one step
+    "dataclasses",
+    "datetime",
+    "decimal",
+    "difflib",
+    "enum",
+    "functools",
+    "hashlib",
+    "hmac",
+    "inspect",
+    "itertools",
+    "json",
+    "math",
+    "operator",
+    "re",
+    "sys",
+    "types",
+    "typing",
+    "urllib.parse",
+    "zlib",
+}
+
+# What no pure room may load, not even through somebody else.
+IMPURE = ("asyncio", "logging", "random", "socket", "kubernetes_asyncio", "click")
+
+
+def permitted(room: str, module: str) -> bool:
+    top = module.partition(".")[0]
+    if top == "fnop":
+        target = ".".join(module.split(".")[:2])
+        return target in ALLOWED[room] | {f"fnop.{room}"}
+    if top in sys.stdlib_module_names:
+        is_pure = not PURE_STDLIB.isdisjoint((top, module))
+        return is_pure or room not in ("core", "effects")
+    return top in ALLOWED[room]
+
+
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_room_imports_only_what_it_may(room: str) -> None:
+    offences = [
+        f"{source.relative_to(ROOT)}:{line} imports {module}"
+        for source in sorted((ROOT / room).rglob("*.py"))
+        if SCAFFOLD not in source.parents
+        for line, module in imports(source)
+        if not permitted(room, module)
+    ]
+    assert offences == []
+
+
+def modules_of(house: str) -> dict[str, set[str]]:
+    """The modules of a package as `wing.module`, and the ones each imports of it.
+
+    An import of the package itself, or of a wing as a whole, is named as it is.
+    """
+    found = {}
+    inside = ["fnop", *house.split("/")]
+    for source in sorted((ROOT / house).rglob("*.py")):
+        if source.parent == ROOT / house:
+            continue
+        parts = (name.split(".") for name in names_imported(source))
+        found[f"{source.parent.name}.{source.stem}"] = {
+            ".".join(each[len(inside) : len(inside) + 2])
+            for each in parts
+            if each[: len(inside)] == inside
+        }
+    return found
+
+
+@pytest.mark.parametrize("house", sorted(WINGS))
+def test_every_module_is_in_a_wing(house: str) -> None:
+    folders = {each.name for each in (ROOT / house).iterdir() if each.is_dir()}
+    assert folders - {"__pycache__"} == set(WINGS[house])
+    alone = [each.name for each in (ROOT / house).glob("*.py")]
+    assert alone == ["__init__.py"]
+
+
+@pytest.mark.parametrize("house", sorted(WINGS))
+def test_wings_import_only_those_before_them(house: str) -> None:
+    floors = {wing: floor for floor, wing in enumerate(WINGS[house])}
+    offences = [
+        f"{module} imports {needed}"
+        for module, imported in modules_of(house).items()
+        for needed in sorted(imported)
+        if floors.get(needed.partition(".")[0], len(floors))
+        > floors[module.partition(".")[0]]
+    ]
+    assert offences == []
+
+
+@pytest.mark.parametrize("house", sorted(WINGS))
+def test_no_modules_import_each_other(house: str) -> None:
+    modules = modules_of(house)
+    while ready := [
+        each for each, needed in modules.items() if not needed & {*modules}
+    ]:
+        for each in ready:
+            del modules[each]
+    assert modules == {}, "in circles, or needing what is in one"
+
+
+def test_the_simulated_cluster_knows_the_protocol_and_nothing_else() -> None:
+    house = ROOT / "interpreters/cluster"
+    needed = {
+        name
+        for source in house.rglob("*.py")
+        for name in names_imported(source)
+        if name.startswith("fnop") and not name.startswith("fnop.interpreters.cluster")
+    }
+    others = {
+        name for name in needed if not name.startswith("fnop.interpreters.protocol.")
+    }
+    assert others == set()
+    # Nor does it know anything of fnop through the protocol.
+    protocol = ROOT / "interpreters/protocol.py"
+    assert [name for name in names_imported(protocol) if name.startswith("fnop")] == []
+
+
+def test_only_the_clock_reads_the_clock() -> None:
+    readers = {
+        str(source.relative_to(ROOT))
+        for room in ("core", "effects", "interpreters")
+        for source in (ROOT / room).rglob("*.py")
+        for _, module in imports(source)
+        if module == "time"
+    }
+    assert readers == {"interpreters/clock.py"}
+
+
+def test_core_contains_no_async_functions() -> None:
+    found = [
+        f"{source.name}:{node.lineno}"
+        for room in ("core", "effects")
+        for source in (ROOT / room).rglob("*.py")
+        if re.search(r"\b(async|await)\b", text := source.read_text())
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, (ast.AsyncFunctionDef, ast.Await))
+    ]
+    assert found == []
+
+
+def loaded_by(statement: str) -> set[str]:
+    script = f"{statement}\nimport sys; print(*sorted(sys.modules))"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return set(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import fnop",
+        "import fnop.core.operator.step, fnop.core.seam.wire",
+        "import fnop.effects.builders, fnop.effects.wire",
+    ],
+)
+def test_the_pure_rooms_load_nothing_impure(statement: str) -> None:
+    assert loaded_by(statement).isdisjoint(IMPURE)
+
+
+def test_replay_and_simulation_never_load_the_client_library() -> None:
+    modules = loaded_by(
+        "import fnop.adapters.cli, fnop.adapters.manifests\n"
+        "import fnop.interpreters.scenario\n"
+        "import fnop.interpreters.simulation, fnop.interpreters.replay"
+    )
+    assert modules.isdisjoint({"kubernetes_asyncio", "aiohttp"})
+
+
+def test_what_commands_print_goes_through_one_function() -> None:
+    """It may hold what others have written (`fnop.adapters.plain`)."""
+    printing = {
+        file.name: file.read_text().count("click.echo(")
+        for file in (ROOT / "adapters").glob("*.py")
+    }
+    # The objects of a simulated run and definitions are YAML, and escaped as such.
+    assert {name: n for name, n in printing.items() if n} == {
+        "plain.py": 1,
+        "cli.py": 1,
+        "crd_command.py": 1,
+    }
+
+
+def test_no_test_file_is_imported_by_another_file_of_the_tests() -> None:
+    """What several test files need is in a helper module, which is named for it."""
+    offences = [
+        f"{source.relative_to(ROOT)} imports {name}"
+        for source in sorted((ROOT / "tests").rglob("*.py"))
+        for name in names_imported(source)
+        if any(part.startswith("test_") for part in name.split("."))
+    ]
+    assert offences == []
+
+
+def test_each_unit_test_is_in_the_folder_of_its_room_or_feature() -> None:
+    unit = ROOT / "tests" / "unit"
+    assert [each.name for each in unit.glob("*.py")] == ["__init__.py"]

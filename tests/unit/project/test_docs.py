@@ -1,0 +1,233 @@
+"""The documentation: the names in it exist, and its examples work."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.api import hierarchies
+from fnop.core.handlers.registry import default_registry
+from fnop.effects import builders
+from fnop.testing import Simulation
+from tests.commands import fnop as command
+from tests.documentation import PAGES, blocks, title
+from tests.simulations import DEFINITION, ROOT, Scenario, example
+
+README = (ROOT / "README.md").read_text()
+
+
+@pytest.fixture(autouse=True)
+def fresh_registry() -> Iterator[None]:
+    default_registry.clear()
+    yield
+    default_registry.clear()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_links_lead_somewhere(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#]+)[^)]*\)", page.read_text())
+    local = [link for link in links if not link.startswith("http")]
+    assert [link for link in local if not (page.parent / link).exists()] == []
+
+
+def anchor(heading: str) -> str:
+    """What a link to a heading ends with: words, with hyphens for the blanks."""
+    plain = re.sub(r"\[(.*?)\]\(.*?\)", r"\1", heading.strip()).lower()
+    return re.sub(r"[^\w -]", "", plain).replace(" ", "-")
+
+
+def headings(page: Path) -> set[str]:
+    text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.MULTILINE | re.DOTALL)
+    return {anchor(found) for found in re.findall(r"^#+ (.*)$", text, re.MULTILINE)}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_links_to_parts_of_pages_lead_there(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text())
+    missing = [
+        f"{where}#{part}"
+        for where, part in links
+        if part not in headings(page.parent / where if where else page)
+    ]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=title)
+def test_the_operators_that_it_shows_are_accepted(
+    page: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    for block in blocks(page.read_text()):
+        # One after the other, as files: their handlers are not mixed up.
+        default_registry.clear()
+        names: dict[str, Any] = {"__name__": "example_of_the_docs"}
+        # As a file: without the imports from __future__ of this one.
+        exec(compile(block, page.name, "exec", dont_inherit=True), names)
+        tests = [each for name, each in names.items() if name.startswith("test_")]
+        for test in tests:
+            test()
+        assert tests or default_registry.handlers
+
+
+def names_in(file: Path) -> set[str]:
+    """The functions of a module, and the methods of its classes as Class.method."""
+    found: set[str] = set()
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    for node in ast.parse(file.read_text()).body:
+        if isinstance(node, functions):
+            found.add(node.name)
+        elif isinstance(node, ast.ClassDef):
+            inner = [each for each in node.body if isinstance(each, functions)]
+            found |= {f"{node.name}.{each.name}" for each in inner}
+    return found
+
+
+def test_the_six_stops_exist() -> None:
+    stops = re.findall(r"^\d\. `(\S+\.py)` (.*?):", README, re.MULTILINE)
+    assert len(stops) == 6
+    for file, functions in stops:
+        named = set(re.findall(r"`([\w.]+)`", functions))
+        assert named
+        assert named <= names_in(ROOT / file)
+
+
+def test_the_readmes_operator_does_what_it_says() -> None:
+    (block,) = blocks(README)
+    exec(compile(block, "README.md", "exec"), {"__name__": "operator_of_the_readme"})
+    sim = Scenario(default_registry.handlers, [example(duration="1m")])
+    assert sim.settle()
+    found = sim.get("fnopexamples")
+    assert found is not None
+    assert found["status"]["phase"] == "Running"
+    (event,) = sim.objects("events")
+    assert event["message"] == "example-1 shall run for 1m"
+    sim.delete("fnopexamples").settle()
+    assert sim.get("fnopexamples") is None
+
+
+def test_the_readmes_commands_work_with_what_it_shows(tmp_path: Path) -> None:
+    (operator,) = blocks(README)
+    (objects,) = re.findall(r"^```yaml\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+    (tmp_path / "first.py").write_text(operator)
+    (tmp_path / "object.yaml").write_text(objects)
+    lines = re.findall(r"^fnop ((?:run|replay) .*?)(?: +#.*)?$", README, re.MULTILINE)
+    *without_cluster, on_cluster = [line.split() for line in lines]
+    simulated, recorded, replayed = (
+        command(*each, folder=tmp_path) for each in without_cluster
+    )
+    assert (simulated.status, recorded.status, replayed.status) == (0, 0, 0)
+    assert simulated.out == recorded.out
+    (found,) = [each for each in simulated.documents if each["kind"] == "FnopExample"]
+    assert found["status"]["phase"] == "Running"
+    assert replayed.out.startswith("identical: ")
+    # Nobody has a cluster here; the command says so, and what to try.
+    assert "no cluster is configured" in command(*on_cluster, folder=tmp_path).err
+
+
+def test_the_workflow_of_the_readme_is_in_the_makefile() -> None:
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
+        assert f"\n{target}:" in makefile
+
+
+def test_the_examples_are_all_in_the_readme() -> None:
+    for file in (ROOT / "examples").glob("*/example.py"):
+        assert f"(examples/{file.parent.name})" in README
+
+
+HIERARCHIES = sorted(hierarchies.__all__)
+BUILDERS: dict[str, Callable[..., Any]] = {
+    **{f"fnop.{name}": getattr(fnop, name) for name in builders.__all__},
+    "stopped.wait": fnop.Stopped.wait,
+}
+_PREFIXES: dict[Any, tuple[str, str]] = {
+    inspect.Parameter.VAR_KEYWORD: ("**", ""),
+    inspect.Parameter.KEYWORD_ONLY: ("", "="),
+}
+
+
+def arguments_of(function: Callable[..., Any]) -> list[str]:
+    """What a function takes, in the words of the page: `where`, `name=`, `**fields`."""
+    found = []
+    for each in inspect.signature(function).parameters.values():
+        before, after = _PREFIXES.get(each.kind, ("", ""))
+        found.append(f"{before}{each.name}{after}")
+    return found
+
+
+def arguments_shown() -> dict[str, list[str]]:
+    """The table of arguments in the page on effects, by what builds an effect."""
+    page = (ROOT / "docs/effects.md").read_text()
+    section = page.partition("\n## Arguments\n")[2].partition("\n## ")[0]
+    shown: dict[str, list[str]] = {}
+    names: list[str] = []
+    for line in section.splitlines():
+        if not line.startswith("| ") or line.startswith("| effect |"):
+            continue
+        effects, arguments = (re.findall("`(.*?)`", c) for c in line.split("|")[1:3])
+        names = effects or names
+        for name in names:
+            shown.setdefault(name, []).extend(arguments)
+    return shown
+
+
+def test_the_page_on_effects_shows_all_their_arguments_and_no_others() -> None:
+    taken = {name: sorted(arguments_of(each)) for name, each in BUILDERS.items()}
+    assert {name: sorted(each) for name, each in arguments_shown().items()} == taken
+
+
+BEAT = "metadata.labels.example.com/beat"
+
+
+@pytest.mark.parametrize(
+    ("ignored", "attempts"), [((), [0] * 7 + [1, 2]), ((BEAT,), [0, 1, 2])]
+)
+def test_a_heartbeat_voids_retries_unless_it_is_ignored(
+    ignored: tuple[str, ...], attempts: list[int]
+) -> None:
+    """As the page on handlers says of a label that somebody else writes."""
+    seen: list[int] = []
+    registry = fnop.Registry()
+
+    @fnop.on.startup(registry=registry)
+    def configure(settings: fnop.Settings, **_: Any) -> fnop.Settings:
+        return settings.replace(ignored_fields=ignored)
+
+    @fnop.on.update("fnopexamples", retries=3, registry=registry)
+    def fails(retry: int, **_: Any) -> None:
+        seen.append(retry)
+        raise fnop.TemporaryError("not yet", delay=10)
+
+    sim = Simulation(registry, crds=DEFINITION, objects=example()).settle()
+    sim.edit("fnopexamples/example-1", spec={"duration": "2m"})
+    for beat in range(6):
+        sim.wait(7)
+        labels = {"example.com/beat": str(beat)}
+        sim.edit("fnopexamples/example-1", metadata={"labels": labels})
+    sim.wait(100)
+    assert seen == attempts
+
+
+def written(function: Callable[..., Any]) -> str:
+    """A function as the page shows it: `label(manifests, labels, forced=False)`."""
+    found = [
+        each.name if each.default is each.empty else f"{each.name}={each.default!r}"
+        for each in inspect.signature(function).parameters.values()
+    ]
+    return f"{function.__name__}({', '.join(found)})"
+
+
+@pytest.mark.parametrize(
+    "function", [fnop.owned, *(getattr(fnop, name) for name in HIERARCHIES)]
+)
+def test_the_page_on_effects_shows_what_functions_of_manifests_take(
+    function: Callable[..., Any],
+) -> None:
+    assert f"`fnop.{written(function)}`" in (ROOT / "docs/effects.md").read_text()
