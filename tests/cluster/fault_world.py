@@ -124,7 +124,10 @@ class Operated:
 
 @asynccontextmanager
 async def operated(
-    kubeconfig: Path, namespace: str, **changes: Any
+    kubeconfig: Path,
+    namespace: str,
+    request_seconds: float = REQUEST_SECONDS,
+    **changes: Any,
 ) -> AsyncIterator[Operated]:
     """An operator that runs for as long as the block, and is then stopped."""
     settings = Settings(
@@ -137,7 +140,7 @@ async def operated(
         kubeconfig=str(kubeconfig),
         context=None,
         concurrency=settings.request_concurrency,
-        request_seconds=REQUEST_SECONDS,
+        request_seconds=request_seconds,
         requests_per_second=settings.requests_per_second,
     )
     runner = Runner(

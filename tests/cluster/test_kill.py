@@ -12,13 +12,14 @@ from typing import Any
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User, operating
 from tests.example_scenarios import MARKER
-from tests.patience import eventually
+from tests.patience import SLOWNESS, eventually
 from tests.simulations import ROOT, manifests_of
 
 EXAMPLE = ROOT / "examples" / "03-exceptions" / "example.py"
 # `make faults` kills it more often.
 KILLS = 50 if os.environ.get("FNOP_FAULTS") == "all" else 4
-WINDOW_SECONDS = 2.5
+# A life as long as it takes to begin, and to handle an object.
+WINDOW_SECONDS = 2.5 * SLOWNESS
 SEED = 20260101
 
 # What differs between two objects that were treated alike.
