@@ -18,6 +18,7 @@ from tests.commands import Done, fnop
 from tests.property.strategies import json_values
 from tests.recordings import compressed, inflated
 from tests.simulations import ROOT
+from tests.thorough import examples
 from tests.unit.test_hostile_recordings import HEADER, STEP, lines_of
 
 DATABASE = ROOT / "examples" / "19-database"
@@ -248,7 +249,7 @@ _RECORDS = st.lists(
 
 
 @given(_RECORDS, _RECORDS, st.sampled_from(["text", "json"]))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(30))
 def test_whatever_is_in_a_recording_a_sentence_is_the_end(
     ours: list[Any], theirs: list[Any], output: str
 ) -> None:
