@@ -29,6 +29,7 @@ from tests.pages import Seen, page_text, read_recording, seen_in, timeline_of
 from tests.property.strategies import json_values
 from tests.recordings import compressed
 from tests.simulations import ROOT
+from tests.thorough import examples
 from tests.unit.test_check_account import failure
 from tests.unit.test_replay import EXAMPLES, record
 
@@ -250,7 +251,7 @@ def test_nothing_in_a_recording_is_more_than_text(
     assert any("<img src=x onerror=alert(1)>" in each for each in seen.words)
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_any_record_makes_a_page_or_a_sentence(
     database: tuple[Json, list[Json]], data: st.DataObject
@@ -287,7 +288,7 @@ def containers(value: Any) -> list[tuple[Any, Any]]:
     return found
 
 
-@settings(max_examples=100)
+@settings(max_examples=examples(40))
 @given(st.data())
 def test_any_account_makes_a_page_or_a_sentence(
     failed: tuple[Json, list[Json]], data: st.DataObject
