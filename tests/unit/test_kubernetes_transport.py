@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.adapters import deep_json, kubeconfig, kubernetes, service_account
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
@@ -27,6 +27,7 @@ from fnop.interpreters.protocol import (
     Unreachable,
     WatchLine,
 )
+from tests.thorough import examples
 
 GET = ApiRequest("GET", "/x")
 
@@ -492,6 +493,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples(40))
 @given(JSON, st.integers(0, 4))
 def test_what_is_too_deep_is_null_and_nothing_else(value: Any, levels: int) -> None:
     text = json.dumps(value).encode()
