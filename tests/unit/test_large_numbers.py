@@ -28,6 +28,7 @@ from fnop.interpreters.recordings import (
 from tests.commands import fnop
 from tests.recordings import compressed
 from tests.simulations import DEFINITION
+from tests.thorough import examples
 from tests.unit.test_api_server import MAPS, Client, serving
 
 DIGITS = "9" * 5_000
@@ -252,7 +253,7 @@ def test_digits_are_a_number_as_long_as_it_has_64_bits(digits: str) -> None:
     assert whole(digits) == min(int(digits), 2**64)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(
     st.from_regex(
         r"-?(0|[1-9][0-9]{0,400})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,4})?", fullmatch=True
