@@ -21,6 +21,7 @@ from fnop.core.history.world import Own
 from fnop.core.values.paths import parse_path
 from tests.histories import OURS, History, config
 from tests.simulations import example
+from tests.thorough import examples
 from tests.unit.test_replay import EXAMPLES, record
 from tests.unit.test_why import read
 
@@ -260,7 +261,7 @@ edits = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(st.lists(edits, max_size=5))
 def test_each_edit_of_others_is_told_once_and_none_of_the_operator(
     script: list[tuple[str, int]],
