@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.adapters import uninstall_command
@@ -36,6 +36,7 @@ from fnop.interpreters.uninstalling import Uninstaller
 from tests.commands import fnop as command
 from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, Scenario, example
+from tests.thorough import examples
 from tests.unit.test_peers_in_service import PEERING_OBJECT, peering_definition
 
 MARKER = "fnop.dev/default"
@@ -105,6 +106,7 @@ def taken_off(data: dict[str, Any], resource: Resource) -> list[tuple[str, Any]]
 
 
 @pytest.mark.parametrize("resource", [WITH_STATUS, WITHOUT])
+@settings(max_examples=examples(40))
 @given(data=OBJECTS)
 def test_no_mark_is_left_and_all_else_is(
     resource: Resource, data: dict[str, Any]
