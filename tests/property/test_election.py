@@ -200,7 +200,7 @@ def test_requests_are_few(found: list[Host], fates: list[Fate]) -> None:
         assert each.asks <= 2 * periods + 5
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(hosts(), fates, times)
 def test_who_resigns_leaves_the_lease_to_the_next(
     found: list[Host], fates: list[Fate], time: float
