@@ -210,7 +210,7 @@ def check_quiet(operators: list[Operator]) -> None:
 # ------------------------------------------------------------------------ laws
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(any_hosts, ranks, fates, lags)
 def test_when_all_is_quiet_only_the_highest_serves(
     found: list[Host], ranks: list[int], fates: list[Fate], lags: list[float]
