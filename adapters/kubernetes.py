@@ -312,23 +312,39 @@ def _connection_of(login: Login) -> Any:
     return found.host, found.ssl_ca_cert, found.verify_ssl, found.proxy, certificate
 
 
+def _is_plain(configuration: Any) -> bool:
+    """Whether a connection is without TLS, and nothing is said of certificates."""
+    return (
+        configuration.host.startswith("http://")
+        and not configuration.ssl_ca_cert
+        and not configuration.cert_file
+        and configuration.verify_ssl
+    )
+
+
 class _Transport:
-    """An aiohttp session on a connector that kubernetes_asyncio has set up."""
+    """An aiohttp session on a connector that kubernetes_asyncio has set up.
+
+    Without TLS the connector is one of aiohttp.
+    """
 
     def __init__(self, login: Login) -> None:
         self.login = login
         configuration = login.configuration
         self.server: str = configuration.host.rstrip("/")
         try:
-            self._rest = rest(configuration)
+            # To read the certificates of all authorities takes as long as the rest.
+            self._rest = None if _is_plain(configuration) else rest(configuration)
         except OSError as problem:  # ssl.SSLError is one
             raise ConfigurationProblem(
                 f"the certificates for {self.server} cannot be used: {problem}"
             ) from problem
         self._session = aiohttp.ClientSession(
             # Not its own session: with trust_env each request waits for two threads.
-            connector=self._rest.pool_manager.connector,
-            connector_owner=False,
+            connector=aiohttp.TCPConnector(limit=0)
+            if self._rest is None
+            else self._rest.pool_manager.connector,
+            connector_owner=self._rest is None,
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BUFFER,
         )
@@ -370,7 +386,8 @@ class _Transport:
 
     async def close(self) -> None:
         await self._session.close()
-        await self._rest.close()  # and the connector, which is its own
+        if self._rest is not None:
+            await self._rest.close()  # and the connector, which is its own
         # Aborted connections end in the next turn of the loop.  Those of interrupted
         # requests are saying good-bye in TLS, where nobody can see them finish.
         await asyncio.sleep(FAREWELL_SECONDS if self._interrupted else 0)

@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 import io
+from functools import cache
+from typing import Any
 
 from fnop.core.handlers.program import Program
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
-from tests.recordings import TRACED
+from tests.recordings import TRACED, inflated, records_in
 from tests.simulations import Scenario, example, example_handlers
 
+# As many as make a recording of several blocks.
+OBJECTS = 25
 
-def recorded() -> bytes:
+
+@cache
+def whole() -> bytes:
+    """A recording, as it is written."""
     program, file = Program(example_handlers("05-handlers"), TRACED), io.BytesIO()
     recorder = Recorder(file, header_of(program, "test"), Redaction(b"k" * 16, program))
     sim = Scenario(program.handlers, settings=TRACED, observers=[recorder])
-    sim.apply(*(example(f"e{number}") for number in range(40)))
+    sim.apply(*(example(f"e{number}") for number in range(OBJECTS)))
     sim.settle()
-    for number in range(40):
+    for number in range(OBJECTS):
         sim.edit("fnopexamples", f"e{number}", spec={"field": f"of {number * 7919}"})
         sim.settle(seconds=1)
     recorder.finish()
@@ -25,7 +32,14 @@ def recorded() -> bytes:
     return file.getvalue()
 
 
-WHOLE = recorded()
+@cache
+def all_records() -> list[dict[str, Any]]:
+    return records_in(whole())
+
+
+@cache
+def all_lines() -> list[bytes]:
+    return inflated(whole()).splitlines()
 
 
 def flipped(data: bytes, at: int, bit: int = 0) -> bytes:

@@ -14,7 +14,7 @@ from tests.thorough import examples
 from tests.type_trees import Kind, kinds
 
 
-@settings(max_examples=examples(25), deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(kinds())
 def test_the_server_fills_in_what_python_would(kind: Kind) -> None:
     (definition,) = definitions_of([kind.cls])
@@ -31,7 +31,7 @@ def test_the_server_fills_in_what_python_would(kind: Kind) -> None:
     assert (status, found.get("spec")) == (201, kind.spec)
 
 
-@settings(max_examples=examples(20), deadline=None)
+@settings(max_examples=examples(12), deadline=None)
 @given(kinds())
 def test_what_is_printed_is_read_back(kind: Kind) -> None:
     definitions = definitions_of([kind.cls])

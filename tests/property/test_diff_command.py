@@ -186,7 +186,7 @@ def test_another_decision_is_named_with_its_field(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=examples(60))
+@settings(deadline=None, max_examples=examples(30))
 def test_another_object_is_named_with_its_field(data: st.DataObject) -> None:
     name, place = drawn(data, "view")
     body = records_of(name)[place.record]["input"]["body"]
@@ -244,7 +244,7 @@ def test_a_run_that_is_cut_off_differs_in_nothing_that_it_has(
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=examples(50))
+@settings(deadline=None, max_examples=examples(30))
 def test_steps_that_are_missing_are_no_difference(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(NAMES))
     whole, part = run_of(name), folded(lacking(records_of(name), data))
@@ -255,7 +255,7 @@ def test_steps_that_are_missing_are_no_difference(data: st.DataObject) -> None:
 
 
 @given(st.data())
-@settings(deadline=None, max_examples=examples(25))
+@settings(deadline=None, max_examples=examples(15))
 def test_what_differs_before_missing_steps_is_named_as_without_them(
     data: st.DataObject,
 ) -> None:

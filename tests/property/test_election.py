@@ -97,7 +97,7 @@ def simulated(found: list[Host], fates: list[Fate]) -> tuple[World, list[Replica
 SLOW = Host("a", rate=1 / 1.2, cuts=((28.2, 90.0),), lag=2.0)
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(hosts(), fates)
 @example([SLOW, Host("b", rate=1.2, starts=10.0)], [Fate()])
 def test_no_two_leaders_may_start_requests_at_one_time(
@@ -125,7 +125,7 @@ BY_HAND = {
 }
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(10))
 @given(st.lists(times, min_size=1, max_size=3), st.sampled_from(sorted(BY_HAND)))
 def test_who_empties_the_lease_gets_no_two_leaders(
     moments: list[float], deed: str
@@ -152,7 +152,7 @@ def test_who_empties_the_lease_gets_no_two_leaders(
     assert sum(each.may_start for each in replicas) == 1
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(15))
 @given(hosts(), fates)
 def test_a_late_request_of_an_old_leader_does_no_harm(
     found: list[Host], fates: list[Fate]
@@ -174,7 +174,7 @@ def test_a_late_request_of_an_old_leader_does_no_harm(
     assert written == sorted(written)
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(20))
 @given(hosts(), fates)
 def test_soon_after_the_troubles_one_leads(
     found: list[Host], fates: list[Fate]
@@ -190,7 +190,7 @@ def test_soon_after_the_troubles_one_leads(
             assert each.election.lease.holder == leaders[0].host.name
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(hosts(), fates)
 def test_requests_are_few(found: list[Host], fates: list[Fate]) -> None:
     """A write in each retry period, and hardly two looks."""
@@ -200,7 +200,7 @@ def test_requests_are_few(found: list[Host], fates: list[Fate]) -> None:
         assert each.asks <= 2 * periods + 5
 
 
-@settings(max_examples=examples(25))
+@settings(max_examples=examples(12))
 @given(hosts(), fates, times)
 def test_who_resigns_leaves_the_lease_to_the_next(
     found: list[Host], fates: list[Fate], time: float

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings as tried, strategies as st
 
 from fnop.adapters.explain_report import as_json, as_lines
 from fnop.core.api.resources import Resource
@@ -19,6 +19,7 @@ from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import AnnotationStorage
 from fnop.core.values.body import Body
 from tests.property.strategies import json_objects, json_values
+from tests.thorough import examples
 
 THINGS = Resource("e.com", "v1", "things", "Thing", "thing", subresources=("status",))
 WALL = 1_800_000_000.0
@@ -166,6 +167,7 @@ settings = st.sampled_from(
 )
 
 
+@tried(max_examples=examples(40))
 @given(
     objects,
     st.lists(children, max_size=2),
@@ -196,6 +198,7 @@ def test_a_story_is_told_of_anything(
     assert "What now" in [*as_lines(story)]
 
 
+@tried(max_examples=examples(50))
 @given(json_objects, json_objects)
 def test_a_change_is_told_unless_there_is_none(was: Any, now: Any) -> None:
     observation = Observation(((),), ((),))
@@ -226,6 +229,7 @@ def test_a_record_is_told_of_as_it_stands(finished: Any, waits: bool) -> None:
     assert (found.id, found.stage, found.reason) == ("f", stages[finished], "update")
 
 
+@tried(max_examples=examples(50))
 @given(trees | json_values)
 def test_fields_of_any_tree_are_named(tree: Any) -> None:
     assert all(fields_within(tree))
@@ -261,6 +265,7 @@ records = sometimes(
 )
 
 
+@tried(max_examples=examples(50))
 @given(st.lists(records.filter(lambda each: isinstance(each, dict)), max_size=5))
 def test_a_recording_of_anything_is_told(found: Any) -> None:
     told = recorded_of(found, THINGS, "n", "x")

@@ -9,6 +9,7 @@ from hypothesis import given, settings, strategies as st
 
 from fnop.interpreters.externals import externals_of, forked
 from fnop.testing import External, JobService, PostService, PutService
+from tests.thorough import examples
 
 _FEW = st.sampled_from("abc")
 _BODIES = st.one_of(st.none(), st.integers(0, 2), st.lists(_FEW, max_size=2))
@@ -99,7 +100,7 @@ class World:
 
 
 @given(CALLS, CALLS, CALLS)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_what_happens_to_a_fork_does_not_happen_to_the_other(
     before: list[Call], here: list[Call], there: list[Call]
 ) -> None:
@@ -143,7 +144,7 @@ def test_the_order_of_creation_is_not_in_the_digest(
 
 
 @given(CALLS, CALLS)
-@settings(max_examples=200)
+@settings(max_examples=examples(100))
 def test_equal_digests_have_equal_futures(
     history: list[Call], future: list[Call]
 ) -> None:

@@ -72,7 +72,7 @@ def beside(cluster: Cluster, resource: Resource, namespace: str) -> Iterator[Key
     return (key for key in sorted(shelf(cluster, resource)) if key[0] == namespace)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(50))
 @given(st.lists(writes, max_size=20), label_selectors)
 def test_a_selector_finds_those_whose_labels_it_meets(
     steps: list[Any], selector: Any
@@ -93,7 +93,7 @@ def test_a_selector_finds_those_whose_labels_it_meets(
             assert met(every if some is None else some) == met(every)
 
 
-@settings(max_examples=examples(150))
+@settings(max_examples=examples(50))
 @given(st.lists(writes, max_size=20), labels)
 def test_labels_find_those_that_select_them(
     steps: list[Any], wanted: dict[str, str]

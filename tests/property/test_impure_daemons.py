@@ -84,7 +84,7 @@ def act(run: Story, what: str, how: Any) -> None:
 
 
 @pytest.mark.parametrize("handler", [looking, looking_on_a_loop])
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(15))
 @given(script=st.lists(ACTS, max_size=15))
 def test_a_daemon_sees_its_object_as_it_is(
     handler: Any, script: list[tuple[str, Any]]

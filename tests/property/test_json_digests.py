@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.effects.values import digest, same_json
+from tests.thorough import examples
 
 # Texts that look like the end of a number, and numbers of all forms.
 TEXTS = st.text('.0e+1,]}["-', max_size=8)
@@ -30,6 +31,7 @@ def as_floats(value: Any) -> Any:
     return float(value) if type(value) is int else value
 
 
+@settings(max_examples=examples(50))
 @given(VALUES)
 def test_the_form_of_a_number_does_not_change_the_digest(value: Any) -> None:
     other = as_floats(value)
@@ -37,6 +39,7 @@ def test_the_form_of_a_number_does_not_change_the_digest(value: Any) -> None:
     assert digest(value) == digest(other)
 
 
+@settings(max_examples=examples(50))
 @given(VALUES, VALUES)
 def test_digests_are_equal_where_values_are(one: Any, other: Any) -> None:
     assert (digest(one) == digest(other)) is same_json(one, other)

@@ -13,6 +13,7 @@ from fnop.core.values.diff import resolve
 from fnop.core.values.merge import OperationFailed, operated
 from fnop.effects import Patch
 from fnop.effects.values import same_json
+from tests.thorough import examples
 
 AT = Address(Resource("", "v1", "pods", "Pod", subresources=("status",)), "ns", "p")
 PARTS = ("spec", "status")
@@ -60,7 +61,7 @@ def made(patch: Patch, found: dict[str, Any]) -> dict[str, Any]:
     return kept | {name: found[name] for name in theirs if name in found}
 
 
-@settings(max_examples=250)
+@settings(max_examples=examples(100))
 @given(patches())
 def test_two_requests_do_what_one_would(
     drawn: tuple[dict[str, Any], list[Any]],

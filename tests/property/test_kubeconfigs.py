@@ -11,13 +11,14 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from returns.result import Failure
 
 import fnop
 from fnop.adapters import kubeconfig_files
 from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
 from fnop.adapters.kubeconfig_files import Kubeconfig, read
+from tests.thorough import examples
 
 KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 names = st.sampled_from(("a", "b", "c", "d"))
@@ -73,6 +74,7 @@ def test_the_first_that_has_a_name_counts(
         assert found.current == next(filter(None, selected), "")
 
 
+@settings(max_examples=examples(40))
 @given(files, files)
 def test_the_order_of_files_matters_for_what_both_have_alone(
     tmp_path_factory: pytest.TempPathFactory, one: Any, other: Any
@@ -86,6 +88,7 @@ def test_the_order_of_files_matters_for_what_both_have_alone(
             assert {name for name in forth if forth[name] != again[name]} == both
 
 
+@settings(max_examples=examples(30))
 @given(files, st.integers(0, 3), st.integers(0, 3))
 def test_files_that_are_missing_or_empty_change_nothing(
     tmp_path_factory: pytest.TempPathFactory, document: Any, before: int, after: int
@@ -99,6 +102,7 @@ def test_files_that_are_missing_or_empty_change_nothing(
             assert getattr(found, each) == getattr(alone, each)
 
 
+@settings(max_examples=examples(40))
 @given(
     st.lists(files, max_size=3),
     st.lists(st.integers(0, 3), min_size=1, max_size=2),
@@ -130,6 +134,7 @@ def test_the_first_broken_file_is_named(
             asyncio.run(find_source(given, None).login())
 
 
+@settings(max_examples=examples(40))
 @given(
     st.lists(files, min_size=1, max_size=3),
     st.sampled_from(("cert.pem", "../cert.pem", "a/b.pem", "./x/../c.pem")),
@@ -172,6 +177,7 @@ said = st.tuples(
 )
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(said, min_size=1, max_size=3), st.none() | few)
 def test_both_logins_mean_the_same_server_and_user(
     tmp_path_factory: pytest.TempPathFactory, documents: list[Any], context: str | None

@@ -12,6 +12,7 @@ from fnop.core.values import label_selectors
 from fnop.interpreters.cluster.requests.selectors import label_clauses
 from fnop.interpreters.cluster.validation.selector_rules import matches_unchecked
 from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
+from tests.thorough import examples
 
 # What the server's lexer knows, and a bit more, in any order.
 WORDS = st.sampled_from(
@@ -19,7 +20,7 @@ WORDS = st.sampled_from(
 )
 
 
-@settings(max_examples=750)
+@settings(max_examples=examples(300))
 @given(st.lists(WORDS, max_size=12).map("".join))
 @example("a in (b,),c notin(),!d, e!=")
 def test_none_is_refused_that_a_server_takes(selector: str) -> None:

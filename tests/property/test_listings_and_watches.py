@@ -5,7 +5,7 @@ import doctest
 from typing import Any
 
 import orjson
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import ListPage
@@ -19,6 +19,7 @@ from fnop.core.seam.inputs import (
 from fnop.interpreters import answers
 from fnop.interpreters.answers import page_inputs, watch_input
 from fnop.interpreters.protocol import ApiResponse
+from tests.thorough import examples
 
 KIND = Resource("fnop.dev", "v1", "fnopexamples", "FnopExample")
 PAGE = ListPage(3, KIND, None, 500)
@@ -58,6 +59,7 @@ def listing(items: Any, version: str, token: str | None) -> ApiResponse:
     return ApiResponse(200, {"kind": "List", "metadata": meta, "items": items})
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(objects, max_size=4), versions, st.none() | names)
 def test_a_page_is_each_object_with_its_kind_and_where_to_go_on(
     items: list[dict[str, Any]], version: str, token: str | None
@@ -78,6 +80,7 @@ def test_a_page_is_each_object_with_its_kind_and_where_to_go_on(
         assert each.body.data["kind"] == "FnopExample"
 
 
+@settings(max_examples=examples(50))
 @given(odd)
 def test_what_is_no_page_ends_the_listing(body: Any) -> None:
     found = [*page_inputs(PAGE, ApiResponse(200, body))]
@@ -91,6 +94,7 @@ def test_what_is_no_page_ends_the_listing(body: Any) -> None:
             raise AssertionError(end)
 
 
+@settings(max_examples=examples(50))
 @given(st.sampled_from((400, 403, 410, 429, 503)), odd, st.none() | st.just(7.0))
 def test_a_refusal_keeps_its_status_and_the_advice(
     status: int, body: Any, advice: float | None

@@ -246,6 +246,7 @@ def content(obj: Json) -> frozenset[Path]:
     return model_of(fields_of({"spec": obj.get("spec") or {}}, SHAPE))
 
 
+@settings(max_examples=examples(50))
 @given(SPECS, SPECS)
 def test_apply_is_idempotent(first: Json, second: Json) -> None:
     cluster, _, _ = apply(START, "a", first)
@@ -415,7 +416,7 @@ def deployed(
 
 
 @given(STEPS)
-@settings(max_examples=examples(60), deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 def test_nothing_is_pruned_of_what_is_applied_again(
     steps: list[tuple[str, str, Json, Json, bool]],
 ) -> None:

@@ -4,13 +4,14 @@ from typing import Any
 
 import jsonpatch
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from jsonpointer import JsonPointerException
 
 from fnop.core.values.diff import diff, reduce, resolve
 from fnop.core.values.merge import OperationFailed, difference, effective, operated
 from fnop.effects.values import same_json, thaw_json
 from tests.property.strategies import json_objects, json_values
+from tests.thorough import examples
 
 pointers = st.lists(
     st.sampled_from(["a", "b", "spec", "0", "1", "-"]), min_size=1, max_size=3
@@ -55,18 +56,21 @@ def without_nulls(value: Any) -> Any:
     return value
 
 
+@settings(max_examples=examples(50))
 @given(json_objects, json_objects)
 def test_the_effective_part_does_all_that_the_patch_does(patch: Any, base: Any) -> None:
     base = without_nulls(base)
     assert same_json(reference(effective(patch, base), base), reference(patch, base))
 
 
+@settings(max_examples=examples(50))
 @given(json_objects, json_objects)
 def test_what_has_been_applied_has_no_effect_any_more(patch: Any, base: Any) -> None:
     base = without_nulls(base)
     assert effective(patch, reference(patch, base)) == {}
 
 
+@settings(max_examples=examples(50))
 @given(json_objects, json_objects)
 def test_the_difference_makes_the_target(base: Any, target: Any) -> None:
     base, target = without_nulls(base), without_nulls(target)
@@ -74,6 +78,7 @@ def test_the_difference_makes_the_target(base: Any, target: Any) -> None:
     assert difference(target, target) == {}
 
 
+@settings(max_examples=examples(50))
 @given(json_objects, st.lists(steps, max_size=4))
 def test_json_patches_do_what_the_library_does(base: Any, found: Any) -> None:
     try:
@@ -87,6 +92,7 @@ def test_json_patches_do_what_the_library_does(base: Any, found: Any) -> None:
         assert same_json(base, before)
 
 
+@settings(max_examples=examples(50))
 @given(json_objects, json_objects)
 def test_equal_objects_have_no_differences(one: Any, other: Any) -> None:
     assert diff(one, one) == ()
@@ -95,6 +101,7 @@ def test_equal_objects_have_no_differences(one: Any, other: Any) -> None:
     )
 
 
+@settings(max_examples=examples(50))
 @given(json_objects, json_objects)
 def test_a_reduced_diff_is_the_diff_of_the_field(one: Any, other: Any) -> None:
     for key in ("a", "spec"):

@@ -210,7 +210,7 @@ def check_quiet(operators: list[Operator]) -> None:
 # ------------------------------------------------------------------------ laws
 
 
-@settings(max_examples=examples(40))
+@settings(max_examples=examples(25))
 @given(any_hosts, ranks, fates, lags)
 def test_when_all_is_quiet_only_the_highest_serves(
     found: list[Host], ranks: list[int], fates: list[Fate], lags: list[float]
@@ -272,7 +272,7 @@ def test_the_dead_are_overcome_within_their_lifetime(
     assert set(board.read()["status"]) == {"low"}, "the dead are tidied away"
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(20))
 @given(exact_hosts, ranks, st.lists(st.booleans(), min_size=4, max_size=4))
 def test_operators_of_both_frameworks_see_each_other(
     found: list[Host], ranks: list[int], kopf: list[bool]
@@ -338,6 +338,7 @@ records = st.fixed_dictionaries(
 )
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(st.dictionaries(st.sampled_from("abc"), records), max_size=6))
 def test_any_objects_are_looked_at(statuses: list[dict[str, Any]]) -> None:
     """Whatever others write, this operator decides, and goes on renewing its record."""

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 
 import pytest
 import yaml
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.adapters.logs import Console, configure
 from fnop.adapters.manifests import dump_yaml
 from fnop.adapters.plain import plain
 from fnop.core.seam.commands import Say, Subject
+from tests.thorough import examples
 
 # What people have used against terminals and readers, beside any text at all.
 SAMPLES = (
@@ -99,6 +100,7 @@ def begun(text: str) -> list[str]:
     return [line for line in text.split("\n")[:-1] if not line.startswith("  ")]
 
 
+@settings(max_examples=examples(50))
 @given(FORMATS, st.lists(says(), min_size=1, max_size=3))
 def test_each_line_of_the_core_is_one_line(format: str, lines: list[Say]) -> None:
     with logged(format) as (console, stream):

@@ -105,7 +105,7 @@ def drifted(run: Scenario, drift: tuple[str, str, Any]) -> None:
             pass
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(12))
 @given(
     st.sampled_from(("levels", "causes")),
     st.dictionaries(_NAMES, _SPECS, max_size=4),
@@ -190,7 +190,7 @@ _OBJECTS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=examples(200))
+@settings(max_examples=examples(100))
 @given(_OBJECTS, _OBJECTS)
 def test_masked_states_differ_where_the_real_ones_do_and_tell_nothing(
     before: dict[str, Any], after: dict[str, Any]

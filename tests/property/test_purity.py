@@ -15,6 +15,7 @@ from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
 from tests.simulations import DEFINITION, example
+from tests.thorough import examples
 
 HEAD = """
 import copy, datetime, json, os, random, secrets, time, uuid
@@ -72,7 +73,7 @@ LINES = st.lists(
 
 
 @given(LINES, st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_the_impure_lines_are_told_and_no_others(
     lines: list[tuple[bool, str, str]], in_a_conversation: bool
 ) -> None:

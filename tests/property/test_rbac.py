@@ -11,6 +11,7 @@ from fnop.interpreters.cluster.access.escalation import uncovered
 from fnop.interpreters.cluster.access.rbac import Rule, decide
 from fnop.interpreters.cluster.requests.request import Attributes
 from fnop.interpreters.protocol import ApiRequest, User
+from tests.thorough import examples
 
 RBAC = "rbac.authorization.k8s.io"
 BASE = f"/apis/{RBAC}/v1"
@@ -92,7 +93,7 @@ WISHES = st.one_of(
 )
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(70))
 @given(ROLES, CLUSTER_RULES, BINDINGS, USERS, st.lists(WISHES, min_size=1, max_size=6))
 def test_it_decides_as_a_naive_evaluator(
     roles: dict[tuple[str, str], list[Json]],

@@ -117,7 +117,7 @@ def move_on(run: Story, fate: Losing, move: str, about: Any) -> None:
             run.settle(seconds=300)
 
 
-@settings(max_examples=examples(40), deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @example({"a": "1"}, [("settle", None), ("label", "a")], {})
 @given(wanted, scripts, wanted)
 def test_the_end_is_what_was_desired_last(

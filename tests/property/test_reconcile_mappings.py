@@ -85,7 +85,7 @@ class World:
         self.sim.wait(1)
 
 
-@settings(deadline=None, max_examples=examples(40))
+@settings(deadline=None, max_examples=examples(15))
 @given(st.lists(st.one_of(edits, edits, others), max_size=12), ends)
 @of([("edit", "ash"), ("edit", "oak"), ("edit", "elm")], ["error"] * 5)
 @of([("edit", "ash"), ("delete", "")], ["fine", "later", "error"])

@@ -27,7 +27,7 @@ IN_THE_MIDDLE: Script = [
 ]
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(10))
 @example_of(IN_THE_MIDDLE, 59_999, 1)
 @given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
 def test_each_attempt_that_began_in_it_can_be_asked_again(

@@ -529,7 +529,7 @@ longest = st.sampled_from(
 before = st.sampled_from(("", "x", "bad key: ", "prefix" * 9))
 
 
-@settings(max_examples=examples(200), deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(longest, before, st.integers(5, 90), breaks, st.booleans())
 def test_no_window_of_a_secret_stays_where_it_is_broken_into_lines(
     secret: str, start: str, width: int, line_break: str, is_encoded: bool
@@ -670,7 +670,7 @@ def wrapped(value: Any, layers: Sequence[Callable[[Any], Any]]) -> Any:
     return value
 
 
-@settings(max_examples=examples(400), deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(places, st.lists(st.sampled_from(wrappers), max_size=3))
 def test_no_place_of_a_secret_is_without_a_clue(
     place: Any, layers: Sequence[Callable[[Any], Any]]

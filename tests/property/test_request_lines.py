@@ -8,7 +8,7 @@ import re
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
-from hypothesis import example, given, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from yarl import URL
 
 import fnop
@@ -24,6 +24,7 @@ from fnop.core.values.now import Now
 from fnop.effects import Target
 from fnop.interpreters.cluster.requests.selectors import selection_of
 from fnop.interpreters.requests import request_for
+from tests.thorough import examples
 
 PODS = Resource("", "v1", "pods", "Pod", verbs=("get",), subresources=("status",))
 ROLES = Resource("rbac.authorization.k8s.io", "v1", "clusterroles", "R", "", False)
@@ -222,6 +223,7 @@ def test_no_name_of_a_kind_means_another(kind: str) -> None:
     assert effect is None or effect.target.resource == kind
 
 
+@settings(max_examples=examples(50))
 @given(texts)
 def test_an_owner_of_an_impossible_name_is_none(name: str) -> None:
     reference = {"apiVersion": "v1", "kind": "Pod", "name": name, "uid": "u"}

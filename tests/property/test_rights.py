@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from itertools import product
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.adapters.rights import Account
 from fnop.adapters.roles import compared, granted_by, manifests_for
@@ -18,6 +18,7 @@ from fnop.interpreters.cluster.requests.request import Attributes
 from fnop.interpreters.protocol import User
 from fnop.interpreters.scenario import apply_manifests
 from fnop.interpreters.simulation import SimulatedRun
+from tests.thorough import examples
 
 ACCOUNT = Account("default", "operator")
 USER = User("system:serviceaccount:default:operator")
@@ -45,6 +46,7 @@ def cluster_with(needs: Iterable[Need]) -> Cluster:
     return run.cluster
 
 
+@settings(max_examples=examples(25))
 @given(NEEDS)
 def test_what_is_printed_allows_what_is_needed_and_nothing_else(
     needs: list[Need],

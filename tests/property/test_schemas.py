@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 from fnop.interpreters.cluster.schema.schema import compile_root, object_faults
+from tests.thorough import examples
 
 Json = dict[str, Any]
 
@@ -89,7 +90,7 @@ def schemas(draw: st.DrawFn, depth: int = 3) -> Json:
     return found
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(schema=schemas(), value=VALUES, other=VALUES)
 def test_what_is_admitted_is_admitted_again(
     schema: Json, value: Any, other: Any

@@ -27,7 +27,7 @@ def played(registry: Registry, script: Script) -> Recording:
     return recording
 
 
-@settings(max_examples=examples(30))
+@settings(max_examples=examples(15))
 @given(ways, ways, ways, scripts)
 def test_the_same_handlers_decide_the_same(
     update: Way, field: Way, create: Way, script: Script
@@ -40,7 +40,7 @@ def test_the_same_handlers_decide_the_same(
     assert not found.missing
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(10))
 @given(st.lists(st.integers(0, 3), max_size=6), st.integers(0, 4), st.booleans())
 def test_exactly_the_decisions_change_that_another_version_makes_otherwise(
     sizes: list[int], from_size: int, crashes: bool

@@ -49,7 +49,7 @@ def steps_of(records: Records) -> Steps:
     return reading.steps()
 
 
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(8))
 @given(scripts, st.data())
 def test_back_is_where_one_was(script: Script, data: st.DataObject) -> None:
     steps = steps_of(recorded(script))
@@ -144,7 +144,7 @@ def test_why_as_of_a_step_is_why_by_the_records_up_to_it(
             assert found.author == expected.author
 
 
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(6))
 @given(scripts, st.sampled_from(FIELDS))
 def test_the_changes_of_a_field_are_a_chain(script: Script, field: str) -> None:
     records, path = recorded(script), parse_path(field)
@@ -162,7 +162,7 @@ def test_the_changes_of_a_field_are_a_chain(script: Script, field: str) -> None:
             assert one.gone or other.value != one.value
 
 
-@settings(max_examples=examples(10))
+@settings(max_examples=examples(6))
 @given(scripts, st.integers(1_000, 60_000))
 def test_every_step_of_the_last_of_a_run_can_be_shown(
     script: Script, size: int
@@ -230,7 +230,7 @@ def told_by(session: Session, command: str) -> list[str]:
         return [str(problem)]
 
 
-@settings(max_examples=examples(20))
+@settings(max_examples=examples(10))
 @given(scripts, st.integers(4, 20), st.lists(st.sampled_from(COMMANDS), max_size=9))
 def test_reading_as_it_is_asked_for_tells_what_reading_all_tells(
     script: Script, ahead: int, commands: list[str]

@@ -6,10 +6,11 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.interpreters.deltas import DeltaReader, DeltaWriter
 from tests.property.strategies import json_values
+from tests.thorough import examples
 
 # Texts that are cut at commas and quotes where no member ends.
 awkward = st.sampled_from(
@@ -24,6 +25,7 @@ def text_of(value: Any) -> bytes:
     return orjson.dumps(value)
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(st.lists(writings, max_size=6), max_size=6), st.integers(0, 200))
 def test_each_text_is_read_as_it_was_written(
     blocks: list[list[tuple[str, str, Any]]], size: int
@@ -42,6 +44,7 @@ def test_each_text_is_read_as_it_was_written(
         writer.keep()
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(st.tuples(writings, st.booleans()), max_size=12))
 def test_all_that_a_reader_has_not_read_is_news(
     given: list[tuple[tuple[str, str, Any], bool]],

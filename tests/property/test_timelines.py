@@ -41,7 +41,7 @@ def assert_consistent(timeline: Timeline) -> None:
             assert 0 < found.since <= attempt.step
 
 
-@settings(max_examples=examples(15))
+@settings(max_examples=examples(8))
 @given(scripts, st.integers(1_000, 60_000), st.integers(1, 200))
 def test_a_ring_of_any_size_has_a_page_and_a_trace(
     script: Script, size: int, age: int

@@ -16,7 +16,7 @@ PLAIN, HALFWAY = Way("plain", 1, 20), Way("halfway", 1, 20)
 WAIT, CRASH, BACK = ("wait", 1, 0), ("crash", 0, 0), ("edit", 0, 0)
 
 
-@settings(max_examples=examples(80))
+@settings(max_examples=examples(25))
 @given(ways, ways, ways, scripts)
 @case(HALFWAY, PLAIN, PLAIN, [WAIT, ("edit", 0, 1), WAIT, CRASH, BACK])
 @case(PLAIN, HALFWAY, PLAIN, [WAIT, ("step", 1, 0), ("edit", 1, 0), WAIT, CRASH, BACK])

@@ -3,12 +3,13 @@
 import random
 from typing import Any
 
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.effects import Patch
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical, freeze_json
 from fnop.effects.wire import decode, digest_of, encode
 from tests.property.strategies import all_effects, all_outcomes, json_values, shuffled
+from tests.thorough import examples
 
 
 @given(all_effects | all_outcomes)
@@ -19,6 +20,7 @@ def test_what_is_decoded_is_what_was_encoded(value: Any) -> None:
     assert digest_of(back) == digest_of(value)
 
 
+@settings(max_examples=examples(50))
 @given(json_values, st.randoms(use_true_random=False))
 def test_the_order_of_keys_is_not_visible(value: Any, chance: random.Random) -> None:
     assert canonical(shuffled(value, chance)) == canonical(value)

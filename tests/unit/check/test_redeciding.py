@@ -86,7 +86,7 @@ def test_nor_is_a_callback_of_the_garbage_collector() -> None:
 
     def body() -> None:
         gc.callbacks.append(callback)
-        gc.collect()
+        gc.collect(0)
         gc.callbacks.remove(callback)
         collected.append(True)
         busy(20)

@@ -35,6 +35,7 @@ from fnop.interpreters.protocol import (
     ApiResponse,
 )
 from tests.conformance.cases import CRDS
+from tests.thorough import examples
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 FOOS = "/apis/conf.dev/v1/namespaces/default/foos"
@@ -357,7 +358,7 @@ def test_a_definition_whose_version_loses_its_name_is_refused(cluster: Cluster) 
 
 # A failure is shown as it is, however long its example.
 @pytest.mark.filterwarnings("ignore:Generating overly large repr")
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 @given(
     requests=st.lists(MUTATED | st.lists(REQUESTS, max_size=2), max_size=4).map(
         lambda groups: [request for group in groups for request in group]

@@ -25,6 +25,7 @@ from fnop.interpreters.cluster.output.ages import human_duration
 from fnop.interpreters.cluster.output.jsonpath import first
 from fnop.interpreters.cluster.output.table import cells_of
 from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest, ApiResponse
+from tests.thorough import examples
 
 NOW = 1_700_000_000.0
 MAPS = "/api/v1/namespaces/default/configmaps"
@@ -317,7 +318,7 @@ JSON_VALUES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(JSON_VALUES, st.sampled_from(sorted(builtin_registry().by_path)))
 def test_no_object_breaks_a_table(body: Any, path: tuple[str, str, str]) -> None:
     kind = builtin_registry().by_path[path]

@@ -25,6 +25,7 @@ from tests.commands import fnop
 from tests.recordings import compressed
 from tests.served_clusters import MAPS, Client, serving
 from tests.simulations import DEFINITION
+from tests.thorough import examples
 
 DIGITS = "9" * 5_000
 TOO_LARGE = (DIGITS, f"-{DIGITS}", "9" * 309, "1e400", "-1e400", f"1e{DIGITS}")
@@ -248,7 +249,7 @@ def test_digits_are_a_number_as_long_as_it_has_64_bits(digits: str) -> None:
     assert whole(digits) == min(int(digits), 2**64)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(80))
 @given(
     st.from_regex(
         r"-?(0|[1-9][0-9]{0,400})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1,4})?", fullmatch=True

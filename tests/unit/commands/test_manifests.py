@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.adapters.manifests import (
     ManifestProblem,
@@ -18,6 +18,7 @@ from fnop.adapters.manifests import (
     read_manifests,
 )
 from tests.simulations import ROOT
+from tests.thorough import examples
 
 HEAD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 
@@ -241,6 +242,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=examples(50))
 @given(VALUES)
 def test_what_is_printed_can_be_read(value: Any) -> None:
     body = {"apiVersion": "v1", "kind": "A", "metadata": {"name": "x"}, "value": value}

@@ -52,7 +52,7 @@ ABOUT = About(
 
 
 def wishes(**more: Any) -> Wishes:
-    return Wishes((FILE,), Account("parents", "parents"), **more)
+    return Wishes((FILE,), Account("parents", "parents"), budget=0, **more)
 
 
 @cache
@@ -199,7 +199,7 @@ def test_fields_are_described_and_needed_kinds_are_required(tmp_path: Path) -> N
     (tmp_path / "databasing.py").write_text(OPERATOR)
     (tmp_path / "crd.yaml").write_text(yaml.safe_dump_all(crds))
     paths = (str(tmp_path / "databasing.py"),)
-    wished = Wishes(paths, Account("db", "db"))
+    wished = Wishes(paths, Account("db", "db"), budget=0)
     files = made(studied(wished), wished, ABOUT)
     kinds = version(files)["spec"]["customresourcedefinitions"]
     (owned,) = kinds["owned"]
@@ -222,7 +222,8 @@ def test_fields_are_described_and_needed_kinds_are_required(tmp_path: Path) -> N
 
 def test_a_kind_without_a_definition_makes_no_bundle(tmp_path: Path) -> None:
     (tmp_path / "nodefinition.py").write_text(OPERATOR)
-    wished = Wishes((str(tmp_path / "nodefinition.py"),), Account("db", "db"))
+    path = str(tmp_path / "nodefinition.py")
+    wished = Wishes((path,), Account("db", "db"), budget=0)
     with pytest.raises(BundleProblem, match="no definition of databases; give it with"):
         made(studied(wished), wished, ABOUT)
 
@@ -532,7 +533,7 @@ def test_odd_bundles_are_judged_without_an_error_of_our_own(odd: Any) -> None:
 
 
 def run(*args: str) -> Result:
-    return CliRunner().invoke(main, ["olm", *args])
+    return CliRunner().invoke(main, ["olm", *args, "--budget", "0"])
 
 
 def test_the_command_writes_a_bundle_and_judges_it(tmp_path: Path) -> None:

@@ -688,9 +688,11 @@ def test_a_recording_may_have_asked_for_more(tmp_path: Path) -> None:
     command += ["--record", str(tmp_path / "run.fnop"), "--simulate"]
     command += [str(tmp_path / each) for each in made]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    without = run(str(file), *QUICK)
+    (tmp_path / "script.py").write_text(CREATION)
+    script = ("--script", str(tmp_path / "script.py"))
+    without = run(str(file), *script, *QUICK)
     assert "secrets" not in without.stdout
-    found = run(str(file), *QUICK, "--seen", str(tmp_path / "run.fnop"))
+    found = run(str(file), *script, *QUICK, "--seen", str(tmp_path / "run.fnop"))
     assert "secrets" in found.stdout
     assert "never called" not in found.stderr
     bad = run(str(file), *QUICK, "--seen", str(file))

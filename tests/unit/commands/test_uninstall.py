@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.adapters import uninstall_command
@@ -37,6 +37,7 @@ from tests.commands import fnop as command
 from tests.live import SpoiledCluster
 from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import DEFINITION, Scenario, example
+from tests.thorough import examples
 
 MARKER = "fnop.dev/default"
 SETTINGS = Settings()
@@ -105,6 +106,7 @@ def taken_off(data: dict[str, Any], resource: Resource) -> list[tuple[str, Any]]
 
 
 @pytest.mark.parametrize("resource", [WITH_STATUS, WITHOUT])
+@settings(max_examples=examples(40))
 @given(data=OBJECTS)
 def test_no_mark_is_left_and_all_else_is(
     resource: Resource, data: dict[str, Any]

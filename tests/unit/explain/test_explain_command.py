@@ -32,7 +32,7 @@ from fnop.core.memory.seals import seal_of
 from fnop.interpreters.explaining import CHILDREN_MAX
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.reading import ReadProblem
-from tests.damage import WHOLE, flipped
+from tests.damage import flipped, whole
 from tests.explain_scenarios import play
 from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, ROOT, example
@@ -171,7 +171,7 @@ def test_of_a_damaged_recording_is_told_what_is_before_the_damage(
     served: Served, tmp_path: Path
 ) -> None:
     file = tmp_path / "run.fnop"
-    file.write_bytes(flipped(WHOLE, int(0.7 * len(WHOLE))))
+    file.write_bytes(flipped(whole(), int(0.7 * len(whole()))))
     done = run(served, "fex/one", "-o", "json", "--record", str(file))
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["recorded"]
@@ -181,7 +181,7 @@ def test_of_a_damaged_recording_is_told_what_is_before_the_damage(
 
 def test_that_a_recording_is_cut_off_is_told(served: Served, tmp_path: Path) -> None:
     file = tmp_path / "run.fnop"
-    file.write_bytes(WHOLE[: int(0.7 * len(WHOLE))])
+    file.write_bytes(whole()[: int(0.7 * len(whole()))])
     done = run(served, "fex/one", "--record", str(file))
     assert done.exit_code == 0, done.output
     assert f"{file}: the recording is cut off" in done.stderr

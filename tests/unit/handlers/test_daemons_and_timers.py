@@ -15,6 +15,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 FINALIZER = "fnop.dev/default"
@@ -99,7 +100,7 @@ def test_an_interval_can_be_a_function_of_the_object(registry: Registry) -> None
     assert told(moments) == [0, 0, 10, 20, 25, 30, 40, 50, 50]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(
     seconds=st.integers(1, 30),
     sharp=st.booleans(),

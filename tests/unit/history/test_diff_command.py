@@ -18,6 +18,7 @@ from tests.commands import Done, fnop
 from tests.property.strategies import json_values
 from tests.recordings import HEADER, STEP, compressed, inflated, lines_of
 from tests.simulations import ROOT
+from tests.thorough import examples
 
 DATABASE = ROOT / "examples" / "19-database"
 TRACED = {**HEADER, "traces": True}
@@ -247,7 +248,7 @@ _RECORDS = st.lists(
 
 
 @given(_RECORDS, _RECORDS, st.sampled_from(["text", "json"]))
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(30))
 def test_whatever_is_in_a_recording_a_sentence_is_the_end(
     ours: list[Any], theirs: list[Any], output: str
 ) -> None:

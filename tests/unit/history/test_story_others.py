@@ -23,6 +23,7 @@ from tests.histories import OURS, History, config
 from tests.pages import read_recording
 from tests.recorded_examples import EXAMPLES, record
 from tests.simulations import example
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 ABOUT = "fnopexamples/default/example-1"
@@ -260,7 +261,7 @@ edits = st.one_of(
 )
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(15))
 @given(st.lists(edits, max_size=5))
 def test_each_edit_of_others_is_told_once_and_none_of_the_operator(
     script: list[tuple[str, int]],

@@ -19,6 +19,7 @@ from fnop.core.values.paths import find, parse_path
 from tests.histories import OURS, History, config, in_former_words
 from tests.pages import timeline_of
 from tests.simulations import example
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 
@@ -107,7 +108,7 @@ values = st.sampled_from(["a", "b"])
 writes = st.tuples(st.sampled_from(["alice", "operator"]), values)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(20))
 @given(values, st.lists(writes, max_size=6))
 def test_whoever_manages_a_field_has_written_it(
     first: str, script: list[tuple[str, str]]

@@ -5,7 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.settings import Settings
@@ -21,6 +21,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.merge import OperationFailed, applied
 from fnop.effects import Patch
 from tests.property.strategies import json_values
+from tests.thorough import examples
 
 MARKER = "fnop.dev/default"
 STATUSED = Resource(
@@ -283,6 +284,7 @@ merges = st.fixed_dictionaries({}, optional={"spec": stanzas, "status": stanzas}
 patches = merges.filter(bool).map(lambda merge: Patch(merge=merge))
 
 
+@settings(max_examples=examples(50))
 @given(st.lists(patches, max_size=4))
 def test_the_requests_do_what_the_patches_would_one_after_the_other(
     found: list[Patch],

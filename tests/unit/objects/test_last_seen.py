@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.core.api.resources import Resource
@@ -32,6 +32,7 @@ from fnop.core.memory.observation import (
 from fnop.core.memory.progress import Progress
 from fnop.core.values.body import Body
 from tests.property.strategies import json_objects, json_values
+from tests.thorough import examples
 
 UID = "11111111-2222"
 
@@ -125,6 +126,7 @@ def test_what_is_not_known_was_nothing() -> None:
     assert value_at(Seen({"": "1:abc"}), ("spec",)) is None
 
 
+@settings(max_examples=examples(40))
 @given(json_objects, st.randoms(use_true_random=False))
 def test_a_digest_does_not_depend_on_the_order_of_keys(
     spec: dict[str, Any], chance: random.Random
@@ -180,6 +182,7 @@ stored_states = st.builds(
 )
 
 
+@settings(max_examples=examples(40))
 @given(stored_states)
 def test_what_is_read_is_what_was_written(stored: Stored) -> None:
     text = write_stored(stored, UID)
@@ -190,6 +193,7 @@ def test_what_is_read_is_what_was_written(stored: Stored) -> None:
     assert write_stored(stored, UID) == text
 
 
+@settings(max_examples=examples(25))
 @given(stored_states)
 def test_r21_the_state_of_another_uid_is_no_state(stored: Stored) -> None:
     assert read_stored(write_stored(stored, UID), "another") is None
@@ -291,6 +295,7 @@ def test_r26_what_this_release_does_not_know_is_no_obstacle() -> None:
 members = json_values | st.dictionaries(texts, json_values, max_size=2)
 
 
+@settings(max_examples=examples(60))
 @given(
     json_values
     | st.text()

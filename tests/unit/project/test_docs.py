@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import is_hypothesis_test, settings
 
 import fnop
 from fnop.core.api import hierarchies
@@ -72,7 +73,8 @@ def test_the_operators_that_it_shows_are_accepted(
         exec(compile(block, page.name, "exec", dont_inherit=True), names)
         tests = [each for name, each in names.items() if name.startswith("test_")]
         for test in tests:
-            test()
+            # Of a property it is shown that it is one.
+            (settings(max_examples=20)(test) if is_hypothesis_test(test) else test)()
         assert tests or default_registry.handlers
 
 

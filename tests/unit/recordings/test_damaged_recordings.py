@@ -19,15 +19,12 @@ from fnop.interpreters.recordings import (
 )
 from fnop.interpreters.sums import OtherLines, Sums, trusted
 from tests.commands import Done, fnop
-from tests.damage import WHOLE, flipped
-from tests.recordings import compressed, inflated, records_in
+from tests.damage import all_lines, all_records, flipped, whole
+from tests.recordings import compressed, records_in
 from tests.simulations import ROOT
+from tests.thorough import examples
 
 OPERATOR = ROOT / "examples" / "05-handlers" / "example.py"
-
-
-RECORDS = records_in(WHOLE)
-LINES = inflated(WHOLE).splitlines()
 
 
 def read(data: bytes) -> tuple[list[dict[str, Any]], str]:
@@ -47,22 +44,22 @@ def written(lines: list[bytes]) -> bytes:
 
 
 def test_it_is_long_enough_to_be_told_in_parts() -> None:
-    assert len(RECORDS) > 300
-    assert sum(b',"s":' in each for each in LINES) > 5
+    assert len(all_records()) > 300
+    assert sum(b',"s":' in each for each in all_lines()) > 5
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.data())
 def test_wherever_a_bit_is_changed_what_is_read_is_what_was_written(
     data: st.DataObject,
 ) -> None:
-    at = data.draw(st.integers(0, len(WHOLE) - 1), "where")
+    at = data.draw(st.integers(0, len(whole()) - 1), "where")
     try:
-        found, problem = read(flipped(WHOLE, at, data.draw(st.integers(0, 7), "bit")))
+        found, problem = read(flipped(whole(), at, data.draw(st.integers(0, 7), "bit")))
     except RecordingProblem:
-        assume(at > len(WHOLE) // 4)  # its beginning is damaged
+        assume(at > len(whole()) // 4)  # its beginning is damaged
         raise
-    assert found == RECORDS[: len(found)]
+    assert found == all_records()[: len(found)]
     assert not problem or problem.startswith(
         f"the recording is damaged after step {len(found)}: "
     )
@@ -70,78 +67,82 @@ def test_wherever_a_bit_is_changed_what_is_read_is_what_was_written(
 
 @pytest.mark.parametrize("part", [0.4, 0.6, 0.8])
 def test_most_of_what_is_before_the_damage_is_read(part: float) -> None:
-    found, _ = read(flipped(WHOLE, int(part * len(WHOLE))))
-    assert len(found) > (part - 0.3) * len(RECORDS)
+    found, _ = read(flipped(whole(), int(part * len(whole()))))
+    assert len(found) > (part - 0.3) * len(all_records())
 
 
 def test_of_a_changed_checksum_the_last_lines_are_in_doubt() -> None:
-    found, problem = read(flipped(WHOLE, len(WHOLE) - 1))
-    assert len(RECORDS) * 0.9 < len(found) < len(RECORDS)
+    found, problem = read(flipped(whole(), len(whole()) - 1))
+    assert len(all_records()) * 0.9 < len(found) < len(all_records())
     assert "cannot be unpacked there" in problem
 
 
 @pytest.mark.parametrize("count", [1, 10])
 def test_lines_that_were_taken_out_are_noticed(count: int) -> None:
-    middle = len(LINES) // 2
-    found, problem = read(written(LINES[:middle] + LINES[middle + count :]))
-    assert found == RECORDS[: len(found)]
+    middle = len(all_lines()) // 2
+    found, problem = read(written(all_lines()[:middle] + all_lines()[middle + count :]))
+    assert found == all_records()[: len(found)]
     assert middle - 60 < len(found) < middle
     assert "lines before it are missing, or were changed" in problem
 
 
 def test_a_line_that_was_changed_is_noticed() -> None:
-    middle = len(LINES) // 2
-    line = LINES[middle].replace(b'{"t":[0,', b'{"t":[1,', 1)
-    assert line != LINES[middle]
-    found, problem = read(written([*LINES[:middle], line, *LINES[middle + 1 :]]))
-    assert found == RECORDS[: len(found)]
+    middle = len(all_lines()) // 2
+    line = all_lines()[middle].replace(b'{"t":[0,', b'{"t":[1,', 1)
+    assert line != all_lines()[middle]
+    found, problem = read(
+        written([*all_lines()[:middle], line, *all_lines()[middle + 1 :]])
+    )
+    assert found == all_records()[: len(found)]
     assert "were changed" in problem
 
 
 def test_sums_that_were_taken_out_are_noticed() -> None:
-    bare = [each.partition(b',"s":')[0] for each in LINES[1:]]
+    bare = [each.partition(b',"s":')[0] for each in all_lines()[1:]]
     bare = [each if each.endswith(b"}") else each + b"}" for each in bare]
-    _, problem = read(written([LINES[0], *bare]))
+    _, problem = read(written([all_lines()[0], *bare]))
     assert "a checksum is missing" in problem
 
 
 def test_of_two_files_that_were_joined_the_first_is_read() -> None:
-    found, problem = read(WHOLE + WHOLE)
-    assert found == RECORDS
+    found, problem = read(whole() + whole())
+    assert found == all_records()
     assert "another recording begins there: two files were joined" in problem
 
 
 def test_recordings_of_earlier_releases_are_read_without_sums() -> None:
-    header = {**json.loads(LINES[0])}
+    header = {**json.loads(all_lines()[0])}
     del header["sums"]
-    bare = [each.partition(b',"s":')[0] for each in LINES[1:]]
+    bare = [each.partition(b',"s":')[0] for each in all_lines()[1:]]
     bare = [each if each.endswith(b"}") else each + b"}" for each in bare]
     lines = [json.dumps(header).encode(), *bare]
-    assert records_in(written(lines)) == RECORDS
-    found, problem = read(flipped(written(lines), int(0.8 * len(WHOLE))))
-    assert len(found) > 0.3 * len(RECORDS)
+    assert records_in(written(lines)) == all_records()
+    found, problem = read(flipped(written(lines), int(0.8 * len(whole()))))
+    assert len(found) > 0.3 * len(all_records())
     assert "is damaged after step" in problem
 
 
 def test_earlier_releases_read_the_lines_with_sums() -> None:
     """They look at `t`, `r`, `b` and `gap` alone; the format is still theirs."""
-    assert {tuple(json.loads(each).keys() - {"t", "r", "b"}) for each in LINES[1:]} == {
+    assert {
+        tuple(json.loads(each).keys() - {"t", "r", "b"}) for each in all_lines()[1:]
+    } == {
         (),
         ("s",),
     }
-    assert json.loads(LINES[0])["format"] == 3
+    assert json.loads(all_lines()[0])["format"] == 3
 
 
 def test_a_file_that_is_cut_off_is_not_damaged() -> None:
     """A process may be killed at any moment: what it has written is in no doubt."""
-    found, problem = read(WHOLE[: len(WHOLE) * 2 // 3])
-    assert found == RECORDS[: len(found)]
-    assert len(found) > len(RECORDS) / 3
+    found, problem = read(whole()[: len(whole()) * 2 // 3])
+    assert found == all_records()[: len(found)]
+    assert len(found) > len(all_records()) / 3
     assert problem == ""
 
 
 def test_without_somebody_to_tell_the_damage_is_raised_at_its_place() -> None:
-    records = read_records(io.BytesIO(flipped(WHOLE, len(WHOLE) // 2)))
+    records = read_records(io.BytesIO(flipped(whole(), len(whole()) // 2)))
     found: list[Any] = []
     with pytest.raises(RecordingProblem, match="only what is before it can be read"):
         found.extend(records)
@@ -172,11 +173,11 @@ def test_what_is_summed_is_trusted(texts: list[bytes]) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a recording, one that is damaged, and one that is cut off there."""
     folder = tmp_path_factory.mktemp("damaged")
-    data = flipped(WHOLE, int(0.7 * len(WHOLE)))
+    data = flipped(whole(), int(0.7 * len(whole())))
     count = len(read(data)[0])
-    (folder / "whole.fnop").write_bytes(WHOLE)
+    (folder / "whole.fnop").write_bytes(whole())
     (folder / "damaged.fnop").write_bytes(data)
-    lines = b"".join(each + b"\n" for each in LINES[: count + 1])
+    lines = b"".join(each + b"\n" for each in all_lines()[: count + 1])
     (folder / "cut.fnop").write_bytes(compressed(lines)[:-7])
     assert len(read((folder / "cut.fnop").read_bytes())[0]) == count
     return folder

@@ -50,6 +50,7 @@ from tests.recordings import (
     records_in,
 )
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
+from tests.thorough import examples
 
 HANDLERS = ROOT / "examples" / "05-handlers" / "example.py"
 
@@ -407,7 +408,7 @@ hostile: st.SearchStrategy[Any] = json_values | st.sampled_from(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_whatever_is_changed_in_a_recording_a_replay_ends_with_a_sentence(
     data: st.DataObject,
@@ -424,7 +425,7 @@ def test_whatever_is_changed_in_a_recording_a_replay_ends_with_a_sentence(
         assert isinstance(replay_file(file_of(*records), program), Replayed)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_whatever_is_changed_in_a_step_a_replay_ends_with_a_sentence(
     data: st.DataObject,

@@ -19,6 +19,7 @@ from fnop.interpreters.shadow import Shadow
 from tests.histories import History, config
 from tests.recordings import TRACED
 from tests.simulations import example
+from tests.thorough import examples
 
 KIND = "fnopexamples"
 Derive = Callable[[str], Any]
@@ -210,7 +211,7 @@ passwords = st.sampled_from(
 )
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(10))
 @given(passwords, st.sampled_from([*DERIVED, *FORMS, length]))
 def test_the_same_operator_changes_nothing(password: str, derive: Derive) -> None:
     found = of_another(copying(derive), copying(derive), password)
@@ -226,7 +227,7 @@ def test_what_has_another_form_replays_as_identical(derive: Derive) -> None:
     assert found.difference is None
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(10))
 @given(passwords, st.sampled_from(DERIVED))
 def test_another_kind_of_effect_is_a_change(password: str, derive: Derive) -> None:
     def otherwise() -> Registry:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from fnop.adapters import deep_json, kubeconfig, kubernetes, service_account
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
@@ -31,6 +31,7 @@ from fnop.interpreters.protocol import (
 from tests.patience import patience
 from tests.scripted_server import GET, Script, Seen, http, server, write_kubeconfig
 from tests.simulations import ROOT
+from tests.thorough import examples
 
 # A time that is to pass, but not before the request has arrived.
 LITTLE = patience(0.05)
@@ -429,6 +430,7 @@ JSON = st.recursive(
 )
 
 
+@settings(max_examples=examples(40))
 @given(JSON, st.integers(0, 4))
 def test_what_is_too_deep_is_null_and_nothing_else(value: Any, levels: int) -> None:
     text = json.dumps(value).encode()

@@ -283,7 +283,7 @@ def test_the_cluster_takes_what_is_drawn_and_keeps_it(definition: Schema) -> Non
     sim = Simulation(NOBODY, crds=definition)
     where = f"{kind_of(definition).lower()}/drawn"
 
-    @settings(max_examples=40, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=25, deadline=None, phases=[Phase.generate])
     @given(manifests(definition, name="drawn"))
     def law(body: dict[str, Any]) -> None:
         sim.apply(body)

@@ -33,6 +33,7 @@ from fnop.testing import (
     values_of_schema,
 )
 from tests.commands import pytest_of
+from tests.thorough import examples
 
 CRD: dict[str, Any] = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -800,7 +801,7 @@ def test_a_package_has_the_handlers_of_its_modules(
 # ---------------------------------------------------------------------- a law
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(15))
 @given(manifests(CRD, kind="Claim"))
 def test_a_law_in_ten_lines(body: dict[str, Any]) -> None:
     sim = Simulation(REGISTRY, crds=CRD).apply(body).settle()
