@@ -43,7 +43,7 @@ def test_everything_is_handled_with_these_rights(
             assert pod.stop() == 0, pod.text
         finally:
             end(pod.process)
-    assert_all_is_well(pod.text)
+    assert_all_is_well(pod.text, namespace)
 
 
 def test_of_two_replicas_one_serves(
@@ -64,6 +64,6 @@ def test_of_two_replicas_one_serves(
             for pod in pods:
                 end(pod.process)
     for pod in pods:
-        assert_all_is_well(pod.text)
+        assert_all_is_well(pod.text, namespace)
     served = [pod.name for pod in pods if "and its Pod with it" in pod.text]
     assert len(served) == 1

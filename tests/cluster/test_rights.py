@@ -73,7 +73,7 @@ def test_the_deployment_lives_with_what_is_printed_for_it(
     # Other tests may have left objects in the cluster, which it serves as well.
     places = (None, namespace)
     own = [each for each in pod.text.splitlines() if place_of(each) in places]
-    assert_all_is_well("\n".join(own))
+    assert_all_is_well("\n".join(own), namespace)
 
 
 def place_of(line: str) -> str | None:
