@@ -3,6 +3,7 @@
 import gc
 import signal
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,7 +12,7 @@ from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.registry import default_registry
 from tests.cluster.envtest import ApiServer, missing, running
 from tests.cpu_budget import CpuBudget
-from tests.distribution import distribute
+from tests.distribution import GroupScheduling, in_order
 from tests.thorough import IS_THOROUGH
 
 # The first draw of a text strategy builds its tables, which is slow and no fault
@@ -25,6 +26,9 @@ settings.register_profile(
 )
 settings.load_profile("fnop")
 
+# As pytest-xdist calls it on the command line: `--dist loadgroup`.
+GROUPS = "loadgroup"
+
 # A shell lets what it starts in the background ignore Ctrl-C, and so all that these
 # tests start would: they send it.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -35,9 +39,15 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(CpuBudget())
 
 
-@pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    distribute(items)
+    in_order(items)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Any
+) -> GroupScheduling | None:
+    return GroupScheduling(config, log) if config.getvalue("dist") == GROUPS else None
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,51 +8,74 @@ begin first, next to those that compute.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from itertools import cycle
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pytest
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
-__all__ = ["distribute"]
+__all__ = ["GroupScheduling", "in_order"]
 
 HERE = Path(__file__).parent
-CONFORMANCE = "servers of conformance cases"
 # Each has an API server of its own.
 CLUSTERS = ("server 1", "server 2")
-# The folders that take longest, longest first: the last to begin should be short.
-FIRST = ("clients", "unit/check", "conformance", "property", "replays")
+# Their cases share a server of each version.
+CONFORMANCE = "servers of conformance cases"
+REAL = ("differential", "field_faults", "real", "redefining", "typed_kinds")
+# The groups that take longest, longest first: the last to begin should be short.
+FIRST = (
+    *CLUSTERS,
+    CONFORMANCE,
+    "clients/",
+    "unit/check/",
+    "unit/commands/",
+    "property/",
+    "unit/recordings/",
+    "unit/reconcile/",
+)
 
 
-def distribute(items: list[pytest.Item]) -> None:
-    """Mark each item with its group, and sort the groups."""
-    dealt = dict(zip(_files("cluster", items), cycle(CLUSTERS), strict=False))
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group_of(item, dealt)))
-    items.sort(key=_rank)
+class GroupScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives whole groups to the processes.
+
+    The marks of pytest-xdist's own groups do not reach it with pytest 9.2.
+    """
+
+    def __init__(self, config: pytest.Config, log: Any = None) -> None:
+        super().__init__(config, log)
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group_of(nodeid.partition("::")[0])
 
 
-def _files(folder: str, items: Sequence[pytest.Item]) -> list[str]:
-    names = (_name(each) for each in items)
-    return [*dict.fromkeys(each for each in names if each.startswith(folder))]
+def in_order(items: list[pytest.Item]) -> None:
+    """Sort the tests: the groups that take longest come first."""
+    items.sort(key=lambda item: _rank(group_of(item.nodeid.partition("::")[0])))
 
 
-def _name(item: pytest.Item) -> str:
-    return item.path.relative_to(HERE).as_posix()
+@cache
+def group_of(file: str) -> str:
+    """The group of a test file: a real API server, or else the file itself.
 
-
-def _group_of(item: pytest.Item, dealt: dict[str, str]) -> str:
-    """The group of a test: a real API server, or else its file."""
-    if "real" in getattr(item, "fixturenames", ()):
+    >>> group_of("tests/unit/values/test_paths.py")
+    'unit/values/paths'
+    """
+    folder, _, name = file.removeprefix("tests/").rpartition("/")
+    name = name.removeprefix("test_").removesuffix(".py")
+    if folder == "conformance" and name in REAL:
         return CONFORMANCE
-    name = _name(item)
-    return dealt.get(name, name.removesuffix(".py").replace("/test_", "/"))
+    if folder == "cluster":
+        return CLUSTERS[_cluster_files().index(name) % len(CLUSTERS)]
+    return f"{folder}/{name}"
 
 
-def _rank(item: pytest.Item) -> int:
-    (mark,) = item.iter_markers("xdist_group")
-    group = mark.args[0]
-    if group in (*CLUSTERS, CONFORMANCE):
-        return 0
-    names = (number for number, each in enumerate(FIRST, 1) if group.startswith(each))
-    return next(names, len(FIRST) + 1)
+@cache
+def _cluster_files() -> list[str]:
+    found = sorted((HERE / "cluster").glob("test_*.py"))
+    return [each.stem.removeprefix("test_") for each in found]
+
+
+def _rank(group: str) -> int:
+    found = (number for number, each in enumerate(FIRST) if group.startswith(each))
+    return next(found, len(FIRST))
