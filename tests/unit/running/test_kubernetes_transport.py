@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -753,3 +754,20 @@ import fnop.adapters.kubeconfig
 print("kubernetes_asyncio.client.models" in sys.modules)
 """
     assert run_python(code) == "True"
+
+
+@pytest.mark.parametrize(
+    ("host", "told", "plain"),
+    [
+        ("http://a", {}, True),
+        ("https://a", {}, False),
+        ("http://a", {"ssl_ca_cert": "ca.pem"}, False),
+        ("http://a", {"cert_file": "cert.pem"}, False),
+        ("http://a", {"verify_ssl": False}, False),
+    ],
+)
+def test_certificates_are_read_unless_nothing_is_said_of_them(
+    host: str, told: dict[str, Any], plain: bool
+) -> None:
+    found = {"ssl_ca_cert": None, "cert_file": None, "verify_ssl": True, **told}
+    assert kubernetes._is_plain(SimpleNamespace(host=host, **found)) == plain

@@ -459,7 +459,7 @@ def test_a_kind_that_is_defined_later_is_served(with_timer: bool) -> None:
 
     if with_timer:
 
-        @fnop.timer("configmaps", interval=3, registry=registry)
+        @fnop.timer("configmaps", interval=30, registry=registry)
         def tick(**_: Any) -> None: ...
 
     sim = Simulation(registry).settle()
