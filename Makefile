@@ -49,7 +49,7 @@ types: .venv/ready ## mypy --strict
 	@MYPYPATH=examples/18-definitions $(BIN)/mypy examples/18-definitions/databases.py
 
 thorough: .venv/ready ## the properties with more examples (FACTOR=20)
-	FNOP_THOROUGH=$${FACTOR:-20} $(PYTEST) tests/property
+	FNOP_THOROUGH=$${FACTOR:-20} $(PYTEST) -m "not long" tests/property tests/unit
 
 transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.conformance.record

@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, settings
 
 from fnop.adapters.collector import calm_collector
 from fnop.core.handlers.registry import default_registry
-from tests.cluster.envtest import ApiServer, missing, running
 from tests.cpu_budget import CpuBudget
 from tests.distribution import GroupScheduling, in_order
 from tests.thorough import IS_THOROUGH
@@ -75,18 +74,3 @@ def declared() -> Iterator[None]:
         default_registry.clear()
         for each in before:
             default_registry.add(each)
-
-
-@pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """One API server for the whole session; see `ApiServer`."""
-    if (reason := missing()) is not None:
-        pytest.skip(reason)
-    with running(tmp_path_factory.mktemp("apiserver")) as server:
-        yield server
-
-
-@pytest.fixture
-def namespace(apiserver: ApiServer) -> str:
-    """The name of a namespace that was just created, for this test alone."""
-    return apiserver.namespace()

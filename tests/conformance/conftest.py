@@ -1,4 +1,4 @@
-"""The real servers of the conformance cases: one of each for the whole session."""
+"""The real servers of the conformance cases: one of each, which end with the tests."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def base() -> Cluster:
     return prepared()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def real(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Callable[[str], Real]]:

@@ -764,7 +764,8 @@ def circling(**_):
         while True:
             threading.Event().wait(0.05)
 """
-ITS_LOOP = ("at circling.py:9", "at circling.py:10")
+# What it prints may be heard before it goes on.
+ITS_LOOP = tuple(f"at circling.py:{line}" for line in (8, 9, 10))
 
 
 def test_a_handler_that_goes_in_a_circle_is_named_in_a_simulation(
