@@ -29,7 +29,8 @@ test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real 
 	$(PYTEST) -m "not long" --durations 25
 
 test-fast: .venv/ready ## the quick tests, without any server: for the inner loop
-	$(PYTEST) -m "not long and not slow" tests/unit tests/property
+	@# Without the folders that run operators, or commands, by the hundred.
+	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,check commands history recordings simulation)
 
 budget: .venv/ready ## the tests again: fails where a folder takes more CPU than its budget
 	FNOP_TESTS_BUDGET=1 $(PYTEST) -m "not long"

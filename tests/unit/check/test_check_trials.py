@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 import fnop
 from bench.bugs.crds import crd, custom
@@ -46,6 +46,7 @@ from fnop.interpreters.cluster import Off
 from fnop.interpreters.externals import PostService, PutService
 from fnop.testing import crash
 from tests.simulations import Scenario, example, example_handlers, manifests_of
+from tests.thorough import examples
 
 DEFINITION = manifests_of("01-minimal")[0]
 NAME = "fnopexamples/example-1"
@@ -192,6 +193,7 @@ schedules = st.lists(
 )
 
 
+@settings(max_examples=examples(30))
 @given(schedules)
 def test_a_schedule_goes_through_json(schedule: list[Fault]) -> None:
     assert schedule_from_json(schedule_to_json(tuple(schedule))) == tuple(schedule)
