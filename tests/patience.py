@@ -23,7 +23,8 @@ __all__ = ["SLOWNESS", "eventually", "happens", "patience", "soon"]
 _CALM_SECONDS = 0.05
 # How much slower the machine may become after it was timed.
 _SPARE = 6.0
-_POLL_SECONDS = 0.01
+# The pauses between two looks: a long wait is looked at less often.
+_POLL_SECONDS, _POLL_MOST, _POLL_PART = 0.005, 0.25, 0.05
 _VARIABLE = "FNOP_TESTS_SLOWNESS"
 
 
@@ -48,15 +49,23 @@ def patience(seconds: float) -> float:
 
 
 def happens(
-    holds: Callable[[], object], seconds: float = 20.0, *, every: float = _POLL_SECONDS
+    holds: Callable[[], object], seconds: float = 20.0, *, every: float = 0.0
 ) -> bool:
-    """Wait until a condition holds, in a thread; False after `patience(seconds)`."""
-    deadline = time.monotonic() + patience(seconds)
+    """Wait until a condition holds, in a thread; False after `patience(seconds)`.
+
+    It is looked at once in `every` seconds at the most.
+    """
+    began = time.monotonic()
     while not holds():
-        if time.monotonic() > deadline:
+        waited = time.monotonic() - began
+        if waited > patience(seconds):
             return False
-        time.sleep(every)
+        time.sleep(_pause(waited, every))
     return True
+
+
+def _pause(waited: float, every: float) -> float:
+    return max(every, min(_POLL_MOST, _POLL_SECONDS + waited * _POLL_PART))
 
 
 def eventually(
@@ -64,7 +73,7 @@ def eventually(
     seconds: float = 20.0,
     *,
     otherwise: Callable[[], object] = lambda: "it did not happen",
-    every: float = _POLL_SECONDS,
+    every: float = 0.0,
 ) -> None:
     """Wait until a condition holds, in a thread.
 
@@ -78,16 +87,17 @@ async def soon(
     seconds: float = 20.0,
     *,
     otherwise: Callable[[], object] = lambda: "it did not happen",
-    every: float = _POLL_SECONDS,
+    every: float = 0.0,
 ) -> None:
     """Wait until a condition, which may be awaited, holds on an event loop.
 
     See `eventually`.
     """
-    deadline = time.monotonic() + patience(seconds)
+    began = time.monotonic()
     while not await _found(holds()):
-        assert time.monotonic() < deadline, otherwise()
-        await asyncio.sleep(every)
+        waited = time.monotonic() - began
+        assert waited < patience(seconds), otherwise()
+        await asyncio.sleep(_pause(waited, every))
 
 
 async def _found(what: object) -> object:

@@ -31,6 +31,7 @@ __all__ = ["ApiServer", "missing", "running"]
 
 # For an answer that comes, and for one that says whether a server is ready.
 WAIT_SECONDS, READY_SECONDS = patience(20), patience(2)
+SERVER_SECONDS = 2.0
 
 CONTROLLERS = (
     "garbagecollector,namespace,serviceaccount,serviceaccount-token,"
@@ -278,7 +279,8 @@ def process(
     try:
         yield child
     finally:
-        end(child)
+        # A server waits for its clients. What it keeps is thrown away with it.
+        end(child, SERVER_SECONDS)
 
 
 def dying_with_us() -> list[str]:
@@ -287,11 +289,11 @@ def dying_with_us() -> list[str]:
     return [tool, "--pdeathsig", "KILL", "--"] if tool else []
 
 
-def end(child: subprocess.Popen[bytes]) -> None:
-    """End a process: ask first, insist after a while."""
+def end(child: subprocess.Popen[bytes], seconds: float | None = None) -> None:
+    """End a process: ask first, insist after some seconds."""
     child.terminate()
     try:
-        child.wait(patience(10))
+        child.wait(patience(10) if seconds is None else seconds)
     except subprocess.TimeoutExpired:
         child.kill()
         child.wait()
