@@ -4,7 +4,7 @@ BIN := .venv/bin
 # Processes that run tests, which mostly wait; each has real servers of its own.
 WORKERS ?= 4
 # A process takes whole groups (tests/distribution.py), the longest first.
-PYTEST := $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+PYTEST = $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 # Bytecode is kept, whatever the environment says: else each process that runs tests
 # compiles all of them anew.
@@ -28,6 +28,7 @@ demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
 	$(PYTEST) -m "not long" --durations 25
 
+test-fast: WORKERS = 2
 test-fast: .venv/ready ## the quick tests, without any server: for the inner loop
 	@# Without the folders that run operators, or commands, by the hundred.
 	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,check commands history recordings simulation)
