@@ -28,10 +28,10 @@ demo: .venv/ready ## run examples/01-minimal in the simulated cluster
 test: .venv/ready ## run the tests (KUBEBUILDER_ASSETS=DIR adds those on a real API server)
 	$(PYTEST) -m "not long" --durations 25
 
-test-fast: WORKERS = 2
+test-fast: WORKERS = 3
 test-fast: .venv/ready ## the quick tests, without any server: for the inner loop
-	@# Without the folders that run operators, or commands, by the hundred.
-	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,check commands history recordings simulation)
+	@# Without the folders that run operators and commands by the hundred, or wait.
+	$(PYTEST) -m "not long" tests/unit $(patsubst %,--ignore tests/unit/%,check commands history recordings running simulation)
 
 budget: .venv/ready ## the tests again: fails where a folder takes more CPU than its budget
 	FNOP_TESTS_BUDGET=1 $(PYTEST) -m "not long"
