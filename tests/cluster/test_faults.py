@@ -225,7 +225,7 @@ def asks_little(case: Case, records: list[Record]) -> None:
     # What strikes the watches under way is a fault, too; an early one, a beginning.
     per_fault = PER_DISCOVERY if case.early else PER_FAULT
     most = CHANGES * PER_CHANGE + (1 + strikes) * per_fault + silences * PER_FAULT
-    # One that goes in a circle asks hundreds of times; conflicts take some requests more.
+    # What goes in a circle asks hundreds of times; conflicts take some more.
     most *= 4
     assert len(records) <= most, (most, strikes, [*map(_shown, records)])
 
