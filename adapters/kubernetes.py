@@ -313,7 +313,7 @@ def _connection_of(login: Login) -> Any:
 
 
 def _is_plain(configuration: Any) -> bool:
-    """Whether a connection is without TLS, and nothing is said of certificates."""
+    """Whether a connection has neither TLS nor settings of certificates."""
     return (
         configuration.host.startswith("http://")
         and not configuration.ssl_ca_cert

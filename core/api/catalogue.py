@@ -134,7 +134,7 @@ class Catalogue:
 
 @lru_cache(maxsize=256)
 def _selector_of(name: str) -> Selector:
-    """`Selector.of` of a name, which effects tell again and again."""
+    """Parse a selector once: effects name the same few kinds."""
     return Selector.of(name)
 
 
