@@ -440,7 +440,6 @@ def _recorder(
     from fnop.adapters.recording_files import (
         Background,
         RingFiles,
-        made_room,
         recorder_to,
     )
     from fnop.interpreters.redaction import Redaction
@@ -452,10 +451,7 @@ def _recorder(
     try:
         if mode == "ring":
             return RingFiles(Path(path), program, fields, warn)
-        kept = made_room(Path(path))
-        if kept is not None:
-            warn(f"the recording that was in {path} is in {kept} now")
-        recorder = recorder_to(Path(path), program, redaction)
+        recorder = recorder_to(Path(path), program, redaction, warn)
         # Simulated time does not wait for a disk: no step may be dropped for it.
         return recorder if simulated else Background(recorder, warn)
     except OSError as problem:

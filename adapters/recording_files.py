@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import os
 import secrets
 import stat
@@ -35,7 +37,6 @@ __all__ = [
     "Background",
     "RingFiles",
     "is_compressed",
-    "made_room",
     "opened",
     "recorder_to",
 ]
@@ -49,35 +50,104 @@ _UNWRITTEN = "the recording cannot be written: {}"
 
 
 def opened(path: Path) -> BinaryIO:
-    """An empty file that its owner alone may read."""
-    number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    if stat.S_ISREG(os.fstat(number).st_mode):  # and no pipe
-        os.fchmod(number, 0o600)
-    return os.fdopen(number, "wb")
+    """An empty file that its owner alone may read, and no other process writes.
 
-
-def recorder_to(path: Path, program: Program, redaction: Redaction) -> Recorder:
-    """The recorder of a run from its beginning on. Raises `OSError`."""
-    return Recorder(opened(path), header_of(program, fnop.__version__), redaction)
-
-
-def made_room(path: Path) -> Path | None:
-    """Keep what is in a file that a recording is to be written to; where it is then.
-
-    An earlier recording, such as that of a process that has crashed, gets a number:
-    `run.1.fnop`. None where nothing is there. Raises `OSError` for a file that is no
-    recording.
+    Raises `OSError`: for a pipe that nobody reads, too, and for a file that another
+    process has opened in this way.
     """
-    if not path.is_file() or not path.stat().st_size:
-        return None
+    file = _locked(path)
+    if _is_regular(file):
+        file.truncate(0)
+    return file
+
+
+def _locked(path: Path) -> BinaryIO:
+    """A file to be written by this process alone, with what is in it."""
+    # Without O_NONBLOCK the opening of a pipe would wait for a reader.
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK
+    while True:
+        try:
+            file = os.fdopen(os.open(path, flags, 0o600), "wb")
+        except OSError as problem:
+            if problem.errno == errno.ENXIO:
+                raise OSError(f"{path} is a pipe, and nobody reads it") from None
+            raise
+        try:
+            os.set_blocking(file.fileno(), True)
+            if not _is_regular(file):
+                return file
+            _lock(file, path)
+            if _is_at(path, file):
+                os.fchmod(file.fileno(), 0o600)
+                return file
+        except BaseException:
+            file.close()
+            raise
+        file.close()  # it has got another name since
+
+
+def _is_regular(file: BinaryIO) -> bool:
+    return stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+
+
+def _lock(file: BinaryIO, path: Path) -> None:
+    """Keep other processes from writing the file; the lock ends with this one."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise FileExistsError(
+            f"{path} is being written by another process: give each a name of its own"
+        ) from None
+    except OSError:
+        pass  # some file systems have no locks
+
+
+def _is_at(path: Path, file: BinaryIO) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(file.fileno()))
+    except FileNotFoundError:
+        return False
+
+
+def recorder_to(
+    path: Path,
+    program: Program,
+    redaction: Redaction,
+    tell: Callable[[str], None] = lambda sentence: None,
+) -> Recorder:
+    """The recorder of a run from its beginning on.
+
+    An earlier recording in that file, such as that of a process that has crashed, gets
+    a number, `run.1.fnop`, and `tell` is given a sentence about it.  Raises `OSError`,
+    also for a file that is no recording, and for one that another process is writing.
+    """
+    while True:
+        file = _locked(path)
+        try:
+            if not _is_regular(file) or not path.stat().st_size:
+                return Recorder(file, header_of(program, fnop.__version__), redaction)
+            kept = _renamed(path)
+        except BaseException:
+            file.close()
+            raise
+        file.close()
+        tell(f"the recording that was in {path} is in {kept} now")
+
+
+def _renamed(path: Path) -> Path:
+    """The recording in a file, under the first number that is free."""
     if not is_compressed(path):
         raise FileExistsError(
             f"{path} is there, and is no recording: give another name"
         )
-    names = (path.with_name(f"{path.stem}.{n}{path.suffix}") for n in count(1))
-    kept = next(each for each in names if not each.exists())
-    path.rename(kept)
-    return kept
+    for number in count(1):
+        kept = path.with_name(f"{path.stem}.{number}{path.suffix}")
+        try:
+            kept.touch(0o600, exist_ok=False)  # a rename replaces what is there
+        except FileExistsError:
+            continue
+        return path.rename(kept)
+    raise AssertionError("numbers do not end")
 
 
 def is_compressed(path: Path) -> bool:

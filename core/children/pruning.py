@@ -15,7 +15,7 @@ from fnop.core.children.planning import Keeper, rank_of
 from fnop.core.children.told import Conversation, Told, target_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import Refused, TemporaryError
-from fnop.effects import Delete, Log, Patch
+from fnop.effects import Delete, Get, Log, Patch, Target
 
 __all__ = ["deleted", "from_the_last", "pruned"]
 
@@ -46,7 +46,7 @@ def pruned(
     try:
         yield Patch(target_of(key, body), {"metadata": marks})
     except (Refused, TemporaryError) as problem:
-        if not _is_gone(problem):
+        if not (yield from _is_gone(key, body, problem)):
             told.failing[label] = f"cannot be let go: {problem}"
 
 
@@ -68,12 +68,25 @@ def deleted(key: Key, body: Body, told: Told, label: str) -> Conversation[None]:
             propagation="Foreground" if waits else "Background",
         )
     except (Refused, TemporaryError) as problem:
-        if not _is_gone(problem):
+        if not (yield from _is_gone(key, body, problem)):
             told.failing[label] = f"cannot be deleted: {problem}"
             return
     told.deleted.add(key)
 
 
-def _is_gone(problem: Exception) -> bool:
-    """Whether it was deleted meanwhile, or another has its name (409: the uid)."""
-    return isinstance(problem, Refused) and problem.status in (404, 409)
+def _is_gone(key: Key, body: Body, problem: Exception) -> Conversation[bool]:
+    """Whether a child that could not be changed does not exist any more.
+
+    A 409 does not tell: another object may have its name (the uid was a precondition),
+    or something else was changed at the same time.  A live read does.
+    """
+    if not isinstance(problem, Refused) or problem.status not in (404, 409):
+        return False
+    if problem.status == 404:
+        return True
+    place = key.namespace or None
+    try:
+        found = yield Get(Target.existing(key.resource, key.name, place))
+    except (Refused, TemporaryError):
+        return False
+    return found is None or found["metadata"]["uid"] != body.uid

@@ -62,6 +62,8 @@ class Synchronised(NamedTuple):
     unkept: tuple[Unkept, ...]
     grows: bool
     holds: bool
+    # An answer has told that something is gone, which the watch has yet to show.
+    unshown: bool
     # The digest of what is desired, if all was as desired; else "".
     answer: str
 
@@ -227,6 +229,7 @@ def _ending(
         tuple(told.unkept),
         told.grows,
         holds,
+        told.unshown,
         told.settled,
     )
 

@@ -52,6 +52,14 @@ class Told:
         return self.answer
 
     @property
+    def unshown(self) -> bool:
+        """Whether an answer has told that something is gone: the watch should follow.
+
+        Such an answer may be wrong.
+        """
+        return bool(self.deleted) or self.is_owner_there is False
+
+    @property
     def grows(self) -> bool:
         """Whether new children were made, and nothing else was done."""
         others = self.repaired or self.deleted or len(self.changed) > len(self.made)

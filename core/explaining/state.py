@@ -38,7 +38,9 @@ _NOTHING = State("", "", "none", "unknown", (), ())
 def state_of(evidence: Evidence, body: Body) -> State:
     """The story of the operator's state; never raises."""
     places = evidence.settings.places
-    found = next((e for e in (*places.present, *places.former) if _at(e, body)), None)
+    there = [each for each in places.of_object(body) if _at(each, body)]
+    mine = (e for e in there if read_stored(_at(e, body), body.uid) is not None)
+    found = next(mine, next(iter(there), None))
     if found is None:
         return _NOTHING
     raw = _at(found, body)

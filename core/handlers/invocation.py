@@ -548,8 +548,7 @@ def cancel(
 
     Returns its last log lines, and the error that the last of them is about if it has
     failed meanwhile. It is first driven to the end of its journal where the cache has
-    lost it, so the result does not depend on the cache.  One that comes to its own end
-    with its last answer is not cancelled any more.
+    lost it, so the result does not depend on the cache.
     """
     if situation.handler.function:
         return (), None
@@ -558,8 +557,10 @@ def cancel(
     live.drop(key)
     drive = found[0] if found else _Drive(situation)
     try:
-        waits = found is not None or isinstance(_redrive(drive, journal), _Asked)
-        if waits and drive.conversation is not None:
+        if found is None:
+            _redrive(drive, journal)
+            drive.fresh_lines()  # these were logged before
+        if drive.conversation is not None:
             _throw_cancelled(drive)
     except BaseException as problem:
         if not isinstance(problem, Cancelled):

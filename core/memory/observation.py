@@ -30,6 +30,7 @@ __all__ = [
     "essence_of",
     "had_value",
     "hidden_of",
+    "is_state",
     "observed_at",
     "scope_name",
     "see",
@@ -107,7 +108,7 @@ def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
         annotations = {
             key: value
             for key, value in annotations.items()
-            if not key.startswith(kept) and not _is_state(value)
+            if not key.startswith(kept) and not is_state(value)
         }
     if labels or annotations:
         essence["metadata"] = {
@@ -122,7 +123,7 @@ def essence_of(body: Body, hidden: tuple[Path, ...] = ()) -> dict[str, Any]:
 _STATE = re.compile(r'\{.*"uid":"[^"]*","v":\d+[,}]', re.DOTALL)
 
 
-def _is_state(annotation: Any) -> bool:
+def is_state(annotation: Any) -> bool:
     """Whether an annotation's value is the state of any operator of fnop."""
     return (
         isinstance(annotation, str)
@@ -164,7 +165,15 @@ def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
     for each in own:
         if each[:depth] == path and len(each) > depth:
             value = _without(value, each[depth:]) or None
+    if path in _AROUND_ANNOTATIONS and value is not None:
+        states = [key for key, v in body.mapping("annotations").items() if is_state(v)]
+        for key in states:
+            value = _without(value, (*_ANNOTATIONS[depth:], key)) or None
     return value
+
+
+_ANNOTATIONS = ("metadata", "annotations")
+_AROUND_ANNOTATIONS = (_ANNOTATIONS[:1], _ANNOTATIONS)
 
 
 def see(body: Body, observation: Observation) -> Seen:

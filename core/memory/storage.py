@@ -4,6 +4,12 @@ The state is one JSON text. A storage is a value in the settings that gives the 
 alone; the time of the writes, and the content, are decided elsewhere. For an operator
 of some name a storage becomes `Places`: the place where the text is written, the one
 for kinds that do not keep it there, and former ones.
+
+Annotations are copied.  The deployment controller copies those of a Deployment to its
+ReplicaSets, and a rollback copies them back (`copyDeploymentAnnotationsToReplicaSet` in
+kubernetes/pkg/controller/deployment/util); others restore what a manifest has.  So a
+text is believed on the object alone whose uid is in it, and where another text has
+taken the place, the object's own one is in an annotation whose name is made of the uid.
 """
 
 from __future__ import annotations
@@ -14,12 +20,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from fnop.core.api.resources import Resource
+from fnop.core.memory.observation import is_state
 from fnop.core.memory.seals import Seal
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import described
 from fnop.core.values.merge import applied, difference
-from fnop.effects.values import freeze_json, read_only
+from fnop.effects.values import digest, freeze_json, read_only
 
 __all__ = [
     "AnnotationStorage",
@@ -207,6 +214,33 @@ class _Field:
         return patch
 
 
+def _apart(place: Place, uid: str) -> Place | None:
+    """The annotation beside another one that belongs to one object alone."""
+    if not isinstance(place, _Field) or place.path[:2] != _ANNOTATIONS:
+        return None
+    return _Field((*_ANNOTATIONS, f"{place.path[2]}.{digest(uid)[:_UID_DIGITS]}"))
+
+
+_ANNOTATIONS = ("metadata", "annotations")
+_UID_DIGITS = 8
+
+
+def _is_of_another(text: Any, uid: str) -> bool:
+    """Whether a text is the state of an object with another uid."""
+    if not isinstance(text, str) or f'"uid":"{uid}"' in text:
+        return False
+    return is_state(text)
+
+
+def _is_copied_to(body: Body) -> bool:
+    """Whether the annotations of an object's owner are copied to it."""
+    owners = body.meta.get("ownerReferences") or ()
+    return body.data.get("kind") == "ReplicaSet" and any(
+        isinstance(each, Mapping) and each.get("kind") == "Deployment"
+        for each in owners
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class _Own:
     """A place that is read and written by an author's functions."""
@@ -268,6 +302,16 @@ class Places:
         )
         return self.fallback if refused or closed else self.first
 
+    def for_object(self, place: Place, body: Body) -> Place:
+        """The place on one object: one of its own, where others write into `place`."""
+        own = _apart(place, body.uid)
+        if own is None:
+            return place
+        is_taken = _is_of_another(place.read(body), body.uid)
+        if is_taken or _is_copied_to(body) or own.read(body) is not None:
+            return own
+        return place
+
     def text(self, body: Body) -> Any:
         """The stored state of an object; None if there is none."""
         found = self._found(body)
@@ -277,15 +321,22 @@ class Places:
             return Unreadable("no key of this operator has signed it for this object")
         return found
 
+    def of_object(self, body: Body) -> Iterator[Place]:
+        """All places where the state of this very object may be, the best first."""
+        if body.meta.get("annotations"):
+            for each in self.present:
+                own = _apart(each, body.uid)
+                if own is not None:
+                    yield own
+        yield from self.present
+        yield from self.former
+
     def _found(self, body: Body) -> Any:
-        found = self.first.read(body)
-        if found is None and self.fallback is not None:
-            found = self.fallback.read(body)
-        for each in self.former if found is None else ():
+        for each in self.of_object(body):
             found = each.read(body)
-            if found is not None:
-                break
-        return found
+            if found is not None and not _is_of_another(found, body.uid):
+                return found
+        return None
 
     def written(
         self, text: str, body: Body, to: Place, *, split: bool
@@ -296,7 +347,10 @@ class Places:
         lost where only one of two requests succeeds. `split` means that the status has
         an endpoint of its own.
         """
-        for each in self.former:
+        moved = () if to in self.present else self.present
+        for each in (*moved, *self.former):
+            if _is_of_another(each.read(body), body.uid):
+                continue  # whoever has copied it there would copy it again
             together = not split or each.in_status == to.in_status
             if together or to.read(body) is not None:
                 yield _removal(each, body)
@@ -316,8 +370,16 @@ class Places:
         )
 
     def removals(self, body: Body) -> Iterator[dict[str, Any]]:
-        """The merge patches that remove the text from all places."""
-        return (_removal(each, body) for each in (*self.present, *self.former))
+        """The merge patches that remove the text from all places, and copies of it."""
+        for each in (*self.present, *self.former):
+            yield _removal(each, body)
+            if isinstance(each, _Field) and each.path[:2] == _ANNOTATIONS:
+                for name in body.mapping("annotations"):
+                    if _COPY.fullmatch(name.removeprefix(each.path[2])):
+                        yield _removal(_Field((*_ANNOTATIONS, name)), body)
+
+
+_COPY = re.compile(rf"\.[0-9a-f]{{{_UID_DIGITS}}}")
 
 
 def _removal(place: Place, body: Body) -> dict[str, Any]:

@@ -266,7 +266,7 @@ def _outgrown(context: Context, invocation: Invocation) -> Invocation:
     """End a conversation whose journal is too long: it starts again (R12)."""
     driving.cancel(
         invocation.situation,
-        invocation.journal,
+        _given(invocation),
         context.live,
         _live_key(context.key, invocation),
     )
@@ -509,6 +509,19 @@ def interrupt(
         context.emit(Interrupt(in_flight.id, reason, cancel))
 
 
+def _has_begun(invocation: Invocation) -> bool:
+    """Whether the author's code has been called in this attempt."""
+    return bool(invocation.journal) or not invocation.ready
+
+
+def _given(invocation: Invocation) -> driving.Journal:
+    """The answers that the author's code has got: the last one may wait for its turn.
+
+    What is cancelled then does not go on with it: nobody would hear of its end.
+    """
+    return invocation.journal[:-1] if invocation.ready else invocation.journal
+
+
 def stop(
     context: Context,
     record: ObjectRecord,
@@ -518,10 +531,10 @@ def stop(
 ) -> ObjectRecord:
     """Cancel a conversation; its request, if one is under way, is outstanding."""
     context.drove()
-    if invocation.plan is None:
+    if invocation.plan is None and _has_begun(invocation):
         lines, failure = driving.cancel(
             invocation.situation,
-            invocation.journal,
+            _given(invocation),
             context.live,
             _live_key(context.key, invocation),
         )

@@ -123,6 +123,9 @@ def handle(
         selected = {each.id: each for each in change.selected}
         for first in at.settings.lifecycle(tuple(ready)):
             handler = selected[first.handler.id]
+            if any(author == handler.id for author, _ in work.patches):
+                # It is called for the object as its former attempt has changed it.
+                return Write(Writing(work.patches))
             return StartAttempt(handler, _fresh_view(record, change), first.progress)
     if any(not each.waits for each in work.running):
         return Rest(deadline)

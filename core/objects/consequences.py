@@ -16,6 +16,7 @@ from fnop.core.objects.own_writes import (
     moves_of,
     with_generation,
     with_moves,
+    with_undoing,
 )
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
@@ -108,6 +109,8 @@ def after_own_write(
         each and each._replace(progress=moved_progress(each.progress, kind, moves))
         for each in (writing.after, writing.memory)
     )
+    if writing.ends and after is not None:
+        after = memory = with_undoing(kind, after, base, body)
     record = keeping_pace(context, record, writing.patches, base, body)
     return record, writing._replace(after=after, memory=memory)
 
@@ -150,9 +153,10 @@ def keeping_pace(
     return record._replace(pace=pace)
 
 
-def warn_dropped(context: Context, record: ObjectRecord, writing: Writing) -> None:
+def warn_dropped(context: Context, writing: Writing, response: Body) -> None:
+    """Warn of fields that a request has asked for, and the response lacks."""
     resource = context.kind.resource
-    for handler, pointer in dropped_fields(writing, record.body):
+    for handler, pointer in dropped_fields(writing, response):
         about = f"dropped {context.key.resource} {pointer}"
         is_of_status = pointer.startswith("/status")
         if (

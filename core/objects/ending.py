@@ -200,10 +200,16 @@ def _level_ended(
     asked = state.start  # meanwhile: nothing else sets it during a call
     if progress.has_succeeded:
         after = None if again is None else again.after
-        waits = [each for each in (after, handler.resync) if each is not None]
+        # An answer that something is gone may be wrong: the watch shows whether it is.
+        looks = state.looks + 1 if _is_unshown(invocation) else 0
+        pause = context.settings.echo_timeout_seconds * 2 ** min(looks - 1, 6)
+        look = pause if looks else None
+        waits = [each for each in (after, handler.resync, look) if each is not None]
         start = context.now.mono + min(waits) if waits else None
         refused = state.refused if unwritten else FRESH
-        state = state._replace(start=start, progress=FRESH, refused=refused)
+        state = state._replace(
+            start=start, progress=FRESH, refused=refused, looks=looks
+        )
     elif progress.is_finished and handler.resync is not None:
         start = context.now.mono + handler.resync
         state = state._replace(start=start, progress=FRESH)
@@ -232,6 +238,11 @@ def _level_ended(
         _tell_unkept(context, handler, end.unkept)
     state = _slowed(context, invocation, state, _own_causes(invocation, again))
     return record._replace(levels={**record.levels, handler.id: state}), said
+
+
+def _is_unshown(invocation: Invocation) -> bool:
+    """Whether the watch has yet to show what an answer has told a call."""
+    return invocation.synchronised is not None and invocation.synchronised.unshown
 
 
 def _had_outside(invocation: Invocation) -> bool:

@@ -116,8 +116,8 @@ def serve(context: Context) -> None:
 def _put_aside(context: Context) -> None:
     """End the work on an object, one conversation a step, without a request.
 
-    Another process may continue it now: all that was done here and not written is lost,
-    as in a crash.
+    Another process may continue it now.  What handlers have ended with is remembered,
+    in case that none does.
     """
     record = context.record
     if record is None or (record.stale and record.work is None and not record.gone):

@@ -16,7 +16,18 @@ from fnop.effects import (
     Target,
 )
 
-__all__ = ["answer_expectation", "learn", "look_at", "read_live", "shown", "vanished"]
+__all__ = [
+    "LOOKS_MAX",
+    "answer_expectation",
+    "learn",
+    "look_at",
+    "read_live",
+    "shown",
+    "vanished",
+]
+
+# The number of further looks for an object that was missing.
+LOOKS_MAX = 3
 
 
 def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
@@ -64,12 +75,17 @@ def expectation_of(
     return Expectation(version, context.step, deadline, passes=passes)
 
 
-def vanished(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The record after a live answer without the object; the watch should follow."""
-    step = context.step
-    return record._replace(
-        vanished=True, expected=expectation_of(context, ""), learned=step
-    )
+def vanished(context: Context, record: ObjectRecord, *, looks: int = 0) -> ObjectRecord:
+    """The record after a live answer without the object; the watch should follow.
+
+    A single answer may be wrong: of a proxy, or of a server that lags behind.  So
+    nothing is begun, and the object is read again with growing pauses, after so many
+    `looks`, before it is forgotten.
+    """
+    pause = context.settings.echo_timeout_seconds * 2**looks
+    expected = expectation_of(context, "")
+    expected = expected._replace(deadline=context.now.mono + pause, looks=looks)
+    return record._replace(vanished=True, expected=expected, learned=context.step)
 
 
 def read_live(context: Context, ticket: ForExpectation | ForWrite) -> int:
@@ -104,7 +120,7 @@ def answer_expectation(
         case Applied(object=dict() as found):
             body = Body(found)
             if body.uid != record.body.uid:
-                context.bury(record.body.uid)
+                context.bury(record.body)
                 record = record._replace(gone=True, expected=None)
             elif body.version in (*record.shown, expected.version):
                 # Nothing newer: the watch has shown it, or never will.
@@ -115,8 +131,12 @@ def answer_expectation(
                 record = record._replace(
                     body=body, vanished=False, expected=fresh, learned=context.step
                 )
+        case Missing(unserved=False) if (
+            context.kind.has_handlers and expected.looks < LOOKS_MAX
+        ):
+            record = vanished(context, record, looks=expected.looks + 1)
         case Missing(unserved=False):
-            context.bury(record.body.uid)
+            context.bury(record.body)
             record = record._replace(gone=True, expected=None)
         case _:
             again = context.now.mono + context.settings.echo_timeout_seconds

@@ -14,7 +14,7 @@ from fnop.core.children.owned import owners_of
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.roles import Family
-from fnop.core.memory.observation import essence_of, value_at
+from fnop.core.memory.observation import essence_of, is_state, value_at
 from fnop.core.state.context import Context
 from fnop.core.state.in_flight import InFlight
 from fnop.core.state.record import Invocation, LevelState, ObjectRecord
@@ -287,8 +287,10 @@ def _written(patch: Patch, own: Sequence[Path]) -> list[str]:
     """The fields of a patch, as deep as they say something."""
     fields: dict[str, None] = {}
     state: list[str] = []
-    for path in leaves(patch.merge or {}):
-        if any(path[: len(each)] == each for each in own):
+    merge = patch.merge or {}
+    for path in leaves(merge):
+        value = resolve(merge, path)
+        if any(path[: len(each)] == each for each in own) or is_state(value):
             state = ["the operator's state"]
         elif path[:2] not in _ALWAYS and path != ("metadata", "uid"):
             depth = 3 if path[:1] == ("metadata",) else 2

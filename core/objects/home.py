@@ -9,6 +9,7 @@ from fnop.core.state.fusion import (
     Writing,
 )
 from fnop.core.state.record import ObjectRecord
+from fnop.core.values.body import Body
 
 __all__ = [
     "falls_back",
@@ -36,7 +37,7 @@ def homeless(
         context.warn_once(
             f"result {context.key.resource} {name}",
             f"the status of this kind has no place for the result of {name}; it is "
-            f"kept with the state, in {_named(home_of(context))}",
+            f"kept with the state, in {_named(home_of(context, record.body))}",
         )
     left = {k: v for k, v in writing.results.items() if k not in names}
     if not record.readable:
@@ -47,17 +48,17 @@ def homeless(
     return writing._replace(results=left, after=after, memory=after)
 
 
-def home_of(context: Context) -> Place:
-    """The place where the state of this kind is stored."""
-    resource = context.kind.resource
+def home_of(context: Context, body: Body) -> Place:
+    """The place where the state of an object of this kind is stored."""
+    resource, places = context.kind.resource, context.settings.places
     is_pruned = context.key.resource in context.notes.annotated
-    return context.settings.places.on(resource, refused=is_pruned)
+    return places.for_object(places.on(resource, refused=is_pruned), body)
 
 
 def falls_back(context: Context, place: Place, why: str) -> bool:
     """Store the state of this kind elsewhere from now on; False if that cannot be."""
     places = context.settings.places
-    if places.fallback is None or place is places.fallback:
+    if places.fallback is None or place is not places.first:
         return False
     context.note(context.notes.pruning(context.key.resource))
     if not places.quietly:

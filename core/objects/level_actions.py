@@ -32,7 +32,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Invocation, LevelState, ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
-from fnop.effects import Delete, Effect, Get, Log, Target
+from fnop.effects import Again, Delete, Effect, Get, Log, Target
 from fnop.effects.desired import Desired
 
 __all__ = ["run_level"]
@@ -129,7 +129,11 @@ def _with_task(
         case Purpose.CLEAR:
             return replace(handler, fn=Desired, signature=_PLAN)
         case Purpose.COLLECT:
-            fn = partial(_collect, context.key, record.body, _owner_of(context, record))
+            owner, looks = (
+                _owner_of(context, record),
+                context.settings.echo_timeout_seconds,
+            )
+            fn = partial(_collect, context.key, record.body, owner, looks)
             return replace(handler, fn=fn, signature=_GENERATOR)
 
 
@@ -145,14 +149,20 @@ def _owner_of(context: Context, record: ObjectRecord) -> Target:
     raise AssertionError("it is collected for an owner of a kind that is followed")
 
 
-def _collect(key: Key, body: Body, owner: Target) -> Generator[Effect, Any, None]:
-    """Delete an orphan, if its owner is not there by a live read either."""
+def _collect(
+    key: Key, body: Body, owner: Target, looks: float
+) -> Generator[Effect, Any, Again | None]:
+    """Delete an orphan, if its owner is not there by a live read either.
+
+    After `looks` seconds it is looked for again, if the watch does not show that.
+    """
     found = yield Get(owner)
     if found is not None and found["metadata"].get("uid") == owner.uid:
-        return
+        return None
     yield Log("info", f"deleting it: {owner}, for which it was made, is gone")
     target = Target.existing(key.resource, key.name, key.namespace or None)
     yield Delete(target, uid=body.uid, propagation="Background")
+    return Again(looks, "the watch is yet to show its deletion")
 
 
 def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:

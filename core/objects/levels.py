@@ -163,6 +163,7 @@ def clearing(
     The garbage collector does not delete them: they cannot name their owner.
     """
     left = is_blind = False
+    looks: list[float] = []
     for handler in at.kind.levels:
         state = record.levels.get(handler.id) or LevelState()
         owner = record.body.uid, record.body.namespace
@@ -176,9 +177,11 @@ def clearing(
         is_asked = all(body.is_deleting for body in found.values())
         if not is_asked and not _waits_for_watch(at, state):
             return CallLevel(handler, Purpose.CLEAR)
+        if state.start is not None and not is_asked:
+            looks.append(state.start)
     if is_blind:
         return AwaitChildren(at.now.mono + _BLIND_SECONDS)
-    return AwaitChildren() if left else None
+    return AwaitChildren(min(looks, default=None)) if left else None
 
 
 def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
@@ -190,12 +193,15 @@ def _may_have_unseen(at: Circumstances, record: ObjectRecord, handler: Handler) 
 def _waits_for_watch(at: Circumstances, state: LevelState) -> bool:
     """Whether all these children have been deleted, and the watch is yet to show it.
 
-    An operator that is stopping may not see it any more.
+    It is waited for until `start`: an answer that a child is gone may be wrong.  An
+    operator that is stopping may not see it any more.
     """
     if at.stopping:
         return True
     was = state.body
     if was is None or not was.is_deleting or state.has_failed:
+        return False
+    if state.start is not None and state.start <= at.now.mono:
         return False
     return state.children is at.children or state.children == at.children
 
@@ -241,7 +247,10 @@ def _collect(
         return AwaitChildren(state.start)
     is_known = state.body is not None and state.body.version == record.body.version
     if is_known and not state.has_failed:
-        return None  # its owner was there by a live read, or its deletion is under way
+        if state.start is None:
+            return None  # its owner was there by a live read
+        if state.start > at.now.mono:
+            return AwaitChildren(state.start)  # the watch is yet to show its deletion
     return CallLevel(handler, Purpose.COLLECT)
 
 

@@ -15,7 +15,13 @@ from typing import Any
 from fnop.core.handlers.handler import Handler, declarer_of
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.observation import digest_at, essence_of, observed_at
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import (
+    digest_at,
+    essence_of,
+    is_state,
+    observed_at,
+)
 from fnop.core.memory.progress import Progress
 from fnop.core.state.record import Declared, ObjectRecord, Work
 from fnop.core.values.body import Body
@@ -37,6 +43,7 @@ __all__ = [
     "moves_of",
     "with_generation",
     "with_moves",
+    "with_undoing",
 ]
 
 # The digests, by handler, of its observed state before its own write, and after it.
@@ -84,6 +91,24 @@ def moved_progress(
         else progress
         for name, progress in all_progress.items()
     }
+
+
+def with_undoing(kind: Kind, after: Stored, before: Body, made: Body) -> Stored:
+    """The state at the end of a change, after whose own write the object is `made`.
+
+    If somebody undoes that write before it is handled, the object is again as it was
+    last seen.  That is a change all the same, as the digests tell that the handlers
+    have acted upon.
+    """
+    ahead = {
+        handler.id: Progress("", acted=now)
+        for handler in kind.changes
+        if handler.rule.compares and handler.id not in after.progress
+        for was in (digest_at(before, handler.field, kind.observation),)
+        for now in (digest_at(made, handler.field, kind.observation),)
+        if was != now
+    }
+    return after._replace(progress={**after.progress, **ahead}) if ahead else after
 
 
 def with_moves(record: ObjectRecord, kind: Kind, moves: Moves) -> ObjectRecord:
@@ -251,6 +276,7 @@ def _touched(kind: Kind, before: Body, after: Body) -> tuple[str, ...]:
         for path in _leaves(difference(before.data, after.data), ())
         if not (path[0] == "metadata" and path[1:2] and path[1] in _OF_ANY_WRITE)
         and not any(path[: len(own)] == own for own in kind.observation.own)
+        and not is_state(after.at(path) or before.at(path))
     )
 
 

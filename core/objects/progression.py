@@ -136,18 +136,23 @@ def aim_of(at: Circumstances, body: Body, reason: Reason, handler: Handler) -> s
 
 
 def _is_for(progress: Progress, aim: str) -> bool:
-    """Whether progress counts for this aim: it is its own, or of the same creation.
+    """Whether progress counts for this aim: it is its own, or was made once for all.
 
-    A creation that has succeeded is never repeated: later versions are an update (R15).
+    A creation or a deletion that has succeeded is never repeated: what changes after
+    the creation is an update (R15), and what is edited during the deletion goes with
+    the object.
     """
     if progress.aim == aim:
         return True
     reason = aim.partition(":")[0]
     return (
-        reason == Reason.CREATE.value
+        reason in _ONCE
         and progress.has_succeeded
         and progress.aim.partition(":")[0] == reason
     )
+
+
+_ONCE = (Reason.CREATE.value, Reason.DELETE.value)
 
 
 def may_save(at: Circumstances, record: ObjectRecord) -> bool:

@@ -54,7 +54,7 @@ def refused(
     split = context.kind.resource.has_status
     if writing.endpoint == "status" and _drops_condition(context, writing):
         return Send(record, writing._replace(unsaid=True))
-    if writing.endpoint == "status" and _moves_state(context, writing):
+    if writing.endpoint == "status" and _moves_state(context, record, writing):
         return Send(record, writing._replace(moved=True))
     if writing.finalizer is not None:
         if not writing.tries:
@@ -93,13 +93,13 @@ def _drops_condition(context: Context, writing: Writing) -> bool:
     return True
 
 
-def _moves_state(context: Context, writing: Writing) -> bool:
+def _moves_state(context: Context, record: ObjectRecord, writing: Writing) -> bool:
     """Whether to try without the state: a schema may refuse it, or prune (R25)."""
     if writing.moved:
         # The state was not the reason.
         context.note(context.notes.keeping(context.key.resource))
         return False
-    place = home_of(context)
+    place = home_of(context, record.body)
     if writing.after is None or not place.in_status:
         return False
     return falls_back(context, place, "the API server refuses it")

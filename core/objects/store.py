@@ -15,6 +15,7 @@ from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
 from fnop.core.objects.attempts import let_go
 from fnop.core.objects.events import report_event
+from fnop.core.objects.expectations import LOOKS_MAX, vanished
 from fnop.core.objects.explaining import tell_seen
 from fnop.core.objects.indexing import indexed, unindexed
 from fnop.core.objects.mapping import bounded, with_events
@@ -25,6 +26,7 @@ from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
 from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, is_behind
+from fnop.core.values.cause import Reason
 from fnop.core.values.errors import described
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
@@ -63,8 +65,13 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = _refreshed(
             context, _at_its_pace(context, record, body), stream, type, body
         )
-    if record.stale or context.phase is Phase.STANDBY:
-        record = record._replace(stale=context.phase is Phase.STANDBY)
+    if context.phase is Phase.STANDBY:
+        record = record._replace(stale=True)
+    elif record.stale:
+        work = record.work or record.unwritten or IDLE
+        record = record._replace(
+            stale=False, work=None if work.is_over else work, unwritten=None
+        )
     record = _noted(record, stream, type, body)
     kind = context.kind
     if kind.indexers:
@@ -105,25 +112,80 @@ def _make_due(context: Context, record: ObjectRecord) -> None:
 
 
 def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> bool:
-    """Whether the object is gone by a live answer that is newer than this version."""
-    grave = context.grave
+    """Whether the object is gone by a live answer that is newer than this version.
+
+    A later version than was known then casts doubt on that answer: the object is read
+    again before anything is done about it.
+    """
+    grave, record = context.grave, context.record
     if grave is None or grave.uid != body.uid:
         return False
     if type == "DELETED" or (type is None and stream.begun > grave.step):
         context.exhume()
         return False
-    return True
+    if record is not None or not is_behind(grave.version, body.version):
+        return True
+    context.exhume()
+    found = _first_sight(context, body, listed=False)._replace(memo=context.memo)
+    context.put(_doubted(context, vanished(context, found, looks=LOOKS_MAX)))
+    return False
 
 
 def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """The record as read from the object itself, without what this process knows of it.
+    """The record as read from the object itself, with what was not written on it.
 
-    It is read again with each version, until the object is reconciled here.
+    It is read again with each version, until the object is reconciled here.  If another
+    process has stored a state meanwhile, that counts; but deletions are not taken back.
     """
     fresh = _first_sight(context, record.body, listed=False)
+    unwritten = record.unwritten
+    if unwritten is None:
+        unwritten = _unwritten(record)
+    elif fresh.stored != record.stored:
+        unwritten = _of_deletion(unwritten)
     return fresh._replace(
-        memo=record.memo, initial=record.initial, listing=record.listing, stale=True
+        memo=record.memo,
+        initial=record.initial,
+        listing=record.listing,
+        stale=True,
+        unwritten=unwritten,
     )
+
+
+def _unwritten(record: ObjectRecord) -> Work:
+    """The ends of handlers, and their changes, that are not on the object.
+
+    A write under way may arrive or not: its handlers are called again.
+    """
+    work = record.work or IDLE
+    parts = () if work.writing is None else work.writing.parts
+    patches = (*(patch for each in parts for patch in each.patches), *work.patches)
+    results = {**work.results}
+    for each in parts:
+        results |= each.results
+    doubtful: set[str] = set()
+    if work.writing is not None and work.writing.is_doubtful:
+        doubtful = {name for name, _ in work.writing.patches} | {*work.writing.results}
+    ends = {
+        name: progress
+        for name, progress in {**record.stored.progress, **work.progress}.items()
+        if progress.is_finished and name not in doubtful
+    }
+    return Work(
+        progress=ends,
+        patches=tuple(each for each in patches if each[0] in ends),
+        results={name: each for name, each in results.items() if name in ends},
+    )
+
+
+def _of_deletion(work: Work) -> Work:
+    """The ends of deletion handlers alone: they are about the uid, whatever follows."""
+    ends = {
+        name: progress
+        for name, progress in work.progress.items()
+        if progress.aim.partition(":")[0] == Reason.DELETE.value
+    }
+    return Work(progress=ends)
 
 
 def _replaced(context: Context, record: ObjectRecord) -> Work | None:

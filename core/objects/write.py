@@ -36,6 +36,7 @@ from fnop.core.objects.own_writes import (
     moved_handlers,
     moved_progress,
     moves_of,
+    with_undoing,
 )
 from fnop.core.objects.refusal import (
     AfterRefusal,
@@ -52,12 +53,12 @@ from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     NextWrite,
     Writing,
-    endpoints_of,
     next_write,
     was_pruned,
 )
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.state.requests import ForWrite
+from fnop.core.state.splitting import left_of
 from fnop.core.values.backoff import backoff_seconds, heeding, is_worth_logging
 from fnop.core.values.body import Body
 from fnop.core.values.finalizers import Duty
@@ -87,13 +88,22 @@ def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> Non
             writing = _in_order(context, writing)
             _warn_collisions(context, writing)
         if writing.finalizer is None:
-            work = record.work or IDLE
-            later = {k: v for k, v in work.results.items() if k not in writing.results}
-            record = record._replace(work=work._replace(patches=(), results=later))
+            record = _without(record, writing)
         elif writing.finalizer == Duty.REMOVE.value and not writing.ends:
             _tell_of_former(context, record)
         writing = housed(context, record, writing)
     _send(context, record, writing)
+
+
+def _without(record: ObjectRecord, writing: Writing) -> ObjectRecord:
+    """The record without the changes that a write carries; the others wait.
+
+    A write may carry none, such as the mark that a handler has begun to act.
+    """
+    work, carried = record.work or IDLE, {id(patch) for _, patch in writing.patches}
+    patches = tuple(each for each in work.patches if id(each[1]) not in carried)
+    results = {k: v for k, v in work.results.items() if k not in writing.results}
+    return record._replace(work=work._replace(patches=patches, results=results))
 
 
 def _tell_of_former(context: Context, record: ObjectRecord) -> None:
@@ -171,7 +181,8 @@ def _restated(
     kind = context.kind
     names = moved_handlers(record, {name for name, _ in writing.patches})
     moves = moves_of(kind, names, record.body, made)
-    return after._replace(progress=moved_progress(after.progress, kind, moves))
+    moved = after._replace(progress=moved_progress(after.progress, kind, moves))
+    return with_undoing(kind, moved, record.body, made) if writing.ends else moved
 
 
 def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> None:
@@ -187,7 +198,7 @@ def _request_for(
     if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
         # The API server adds no finalizer to an object that is being deleted.
         return Done(record, writing)
-    place = home_of(context)
+    place = home_of(context, record.body)
     try:
         found = next_write(
             writing,
@@ -243,8 +254,6 @@ def _too_long(
 
 def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
     """End a write: its state is the stored state now."""
-    if writing.sent and writing.patches:
-        warn_dropped(context, record, writing)
     if writing.then:
         _send(context, record, writing.then[0]._replace(then=writing.then[1:]))
         return
@@ -322,7 +331,7 @@ def _answered(
 ) -> None:
     """Take the object as an own request has left it, or as a live read shows it."""
     if body.uid and record.body.uid and body.uid != record.body.uid:
-        _abandon(context, record)
+        _await_end(context, record, writing)
         return
     record = shown(context, record, body)
     if not writing.looking or (writing.doubted and _has_landed(writing, body)):
@@ -352,9 +361,10 @@ def _written(
     """Verify the part that one endpoint has taken, and continue with the rest."""
     record, writing = after_own_write(context, record, writing, body)
     record, writing, raised = of_generation(record, writing, body)
-    writing = writing._replace(sent=writing.sent | {writing.endpoint}, tries=0)
     resource = context.kind.resource
-    place = home_of(context)
+    warn_dropped(context, writing, body)
+    writing = _taken_by(writing, split=resource.has_status)
+    place = home_of(context, body)
     lost_state, lost = was_pruned(writing, body, place)
     of_status = writing.endpoint == "status" or not resource.has_status
     if (
@@ -374,11 +384,18 @@ def _written(
         _send(context, record, writing)
     elif raised and "status" in writing.sent:
         # The condition was written already, with the generation before.
-        warn_dropped(context, record, writing)
         rest = writing._replace(patches=(), results={}, sent=frozenset())
         _send(context, record, rest)
     else:
         _done(context, record, writing)
+
+
+def _taken_by(writing: Writing, *, split: bool) -> Writing:
+    """The write after an endpoint has taken its part of it."""
+    endpoint, patches = writing.endpoint, writing.patches
+    if writing.base is not None and patches:
+        patches = left_of(patches, endpoint, writing.base, split=split)
+    return writing._replace(sent=writing.sent | {endpoint}, patches=patches, tries=0)
 
 
 def _look_again(
@@ -429,40 +446,19 @@ def _missing(
 ) -> None:
     """Read live: the object is gone, or its kind no longer has a status subresource."""
     if writing.looking or writing.endpoint != "status":
-        _abandon(context, record)
+        _await_end(context, record, writing)
         return
     if writing.tries:
         context.rediscover()
     _look_again(context, record, writing, message)
 
 
-def _abandon(context: Context, record: ObjectRecord) -> None:
-    """End a write whose object is gone, or has been replaced.
+def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None:
+    """Wait with a write whose object is said to be gone, or replaced.
 
-    The object is not reconciled until the watch shows that, too.  If the object exists
-    after all, its unsent changes are kept.
+    The object is not reconciled until the watch shows that, too.  If it exists after
+    all, it is read again before the write goes on: a request may have been done.
     """
-    work = record.work or IDLE
-    kept = _unsent(work.writing, split=context.kind.resource.has_status)
-    work = work._replace(
-        patches=(*kept.patches, *work.patches), results={**kept.results, **work.results}
-    )
-    _put(context, vanished(context, record._replace(work=work)), None)
+    waiting = writing._replace(looking=True, due=context.now.mono)
+    _put(context, vanished(context, record), waiting)
     context.due()
-
-
-def _unsent(writing: Writing | None, *, split: bool) -> Writing:
-    """The parts of a write, and of those that were to follow it, not sent yet."""
-    if writing is None:
-        return Writing()
-    patches, results = writing.patches, dict(writing.results)
-    if writing.sent:
-        patches = tuple(
-            (name, patch)
-            for name, patch in patches
-            if not endpoints_of(patch, split=split) <= writing.sent
-        )
-        results = {} if "status" in writing.sent or not split else results
-    for each in writing.then:
-        patches, results = (*patches, *each.patches), {**results, **each.results}
-    return Writing(patches, results)

@@ -101,7 +101,7 @@ def marks_of(body: Body, settings: Settings) -> Marks:
     marker, status = settings.marker, body.stanza("status")
     return Marks(
         marker in body.finalizers,
-        settings.places.text(body) is not None,
+        any(settings.places.removals(body)),
         any(_is_of(each, marker) for each in _conditions(status)),
         body.is_deleting,
     )

@@ -90,12 +90,12 @@ class Context:
         else:
             self._turn.drop(self.key)
 
-    def bury(self, uid: str) -> None:
+    def bury(self, body: Body) -> None:
         """Mark the object as gone by a live answer: a watch that shows it is late."""
-        self._turn.objects.bury(self.key, uid, self.step)
+        self._turn.objects.bury(self.key, body, self.step)
 
     def exhume(self) -> None:
-        """Remove the mark: nothing older than the deletion can come any more."""
+        """Remove the mark of an object that is gone."""
         self._turn.objects.exhume(self.key)
 
     def due(self, at: float | None = None) -> None:

@@ -19,16 +19,11 @@ from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import Condition, conditions_with, keeping
 from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.storage import Place
+from fnop.core.state.splitting import Changes, changed, endpoints_of
 from fnop.core.values.body import Body
 from fnop.core.values.evolve import quick
 from fnop.core.values.finalizers import with_finalizer, without_finalizer
-from fnop.core.values.merge import (
-    OperationFailed,
-    applied,
-    difference,
-    operated,
-    transformed,
-)
+from fnop.core.values.merge import OperationFailed, applied, difference
 from fnop.core.values.now import wall_seconds
 from fnop.core.values.table import NOTHING
 from fnop.effects import Patch
@@ -37,7 +32,6 @@ __all__ = [
     "Writing",
     "authors_at",
     "dropped_fields",
-    "endpoints_of",
     "next_write",
     "was_pruned",
 ]
@@ -50,15 +44,15 @@ class Writing(NamedTuple):
     `after` is the state that is stored once it is done (None: it stores none),
     `finalizer` "add" or "remove" if it does only that.  `memory` is the state that this
     process remembers then, and `ends` means that the change is done.  `sent` are the
-    endpoints that have taken their part, `more` means that another one follows;
-    `looking` means that the fresh body is being read after a conflict.  `moved` means
-    that a request with the state in the status was refused before, `unsaid` the same of
-    the condition, and `then` are writes that follow this one.  `base` is the body from
-    which the present request `asked` was computed, `doubted` means that nobody knows
-    whether that request was done.
+    endpoints that have taken their part, of which `patches` contain nothing any more.
+    `more` means that another one follows; `looking` that the fresh body is being read
+    after a conflict.  `moved` means that a request with the state in the status was
+    refused before, `unsaid` the same of the condition, and `then` are writes that
+    follow this one.  `base` is the body from which the present request `asked` was
+    computed, `doubted` means that nobody knows whether that request was done.
     """
 
-    patches: tuple[tuple[str, Patch | Transform], ...] = ()
+    patches: Changes = ()
     results: Mapping[str, Any] = NOTHING
     after: Stored | None = None
     memory: Stored | None = None
@@ -78,6 +72,16 @@ class Writing(NamedTuple):
     base: Body | None = None
     asked: Patch | None = None
     doubted: bool = False
+
+    @property
+    def parts(self) -> tuple[Writing, ...]:
+        """This write, and those that follow it."""
+        return (self, *self.then)
+
+    @property
+    def is_doubtful(self) -> bool:
+        """Whether a request may have been done, as far as is known."""
+        return self.doubted or (self.id is not None and not self.looking)
 
 
 class NextWrite(NamedTuple):
@@ -114,7 +118,7 @@ def next_write(
     target = _keeping_conditions(target, body, own)
     if writing.after is not None:
         after, split = writing.after, resource.has_status
-        if writing.patches and after.progress:
+        if writing.patches:
             after = restated(after, Body(target))
         text = write_stored(after, body.uid, settings.ignored)
         for patch in settings.places.written(text, body, place, split=split):
@@ -156,10 +160,7 @@ def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
     """The freshest body with all changes but the state."""
     target: dict[str, Any] = body.data
     for _, patch in writing.patches:
-        if isinstance(patch, Transform):
-            target = transformed(patch.change, target)
-        else:
-            target = operated(patch.json, applied(patch.merge or {}, target))
+        target = changed(target, patch)
     for handler, value in writing.results.items():
         target = applied({"status": {handler: value}}, target)
     if writing.finalizer is not None:
@@ -218,17 +219,6 @@ def authors_at(writing: Writing, endpoint: str, *, split: bool) -> tuple[str, ..
     return tuple(dict.fromkeys(found))
 
 
-def endpoints_of(patch: Patch | Transform, *, split: bool) -> set[str]:
-    """The endpoints that a patch goes to; with `split`, status has its own."""
-    if not split:
-        return {""}
-    if isinstance(patch, Transform):
-        return {"", "status"}  # either or both: only the function knows
-    roots = {str(step.get("path")).split("/")[1:2] == ["status"] for step in patch.json}
-    roots |= {key == "status" for key in patch.merge or {}}
-    return {"status" if is_status else "" for is_status in roots}
-
-
 def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, set[str]]:
     """Whether the server dropped the state, and the names of results that it dropped.
 
@@ -241,16 +231,31 @@ def was_pruned(writing: Writing, response: Body, place: Place) -> tuple[bool, se
 
 
 def dropped_fields(writing: Writing, response: Body) -> list[tuple[str, str]]:
-    """The fields that handlers patched and the server dropped: (handler, pointer).
+    """The fields that handlers changed and the server dropped: (handler, pointer).
 
     A schema that does not know a field prunes it and answers 200 without it
-    (Kubernetes: field pruning).
+    (Kubernetes: field pruning).  Only what the last request has asked for is dropped.
     """
+    asked, base = writing.asked, writing.base
+    if asked is None or base is None:
+        return []
+    dropped = set(_absent(asked.merge or {}, response.data, ""))
     return [
-        (handler, pointer)
-        for handler, patch in writing.patches
-        for pointer in _absent(patch.merge or {}, response.data, "")
+        (author, pointer)
+        for author, change in (writing.patches if dropped else ())
+        for pointer in _absent(_merge_of(change, base), response.data, "")
+        if pointer in dropped
     ]
+
+
+def _merge_of(change: Patch | Transform, base: Body) -> Mapping[str, Any]:
+    """A change as a merge patch of the object from which a request was computed."""
+    if isinstance(change, Patch) and not change.json:
+        return change.merge or {}
+    try:
+        return difference(base.data, changed(base.data, change))
+    except OperationFailed:
+        return {}  # it depends on others' changes
 
 
 def _absent(

@@ -5,7 +5,8 @@ step, and is closed into the next value.
 
 A *grave* marks an object that a live answer has shown to be gone: the watch may be late
 and still show it.  To *bury* sets the mark; to *exhume* removes it, once nothing that
-is older than the deletion can come any more.
+is older than the deletion can come any more, or where a later version casts doubt on
+the answer.
 """
 
 from __future__ import annotations
@@ -26,9 +27,13 @@ __all__ = ["Grave", "Objects", "OpenObjects"]
 
 
 class Grave(NamedTuple):
-    """The mark of an object that is gone by a live answer: its uid, and that step."""
+    """The mark of an object that is gone by a live answer, given in that step.
+
+    `version` is the last one that was known of it.
+    """
 
     uid: str
+    version: str
     step: int
 
 
@@ -153,12 +158,12 @@ class OpenObjects:
         self._store()
         return [(key, self._records[key]) for key in sorted(self._records)]
 
-    def bury(self, key: Key, uid: str, step: int) -> None:
+    def bury(self, key: Key, body: Body, step: int) -> None:
         """Mark the object as gone by a live answer: a watch that shows it is late."""
-        self.graves = self.graves.set(key, Grave(uid, step))
+        self.graves = self.graves.set(key, Grave(body.uid, body.version, step))
 
     def exhume(self, key: Key) -> None:
-        """Remove the mark: nothing older than the deletion can come any more."""
+        """Remove the mark of an object that is gone."""
         if key in self.graves:
             self.graves = self.graves.delete(key)
 

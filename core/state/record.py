@@ -19,6 +19,7 @@ from fnop.core.memory.progress import FRESH, Failure, Progress
 from fnop.core.seam.commands import Say
 from fnop.core.state.fusion import Writing
 from fnop.core.state.in_flight import InFlight
+from fnop.core.state.splitting import Changes
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
 from fnop.core.values.evolve import quick
@@ -160,14 +161,15 @@ class LevelState(NamedTuple):
     the first one.  It is called again at the monotonic time `start` even if these are
     the same; `over` means that it has failed for good with these.  `holds` means that
     children of its set have to be deleted before the object; None if that is unknown;
-    with `held` that was so at some time in this process.  `checked` are the children
-    that were found as desired, and `answer` is the digest of what was desired then, if
-    it was all found.  `pace` is that of repairs of what others change again and again,
-    and `own` that of calls which it causes itself.  `asked` means that a reconcile
-    handler has requeued the object since the last call.  `synced` is what it has told
-    last of its children.  `left` means that it does not select the object any more, and
-    leaves its children as they are.  `refused` is the progress with a status that the
-    API server refuses: the call has succeeded by then.
+    with `held` that was so at some time in this process.  So many calls in a row
+    (`looks`) have ended with an answer that the watch had yet to show.  `checked` are
+    the children that were found as desired, and `answer` is the digest of what was
+    desired then, if it was all found.  `pace` is that of repairs of what others change
+    again and again, and `own` that of calls which it causes itself.  `asked` means that
+    a reconcile handler has requeued the object since the last call.  `synced` is what
+    it has told last of its children.  `left` means that it does not select the object
+    any more, and leaves its children as they are.  `refused` is the progress with a
+    status that the API server refuses: the call has succeeded by then.
     """
 
     body: Body | None = None
@@ -185,6 +187,7 @@ class LevelState(NamedTuple):
     refused: Progress = FRESH
     left: bool = False
     held: bool = False
+    looks: int = 0
 
     @property
     def has_failed(self) -> bool:
@@ -233,7 +236,7 @@ class Work(NamedTuple):
     level_runs: tuple[Invocation, ...] = ()
     pending_events: tuple[PendingEvent, ...] = ()
     progress: Mapping[str, Progress] = NOTHING
-    patches: tuple[tuple[str, Patch | Transform], ...] = ()
+    patches: Changes = ()
     results: Mapping[str, Any] = NOTHING
     writing: Writing | None = None
     declared: Mapping[str, Declared] = NOTHING
@@ -265,7 +268,8 @@ class Expectation(NamedTuple):
 
     `step` is the step of the response: a listing begun after it fulfils the
     expectation, too.  With `passes` the object may be reconciled all the same: after
-    the finalizer was added, the response alone is enough (R20).
+    the finalizer was added, the response alone is enough (R20).  An object that was
+    missing has been looked for so many times (`looks`) before.
     """
 
     version: str
@@ -273,6 +277,7 @@ class Expectation(NamedTuple):
     deadline: float
     looking: bool = False
     passes: bool = False
+    looks: int = 0
 
     @property
     def due(self) -> float | None:
@@ -345,6 +350,9 @@ class ObjectRecord(NamedTuple):
     released: bool = False
     # It was put aside: another operator may have stored another state on it meanwhile.
     stale: bool = False
+    # The ends of handlers, and their changes, that were not written by then; None for
+    # an object that was not put aside.
+    unwritten: Work | None = None
     # The last condition that this process has written, or had no place for.
     written_condition: Condition | None = None
     # The rate of the operator's changes for which its own handlers are called again.

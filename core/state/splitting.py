@@ -1,16 +1,36 @@
-"""One patch as requests to two endpoints: the object and its status."""
+"""One change as requests to two endpoints: the object and its status.
+
+A change sees one version of the object, however many requests it takes: what an
+endpoint has taken is left out of the next request, which is computed from that version
+all the same (`left_of`).
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
+from fnop.core.handlers.writers import Transform
 from fnop.core.state.address import Address, Request, Steps
+from fnop.core.values.body import Body
+from fnop.core.values.merge import OperationFailed, applied, operated, transformed
 from fnop.effects import (
     Effect,
     Patch,
 )
 
-__all__ = ["cannot_split", "split"]
+__all__ = [
+    "Changes",
+    "cannot_split",
+    "changed",
+    "endpoints_of",
+    "left_of",
+    "split",
+]
+
+# Changes of the handled object, each with its author.
+Changes: TypeAlias = tuple[tuple[str, Patch | Transform], ...]
 
 
 def split(patch: Patch, address: Address) -> tuple[Request, ...]:
@@ -88,3 +108,105 @@ def cannot_split(effect: Effect, address: Address) -> str | None:
         "a JSON patch that changes the status and something else is two requests, and "
         "cannot move or copy from one to the other; give the value itself"
     )
+
+
+# ------------------------------------------------------- changes of several authors
+
+
+def changed(target: Any, change: Patch | Transform) -> Any:
+    """The object after one change of an author's.
+
+    Raises `OperationFailed` where the change does not fit the object.
+    """
+    if isinstance(change, Transform):
+        return transformed(change.change, target)
+    return operated(change.json, applied(change.merge or {}, target))
+
+
+def endpoints_of(change: Patch | Transform, *, split: bool) -> set[str]:
+    """The endpoints that a change goes to; with `split`, status has its own.
+
+    >>> sorted(endpoints_of(Patch(merge={"spec": {}, "status": {}}), split=True))
+    ['', 'status']
+    """
+    if not split:
+        return {""}
+    if isinstance(change, Transform):
+        # Either or both: only the function knows.
+        rest = change.change
+        return {rest.endpoint} if isinstance(rest, _Rest) else {"", "status"}
+    roots = {_is_of_status(step.get("path")) for step in change.json}
+    roots |= {key == "status" for key in change.merge or {}}
+    return {"status" if is_status else "" for is_status in roots}
+
+
+@dataclass(frozen=True, slots=True)
+class _Rest:
+    """The part of a change for one endpoint, after the other one has taken its part.
+
+    As it was in `seen`, so the change sees the part of the other endpoint for ever.
+    """
+
+    change: Patch | Transform
+    endpoint: str
+    seen: Mapping[str, Any]
+
+    def __call__(self, found: dict[str, Any]) -> None:
+        is_status = self.endpoint == "status"
+        here, there = _halves(found, is_status)
+        _, as_it_was = _halves(self.seen, is_status)
+        made = changed({**as_it_was, **here}, self.change)
+        if not isinstance(made, Mapping):
+            raise OperationFailed("a patch must leave an object")
+        found.clear()
+        found.update({**there, **_halves(made, is_status)[0]})
+
+
+def _halves(
+    found: Mapping[str, Any], is_status: bool
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The part of an object that an endpoint takes, and what it does not take.
+
+    >>> _halves({"spec": 1, "status": 2}, True)
+    ({'status': 2}, {'spec': 1})
+    """
+    here = {k: v for k, v in found.items() if (k == "status") == is_status}
+    return here, {k: v for k, v in found.items() if k not in here}
+
+
+def left_of(changes: Changes, endpoint: str, before: Body, *, split: bool) -> Changes:
+    """The changes without those parts that an endpoint has taken.
+
+    They were computed from the object `before`, each from what the ones before it have
+    made; `split` means that the status has an endpoint of its own.
+    """
+    found = []
+    seen: Any = before.data
+    for place, (author, change) in enumerate(changes):
+        rest = _without(change, endpoint, seen) if split else None
+        if rest is not None:
+            found.append((author, rest))
+        if _needs_more(changes[place + 1 :]):
+            seen = changed(seen, change)
+    return tuple(found)
+
+
+def _needs_more(changes: Iterable[tuple[str, Patch | Transform]]) -> bool:
+    """Whether any of the changes depends on what was made before it."""
+    return any(isinstance(each, Transform) or each.json for _, each in changes)
+
+
+def _without(
+    change: Patch | Transform, endpoint: str, seen: Mapping[str, Any]
+) -> Patch | Transform | None:
+    """A change without its part for an endpoint; None if nothing is left of it."""
+    left = endpoints_of(change, split=True) - {endpoint}
+    if not left:
+        return None
+    if endpoints_of(change, split=True) == left:
+        return change
+    (other,) = left
+    if isinstance(change, Patch) and not change.json:
+        merge = _halves(change.merge or {}, other == "status")[0]
+        return Patch(change.target, merge)
+    return Transform(_Rest(change, other, seen))

@@ -199,6 +199,8 @@ def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
     try:
         change(found)
         return freeze_json(found, "the object")
+    except OperationFailed:
+        raise
     except BaseException as problem:
         name = getattr(change, "__qualname__", repr(change))
         text = f"{name} fails: {described(problem)}"

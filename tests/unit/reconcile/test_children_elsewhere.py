@@ -42,7 +42,8 @@ def unseen(run: Story, command: Perform) -> None:
 
 
 @pytest.mark.parametrize("stops", [False, True])
-def test_what_is_deleted_is_deleted_once_though_the_watch_is_late(stops: bool) -> None:
+def test_a_deletion_is_repeated_seldom_though_the_watch_is_late(stops: bool) -> None:
+    """The answer to it may be wrong, so it is repeated after growing pauses."""
     run = story()
     run.fate = unseen
     run.delete("fnopexamples")
@@ -54,11 +55,12 @@ def test_what_is_deleted_is_deleted_once_though_the_watch_is_late(stops: bool) -
         run.wait(60)
         assert run.exit is not None
         return
-    run.wait(60)
-    assert deletions(run) == 1
+    run.wait(600)
+    repeated = deletions(run)
+    assert 2 <= repeated <= 8
     run.let_events_through()
     assert run.settle()
-    assert deletions(run) == 1
+    assert deletions(run) == repeated
     assert run.get("fnopexamples") is None
 
 
