@@ -23,6 +23,7 @@ from fnop.core.objects.actions import (
 )
 from fnop.core.objects.progression import (
     acts_upon,
+    aim_of,
     current_progress,
     current_progress_by_id,
     declared_by,
@@ -126,7 +127,9 @@ def handle(
             if any(author == handler.id for author, _ in work.patches):
                 # It is called for the object as its former attempt has changed it.
                 return Write(Writing(work.patches))
-            return StartAttempt(handler, _fresh_view(record, change), first.progress)
+            fresh = _fresh_view(at, record, change, handler)
+            progress = first.progress._replace(aim=fresh.aims[handler.id])
+            return StartAttempt(handler, fresh, progress)
     if any(not each.waits for each in work.running):
         return Rest(deadline)
     return record_progress(at, record, work, change, all_progress, due)
@@ -278,8 +281,19 @@ def _failed_part(
     return None
 
 
-def _fresh_view(record: ObjectRecord, change: Change) -> Change:
-    """The change with the present object, for a handler that starts anew (R15)."""
+def _fresh_view(
+    at: Circumstances, record: ObjectRecord, change: Change, handler: Handler
+) -> Change:
+    """The change with the present object, for a handler that starts anew (R15).
+
+    The handler's success will count for that state, also within a later change.
+    """
     if change.body is record.body:
         return change
-    return change._replace(body=record.body, generation=record.body.generation)
+    aims = change.aims
+    if change.reason is Reason.UPDATE and not handler.parent:
+        aim = aim_of(at, record.body, change.reason, handler)
+        aims = {**aims, handler.id: aim}
+    return change._replace(
+        body=record.body, generation=record.body.generation, aims=aims
+    )

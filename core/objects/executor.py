@@ -291,9 +291,14 @@ def _start_attempt(
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
-    work = work._replace(
+    if work.running and work.change is not None:
         # The change keeps its own view; only the attempt gets a fresh one (R15).
-        change=work.change if work.running else change,
+        aims = work.change.aims
+        if handler.id in aims:  # and no part, which is added when it is needed
+            aims = {**aims, handler.id: change.aims[handler.id]}
+        change = work.change._replace(aims=aims)
+    work = work._replace(
+        change=change,
         running=(*work.running, invocation),
         progress={**work.progress, handler.id: progress},
     )

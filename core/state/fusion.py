@@ -267,7 +267,7 @@ def _absent(
     ['/a', '/c/e']
     """
     for key, value in merge.items():
-        if value is None or value == {}:
+        if value is None or value in ({}, []):  # which servers leave out
             continue
         have = found.get(key)
         if isinstance(value, dict) and isinstance(have, dict):
