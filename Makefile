@@ -53,6 +53,9 @@ types: .venv/ready ## mypy --strict
 thorough: .venv/ready ## the properties with more examples (FACTOR=20)
 	FNOP_THOROUGH=$${FACTOR:-20} $(PYTEST) -m "not long" tests/property tests/unit
 
+explore-core: .venv/ready ## random histories of an object, with faults, crashes and pauses (HISTORIES=20000)
+	FNOP_THOROUGH=$$(( $${HISTORIES:-20000} / 300 + 1 )) $(PYTEST) -k nothing_is_lost tests/property/test_explored_histories.py
+
 transcripts: .venv/ready ## record the real servers' answers (needs KUBEBUILDER_ASSETS)
 	$(BIN)/python -m tests.conformance.record
 
@@ -114,4 +117,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test test-fast budget long thorough lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
