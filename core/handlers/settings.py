@@ -91,6 +91,7 @@ def _ignored(field: str | Sequence[str]) -> Path:
 
 _DURATIONS = (
     "echo_timeout_seconds",
+    "grace_period_seconds",
     "watch_timeout_seconds",
     "watch_silence_seconds",
     "rediscovery_seconds",
@@ -130,6 +131,8 @@ class Settings:
       limit.
     - `echo_timeout_seconds`: how long the watch may take to show a write of the
       operator, before the object is read instead.
+    - `grace_period_seconds`: how long a stop waits for attempts and requests under way,
+      and for leaving the peers; cleanup handlers have a minute beside it.
     - `list_page_limit`: the number of objects in a page of a listing.
     - `watch_timeout_seconds`: after how long the server is asked to end a watch.
     - `watch_silence_seconds`: after how long a silent watch is given up.
@@ -177,6 +180,7 @@ class Settings:
     default_backoff: float | Backoff = Backoff()  # noqa: RUF009 (an immutable value)
     request_concurrency: int = 32
     echo_timeout_seconds: float = 5.0
+    grace_period_seconds: float = 5.0
     list_page_limit: int = 500
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0

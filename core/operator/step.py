@@ -80,6 +80,7 @@ from fnop.core.state.requests import (
     ForLease,
     ForPeers,
     ForWrite,
+    under_way,
 )
 from fnop.core.state.turn import NEW, State, Turn
 from fnop.core.values.body import Key
@@ -260,7 +261,8 @@ def _on_event_posted(context: Context, name: str, outcome: Outcome) -> None:
 def _on_stop(turn: Turn, reason: str) -> None:
     if repeats_stop(turn.lifecycle, turn.now):
         turn.end(1, f"stopped at once: {reason} came again")
-    before, turn.lifecycle = turn.lifecycle, stopping(turn.lifecycle, turn.now)
+    grace = turn.settings.grace_period_seconds
+    before, turn.lifecycle = turn.lifecycle, stopping(turn.lifecycle, turn.now, grace)
     if turn.lifecycle is before:
         return
     turn.say("info", f"stopping: {reason}")
@@ -336,6 +338,9 @@ def _advance_phase(turn: Turn) -> None:
     match turn.lifecycle.phase:
         case Phase.STARTING if turn.lifecycle.activity is None:
             turn.end(1, "a startup handler failed; its error is above")
+        case Phase.STOPPING if _is_due(turn.lifecycle.tell_at, turn):
+            turn.lifecycle = turn.lifecycle._replace(tell_at=None)
+            turn.say("info", _awaited(turn))
         case Phase.CLEANING if is_late(turn.lifecycle, turn.now):
             limit = f"{CLEANUP_SECONDS:g} s"
             turn.end(1, f"stopped; the cleanup handlers took longer than {limit}")
@@ -393,6 +398,14 @@ def _is_quiet(turn: Turn) -> bool:
     return not turn.requests.pending and (due is None or due > turn.now.mono)
 
 
+def _awaited(turn: Turn) -> str:
+    """The line that tells what a stop waits for, and how long at most."""
+    assert turn.lifecycle.stop_by is not None
+    left = turn.lifecycle.stop_by - turn.now.mono
+    what = under_way(turn.requests) or "attempts to end"
+    return f"stopping: waits for {what}, at most {left:.0f} s more"
+
+
 def _next_alarm(turn: Turn) -> float | None:
     """The time when something is due next, if nothing happens before."""
     if turn.lifecycle.phase is Phase.ENDED:
@@ -406,5 +419,7 @@ def _next_alarm(turn: Turn) -> float | None:
         moments.append(turn.survey.due)
     if turn.lifecycle.stop_by is not None:
         moments.append(turn.lifecycle.stop_by)
+    if turn.lifecycle.phase is Phase.STOPPING and turn.lifecycle.tell_at is not None:
+        moments.append(turn.lifecycle.tell_at)
     moments += wake(turn)
     return min(moments, default=None)

@@ -7,10 +7,12 @@
 | DISCOVERING | DISCOVERED | SERVING     |         | all handlers
 | SERVING     | `settled`  | STANDBY     |         | another replica leads: no handlers
 | SERVING     | `settled`  | FROZEN      |         | a peer outranks it: no streams
-| any before  | `stopping` | STOPPING    | 10 s    | attempts and requests end
+| any before  | `stopping` | STOPPING    | grace   | attempts and requests end
 | STOPPING    | QUIET      | CLEANING    | 60 s    | cleanup handlers
-| CLEANING    | CLEANED    | LEAVING     | 5 s     | leaves peers, releases the lease
+| CLEANING    | CLEANED    | LEAVING     | grace   | leaves peers, releases the lease
 | any         | `ended`    | ENDED       |         | nothing
+
+STOPPING and LEAVING share `grace_period_seconds` of the settings.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ __all__ = [
     "IN_SERVICE",
     "REPEAT_SECONDS",
     "SUSPENDED",
+    "TELL_AFTER_SECONDS",
     "Lifecycle",
     "Milestone",
     "Phase",
@@ -44,12 +47,12 @@ __all__ = [
 # A terminal and its wrapper often both pass a signal on: signals within this time count
 # as one stop.
 REPEAT_SECONDS = 1.0
-# A stopping operator waits this long for attempts and requests to end.
-STOP_SECONDS = 10.0
 # The time limit of cleanup handlers.
 CLEANUP_SECONDS = 60.0
-# The time limit for leaving the peers and releasing the lease.
-LEAVE_SECONDS = 5.0
+# The parts of the grace period: for attempts and requests to end, and for leaving.
+_STOPPING_SHARE, _LEAVING_SHARE = 0.8, 0.2
+# A stop that takes longer tells what it waits for.
+TELL_AFTER_SECONDS = 1.0
 
 
 class Phase(Enum):
@@ -93,11 +96,18 @@ _NEXT = {
     (Phase.CLEANING, Milestone.CLEANED): Phase.LEAVING,
 }
 
-_LIMITS = {
-    Phase.STOPPING: STOP_SECONDS,
-    Phase.CLEANING: CLEANUP_SECONDS,
-    Phase.LEAVING: LEAVE_SECONDS,
-}
+
+def _limit(phase: Phase, grace: float) -> float | None:
+    """The seconds that a phase of a stop may take."""
+    match phase:
+        case Phase.STOPPING:
+            return grace * _STOPPING_SHARE
+        case Phase.CLEANING:
+            return CLEANUP_SECONDS
+        case Phase.LEAVING:
+            return grace * _LEAVING_SHARE
+        case _:
+            return None
 
 
 @quick
@@ -108,6 +118,9 @@ class Lifecycle(NamedTuple):
     # When the stop was requested, and when the present phase of it ends (monotonic).
     stopping_since: float | None = None
     stop_by: float | None = None
+    grace: float = 0.0
+    # When to tell what the stop waits for (monotonic); None once it was told.
+    tell_at: float | None = None
     # The exit status of an orderly stop: 1 if an activity has failed.
     exit_status: int = 0
     # Every served kind has been listed once, and that was reported.
@@ -135,7 +148,7 @@ def advance(life: Lifecycle, now: Now, event: Milestone) -> Lifecycle:
 
 
 def _entered(life: Lifecycle, phase: Phase, now: Now) -> Lifecycle:
-    limit = _LIMITS.get(phase)
+    limit = _limit(phase, life.grace)
     stop_by = life.stop_by if limit is None else now.mono + limit
     return life._replace(phase=phase, stop_by=stop_by)
 
@@ -145,11 +158,15 @@ def settled(life: Lifecycle, phase: Phase) -> Lifecycle:
     return life._replace(phase=phase) if life.phase in IN_SERVICE else life
 
 
-def stopping(life: Lifecycle, now: Now) -> Lifecycle:
-    """The lifecycle after a requested stop; unchanged if it is already ending."""
+def stopping(life: Lifecycle, now: Now, grace: float) -> Lifecycle:
+    """The lifecycle after a requested stop; unchanged if it is already ending.
+
+    `grace` is how long it may take, in seconds, beside the cleanup handlers.
+    """
     if life.phase in (*_ENDING, Phase.ENDED):
         return life
-    begun = life._replace(stopping_since=now.mono)
+    tell_at = now.mono + TELL_AFTER_SECONDS
+    begun = life._replace(stopping_since=now.mono, grace=grace, tell_at=tell_at)
     return _entered(begun, Phase.STOPPING, now)
 
 

@@ -12,6 +12,7 @@ from immutables import Map
 
 from fnop.core.values.backoff import Allowance, drawn
 from fnop.core.values.body import Key
+from fnop.core.values.errors import number_of
 from fnop.core.values.evolve import quick
 from fnop.effects import Call
 
@@ -29,7 +30,11 @@ __all__ = [
     "handler_of",
     "is_outside",
     "is_urgent",
+    "under_way",
 ]
+
+# Of more requests under way only the number is told.
+_TOLD_MAX = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,3 +157,29 @@ class Requests(NamedTuple):
     def has_slot(self, most: int) -> bool:
         """Whether a further request may be sent; calls hold no slot (R13)."""
         return len(self.pending) - self.calls < most
+
+
+def under_way(requests: Requests) -> str:
+    """The requests that are not answered yet, for a log line; "" if there is none.
+
+    >>> ticket = ForEffect(Key("pods.v1", "default", "a"), 1, "create")
+    >>> under_way(Requests().sent(1, ticket))
+    '1 request: of create for pods/a'
+    """
+    found = dict.fromkeys(
+        _told(requests.pending[number]) for number in sorted(requests.pending)
+    )
+    if not found:
+        return ""
+    more = len(found) - _TOLD_MAX
+    names = [*found][:_TOLD_MAX] + ([f"and {more} more"] if more > 0 else [])
+    count = number_of(len(requests.pending), "request")
+    return f"{count}: of {', '.join(names)}"
+
+
+def _told(ticket: Ticket) -> str:
+    author = handler_of(ticket) or "fnop"
+    if not isinstance(ticket, OfObject) or not ticket.key.name:
+        return author
+    plural = ticket.key.resource.partition(".")[0]
+    return f"{author} for {plural}/{ticket.key.name}"
