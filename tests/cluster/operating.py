@@ -32,7 +32,7 @@ POD = manifests_of("08-event-spies")[0]
 # The kinds that are not of the core group.
 GROUPS = {
     **dict.fromkeys(("fnopexamples", "databases", "tenants", "records"), "fnop.dev/v1"),
-    "statefulsets": "apps/v1",
+    **dict.fromkeys(("deployments", "replicasets", "statefulsets"), "apps/v1"),
     "networkpolicies": "networking.k8s.io/v1",
     "rolebindings": "rbac.authorization.k8s.io/v1",
 }
