@@ -291,7 +291,7 @@ def _fresh_view(
     if change.body is record.body:
         return change
     aims = change.aims
-    if change.reason is Reason.UPDATE and not handler.parent:
+    if change.reason in (Reason.CREATE, Reason.UPDATE) and not handler.parent:
         aim = aim_of(at, record.body, change.reason, handler)
         aims = {**aims, handler.id: aim}
     return change._replace(

@@ -192,9 +192,21 @@ def _ahead_of_itself(
     failed = not own.has_succeeded
     done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
     writes = failed and _changes_object(record.work or IDLE, handler)
-    if done == seen.digests[scope_name(handler.field)] and not writes:
-        return None
-    return anew(own, "")._replace(acted=done, handled=done)
+    is_seen = done == seen.digests[scope_name(handler.field)] and not writes
+    made = "" if failed else _made_by(own)
+    if made:  # if somebody undoes that, it is a change
+        return anew(own, "")._replace(acted=made, handled="" if is_seen else done)
+    return None if is_seen else anew(own, "")._replace(acted=done, handled=done)
+
+
+def _made_by(own: Progress) -> str:
+    """The digest of the state that a handler's own write has made; "" for none.
+
+    The aim of a handler follows its own writes, and what it has acted upon does not.
+    """
+    reason, _, observed = own.aim.partition(":")
+    changes = reason in (Reason.CREATE.value, Reason.UPDATE.value)
+    return observed if changes and own.acted and own.acted != observed else ""
 
 
 def _changes_object(work: Work, handler: Handler) -> bool:

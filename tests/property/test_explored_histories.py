@@ -94,6 +94,10 @@ CASES: dict[str, tuple[Shape, Sequence[Move]]] = {
         shape("event", "field", "function", leads=True),
         [CREATED, ("todo", 7), ("step", 5), ("todo", 7)],
     ),
+    "and another handler of the creation has not ended": (
+        shape("beside", "function", "create", retried={"create"}, subresource=False),
+        [CREATED, ("todo", 1), ("step", 3), ("todo", 1)],
+    ),
     "the answer to its first request is lost, and a live read is answered 404": (
         shape("field", "function"),
         [

@@ -234,7 +234,7 @@ async def tidies() -> None:
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is under way is cancelled soon after the first wish."""
-    monkeypatch.setitem(lifecycle._LIMITS, lifecycle.Phase.STOPPING, 0.05)
+    monkeypatch.setattr(lifecycle, "_STOPPING_SHARE", 0.01)
 
 
 async def ending(registry: Registry, *, stops: int) -> LiveRun:
