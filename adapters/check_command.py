@@ -64,6 +64,12 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 )
 @shared("budget", "; the first of each script has no fault, and counts")
 @shared("seconds")
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="Stop after 10 seconds, and leave out the runs under other hash seeds: for "
+    "the inner loop.",
+)
 @shared("jobs", default=1, show_default=True)
 @click.option(
     "--shard",
@@ -143,15 +149,16 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
         sys.exit(merged(options))
     if not paths:
         raise click.UsageError("name the operator's file: fnop check operator.py")
-    from fnop.adapters.check_run import Checking, prints_aside
+    from fnop.adapters.check_run import Checking, ended_by_sigterm, prints_aside
     from fnop.adapters.check_trials import digests_of
 
-    try:
-        checking = Checking(paths, options)
-    except KeyboardInterrupt:
-        fail("interrupted before anything was tried", EXIT_UNKNOWN)
-    if not options["digests"]:
-        sys.exit(checking.run())
+    with ended_by_sigterm():
+        try:
+            checking = Checking(paths, options)
+        except KeyboardInterrupt:
+            fail("interrupted before anything was tried", EXIT_UNKNOWN)
+        if not options["digests"]:
+            sys.exit(checking.run())
     if not checking.cases:
         fail("the time was over before anything was tried", EXIT_UNKNOWN)
     with prints_aside():

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import click
 
 from fnop.adapters.plain import echo
+from fnop.core.values.errors import number_of
 from fnop.interpreters.check.campaign import Options
 from fnop.interpreters.check.reports import Result
 from fnop.interpreters.clock import Clock, SystemClock
@@ -49,6 +50,46 @@ class Steps(NamedTuple):
         return 1 if self.are_tasks else len(result.verdicts)
 
 
+# The first line about the progress comes by then, and the others after growing pauses.
+_FIRST_SECONDS = 10.0
+_MOST_SECONDS = 60.0
+
+
+class _Lines:
+    """Lines about the progress, where nobody watches a bar: in CI, or into a file."""
+
+    def __init__(self, length: int, label: str, limits: Limits) -> None:
+        self._length, self._label, self._limits = length, label, limits
+        self._done = self._violating = 0
+        self._began, self._next = limits.now, _FIRST_SECONDS
+
+    def __enter__(self) -> _Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """The report tells the end."""
+
+    def update(self, steps: int, result: Result | None = None) -> None:
+        """Count some steps; from time to time there is a line."""
+        self._done += steps
+        if result is not None:
+            self._violating += any(each.violations for each in result.verdicts)
+        took = self._limits.now - self._began
+        if took < self._next or not self._done:
+            return
+        self._next = took + min(took, _MOST_SECONDS)
+        left = took / self._done * max(0, self._length - self._done)
+        self._limits.say(
+            f"{self._done} of {self._length} {self._label} after {took:.0f} s, "
+            f"{self._found()}; about {left:.0f} s are left"
+        )
+
+    def _found(self) -> str:
+        if not self._violating:
+            return "no violation so far"
+        return f"{number_of(self._violating, 'violation')} so far, to be confirmed"
+
+
 class Limits:
     """The limits of one call, in seconds from now on, and in schedules to be tried.
 
@@ -75,6 +116,10 @@ class Limits:
     def has_time(self) -> bool:
         """Whether the time is not over."""
         return self._clock.now().mono < self._end
+
+    def left(self) -> float:
+        """The seconds that are left; infinity without a limit."""
+        return self._end - self.now
 
     @property
     def cut(self) -> str:
@@ -126,11 +171,17 @@ class Limits:
             self._is_interrupted = True
             self.say("interrupted; what is known by now (again: without recordings):")
 
+    @property
+    def now(self) -> float:
+        """The time, in monotonic seconds."""
+        return self._clock.now().mono
+
     def progress(self, length: int, label: str) -> Any:
-        """A progress bar for people who watch, of so many steps."""
-        hidden = self._quiet or not sys.stderr.isatty()
+        """The progress of so many steps: a bar for people who watch, or else lines."""
+        if not sys.stderr.isatty():
+            return _Lines(length, label, self)
         return click.progressbar(
-            length=length, label=label, file=sys.stderr, hidden=hidden
+            length=length, label=label, file=sys.stderr, hidden=self._quiet
         )
 
     def say(self, sentence: str) -> None:

@@ -36,7 +36,10 @@ from fnop.interpreters.check.reports import Report, Result, Task, unprepared
 from fnop.interpreters.check.scripts import ScriptProblem
 from fnop.interpreters.scenario import ApplyProblem
 
-__all__ = ["Checking", "prints_aside"]
+__all__ = ["Checking", "ended_by_sigterm", "prints_aside"]
+
+# The time of a check in the inner loop of an author.
+FAST_SECONDS = 10.0
 
 
 class Checking:
@@ -53,9 +56,12 @@ class Checking:
         cases: Sequence[Case] | None = None,
     ) -> None:
         self.paths, self.options = paths, options
+        seconds = options["seconds"]
+        if options["fast"]:
+            seconds = min(seconds or FAST_SECONDS, FAST_SECONDS)
         self.limits = Limits(
             budget=options["budget"],
-            seconds=options["seconds"],
+            seconds=seconds,
             quiet=options["quiet"],
         )
         self._extent = self._options()
@@ -77,14 +83,13 @@ class Checking:
 
     def run(self) -> int:
         """Try all, and report; the exit status."""
-        with _ended_by_sigterm():
-            report, shown = unprepared(self._extent.properties), list[Shown]()
-            if self.campaign is not None:
-                with prints_aside():
-                    report, shown = self._run(self.campaign)
-            self._write(report, shown)
-            if report.struck:
-                self._folder.remember(self._handlers)
+        report, shown = unprepared(self._extent.properties), list[Shown]()
+        if self.campaign is not None:
+            with prints_aside():
+                report, shown = self._run(self.campaign)
+        self._write(report, shown)
+        if report.struck:
+            self._folder.remember(self._handlers)
         return status_of(report)
 
     @property
@@ -202,7 +207,7 @@ class Checking:
 
             def goes_on(result: Result, *_: Any) -> bool:
                 self._results.append(result)
-                bar.update(steps.taken(result))
+                bar.update(steps.taken(result), result)
                 if other is not None:
                     other.go_on()
                 return self.limits.has_time()
@@ -230,6 +235,7 @@ class Checking:
     def _in_another_order(self, stack: ExitStack) -> OtherOrder | None:
         """The benign runs under another hash seed, where they are to be judged."""
         is_wanted = "pure" in self._extent.properties and self._is_own
+        is_wanted = is_wanted and not self.options["fast"]
         if self.options["shard"][0] != 1 or not is_wanted:
             return None
         # One more than it takes, for a small check is soon done itself.
@@ -260,7 +266,7 @@ def prints_aside() -> redirect_stdout[TextIO]:
 
 
 @contextmanager
-def _ended_by_sigterm() -> Iterator[None]:
+def ended_by_sigterm() -> Iterator[None]:
     """SIGTERM interrupts what is done within, as Ctrl-C does."""
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
