@@ -9,8 +9,13 @@ from typing import Any
 import pytest
 import yaml
 
+from fnop.adapters.recording_files import recorder_to
+from fnop.core.handlers.program import Program
+from fnop.interpreters.redaction import Redaction
 from tests.commands import Done, fnop, pytest_of
 from tests.recorded_operators import OBJECT, recorded_run
+from tests.recordings import TRACED
+from tests.simulations import Scenario, example, handlers_in
 
 BUGGY = """
 import fnop
@@ -137,13 +142,50 @@ def test_definitions_that_are_none(
     assert complaint in found.complaint
 
 
+KILLED = """
+import fnop
+
+@fnop.on.create("fnopexamples")
+@fnop.on.update("fnopexamples")
+def noted(spec, **_):
+    return fnop.patch(status={"n": spec.get("n")})
+"""
+
+
+def test_a_test_of_a_killed_process_ends_before_what_has_no_answer(
+    tmp_path: Path,
+) -> None:
+    """The last edit was shown, and the process died before its write."""
+    (tmp_path / "operator.py").write_text(KILLED)
+    program = Program(handlers_in(tmp_path / "operator.py"), TRACED)
+    redaction = Redaction(b"k" * 16, program)
+    recorder = recorder_to(tmp_path / "run.fnop", program, redaction)
+    sim = Scenario(program.handlers, settings=TRACED, observers=[recorder])
+    sim.apply(example(n=0))
+    for number in (1, 2):
+        assert sim.settle()
+        sim.edit("fnopexamples", spec={"n": number})
+    sim.advance()  # the watch shows the edit
+    recorder.close()
+    asked = ("replay", "run.fnop", "operator.py", "--at", "1", "--as-test")
+    found = fnop(*asked, folder=tmp_path)
+    assert found.status == 0, found.err
+    assert "the test ends before #" in found.err
+    assert "somebody changes fnopexample/example-1" in found.err
+    assert "'n': 1" in found.out
+    assert "'n': 2" not in found.out
+    assert passes(tmp_path, "test_run.py", found.out)
+
+
 DEFINITION, _ = yaml.safe_load_all(OBJECT.read_text())
 NAMES = {"plural": "others", "kind": "Other"}
 
 
 def defined(**spec: Any) -> dict[str, Any]:
     """The example's definition with another specification."""
-    return {**DEFINITION, "spec": {**DEFINITION["spec"], **spec}}
+    plural = spec.get("names", DEFINITION["spec"]["names"])["plural"]
+    metadata = {"name": f"{plural}.fnop.dev"}
+    return {**DEFINITION, "metadata": metadata, "spec": {**DEFINITION["spec"], **spec}}
 
 
 def as_test(folder: Path, *definitions: dict[str, Any]) -> Done:

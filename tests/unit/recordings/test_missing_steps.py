@@ -171,7 +171,11 @@ READERS = {
         4,
         "the recording lacks COUNT steps after #BEFORE",
     ),
-    "as a test after": ("replay PARTIAL OP --as-test --at AFTER", 0, "def test_"),
+    "as a test after": (
+        "replay PARTIAL OP --as-test --at AFTER",
+        4,
+        "no test can be made of this part: the recorded operator fails it",
+    ),
     "step": ("replay PARTIAL --step --at LAST", 0, "COUNT steps are missing"),
     "html": ("replay PARTIAL --html page.html", 0, "page.html: "),
     "perfetto": ("replay PARTIAL --perfetto page.trace", 0, "page.trace: "),
