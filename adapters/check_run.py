@@ -83,13 +83,14 @@ class Checking:
 
     def run(self) -> int:
         """Try all, and report; the exit status."""
-        report, shown = unprepared(self._extent.properties), list[Shown]()
-        if self.campaign is not None:
-            with prints_aside():
-                report, shown = self._run(self.campaign)
-        self._write(report, shown)
-        if report.struck:
-            self._folder.remember(self._handlers)
+        with ended_by_sigterm():
+            report, shown = unprepared(self._extent.properties), list[Shown]()
+            if self.campaign is not None:
+                with prints_aside():
+                    report, shown = self._run(self.campaign)
+            self._write(report, shown)
+            if report.struck:
+                self._folder.remember(self._handlers)
         return status_of(report)
 
     @property

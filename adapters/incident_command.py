@@ -167,7 +167,7 @@ def explored(
 ) -> int:
     """Try faults around a part of a run, and report; the exit status."""
     from fnop.adapters.check_command import options_of_check
-    from fnop.adapters.check_run import Checking, ended_by_sigterm
+    from fnop.adapters.check_run import Checking
     from fnop.adapters.incident_tests import answers_to_json
     from fnop.interpreters.check.explore import Case
     from fnop.interpreters.externals import Recorded
@@ -203,8 +203,7 @@ def explored(
         answers=answers_to_json(incident),
     )
     try:
-        with ended_by_sigterm():
-            return Checking(paths, given, [case]).run()
+        return Checking(paths, given, [case]).run()
     except ApplyProblem as problem:
         fail(str(problem), 2)
 
