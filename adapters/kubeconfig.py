@@ -30,6 +30,8 @@ from fnop.adapters.kubeconfig_files import (
     single,
 )
 from fnop.core.handlers.connection import ConnectionInfo
+from fnop.core.values.errors import text_of
+from fnop.effects.values import without_userinfo
 
 __all__ = [
     "ConfigurationProblem",
@@ -52,6 +54,9 @@ _PARTS = (
 
 class ConfigurationProblem(Exception):
     """The cluster cannot be addressed; the text is one sentence for the user."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(without_userinfo(text))
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +137,7 @@ def _login_in_cluster() -> Login:
         namespace = service_account.namespace()
     except Exception as problem:
         raise ConfigurationProblem(
-            f"the service account of this pod cannot be used: {problem}"
+            f"the service account of this pod cannot be used: {_text(problem)}"
         ) from problem
     return Login(configuration, namespace)
 
@@ -211,7 +216,7 @@ def _new_configuration() -> Any:
 
 
 def _text(problem: BaseException) -> str:
-    return " ".join(str(problem).split()) or type(problem).__name__
+    return " ".join(text_of(problem).split()) or type(problem).__name__
 
 
 # ------------------------------------------------------ kubernetes_asyncio, in part

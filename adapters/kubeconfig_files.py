@@ -18,6 +18,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from returns.result import Failure, Success
 
 from fnop.adapters.manifests import parsed_yaml
+from fnop.core.handlers.connection import shown_address
 
 __all__ = [
     "Absent",
@@ -255,7 +256,8 @@ def _followed(kubeconfig: Kubeconfig, name: str) -> Success[Access] | Failure[st
     server = str(cluster.get("server", ""))
     if not server.startswith(("http://", "https://")):
         return Failure(
-            f"the server {server!r} in {title} is not an http or https address"
+            f"the server {shown_address(server)!r} in {title} is not an http or https "
+            "address"
         )
     user = kubeconfig.users[str(context["user"])] if "user" in context else {}
     match _with_token(user):

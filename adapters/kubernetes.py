@@ -28,6 +28,8 @@ from fnop.adapters.kubeconfig import (
     rest,
 )
 from fnop.core.values.backoff import Allowance, drawn, put_back
+from fnop.core.values.errors import text_of
+from fnop.effects.values import without_userinfo
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
@@ -126,8 +128,8 @@ class KubernetesApi:
 
     @property
     def server(self) -> str:
-        """The address of the API server."""
-        return self._transport.server
+        """The address of the API server, as texts show it."""
+        return without_userinfo(self._transport.server)
 
     @property
     def default_namespace(self) -> str | None:
@@ -332,6 +334,10 @@ class _Transport:
         self.login = login
         configuration = login.configuration
         self.server: str = configuration.host.rstrip("/")
+        # Before anything is opened that would have to be closed.
+        server = _address(self.server, "the server")
+        proxy = configuration.proxy or _proxy_of_environment(server)
+        proxy = _address(proxy, "the proxy") if proxy else None
         try:
             # To read the certificates of all authorities takes as long as the rest.
             self._rest = None if _is_plain(configuration) else rest(configuration)
@@ -350,7 +356,7 @@ class _Transport:
         )
         self._interrupted = False
         self._options: dict[str, Any] = {"allow_redirects": False}
-        if proxy := configuration.proxy or _proxy_of_environment(self.server):
+        if proxy:
             self._options["proxy"] = proxy
             self._options["proxy_headers"] = configuration.proxy_headers
         if name := getattr(configuration, "tls_server_name", None):
@@ -418,11 +424,21 @@ def _encoded(query: tuple[tuple[str, str], ...]) -> str:
     return urlencode(query)
 
 
-def _proxy_of_environment(server: str) -> str | None:
+def _address(text: str, what: str) -> URL:
+    """Parse the address of a server.  Raises `ConfigurationProblem`."""
+    try:
+        return URL(text)
+    except ValueError as problem:
+        raise ConfigurationProblem(
+            f"{what} {text!r} is not an address ({text_of(problem)}); write "
+            "https://host:port, and in a user name or password %2F for /, %23 for #"
+        ) from None
+
+
+def _proxy_of_environment(server: URL) -> str | None:
     """HTTPS_PROXY and its like, unless NO_PROXY excepts the server."""
-    url = URL(server)
-    proxy = getproxies().get(url.scheme)
-    if not proxy or proxy_bypass(url.host or ""):
+    proxy = getproxies().get(server.scheme)
+    if not proxy or proxy_bypass(server.host or ""):
         return None
     return proxy if "://" in proxy else f"http://{proxy}"
 
@@ -432,11 +448,11 @@ def _reason(problem: BaseException) -> str:
     cause = getattr(problem, "os_error", None) or problem
     certificate = getattr(problem, "certificate_error", None)
     if certificate is not None:
-        return getattr(certificate, "verify_message", "") or str(certificate)
+        return getattr(certificate, "verify_message", "") or text_of(certificate)
     number = getattr(cause, "errno", None)
     if isinstance(number, int) and number > 0:
         return os.strerror(number)
-    return getattr(cause, "strerror", None) or str(cause) or type(cause).__name__
+    return getattr(cause, "strerror", None) or text_of(cause) or type(cause).__name__
 
 
 def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiResponse:

@@ -24,6 +24,7 @@ from typing import Any
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
+from fnop.core.values.errors import text_of
 
 __all__ = [
     "SCRIPT",
@@ -285,7 +286,7 @@ def _sentence(problem: BaseException, what: str) -> str:
     ours = type(problem).__module__.startswith("fnop.")
     kind = "" if ours else f"{type(problem).__name__}: "
     source = _source(file, line)
-    return f"{where}: {kind}{problem}" + (f"\n    {source}" if source else "")
+    return f"{where}: {kind}{text_of(problem)}" + (f"\n    {source}" if source else "")
 
 
 def _advice(module: str) -> str:

@@ -10,7 +10,7 @@ does not come about is no mistake in a program: that is one line, with the place
 details are asked for.
 
 Every record is one line of text, whatever is in it (`fnop.adapters.plain`); only
-tracebacks have several, and those are indented.
+tracebacks have several, and those are indented.  URLs have no user and no password.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ import orjson
 from fnop.adapters.loading import authors_place, is_authors_file
 from fnop.adapters.plain import block, one_line
 from fnop.core.values.errors import CallFailed, shortened
+from fnop.effects.values import without_userinfo
 
 if TYPE_CHECKING:
     from fnop.core.seam.commands import Say
@@ -201,6 +202,7 @@ class _TextFormatter(logging.Formatter):
             text = _message_and_traceback(self, record)
         else:
             text = _text(say, named=self._prefix)
+        text = without_userinfo(text)
         if not self._plain:
             return self._head(record) + text
         # Only what goes on with the line before begins with a blank.
@@ -348,6 +350,9 @@ class _JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         say: Say | None = getattr(record, "say", None)
         line = self._foreign(record) if say is None else self._line(say)
+        for name, value in line.items():
+            if isinstance(value, str):
+                line[name] = without_userinfo(value)
         when = datetime.fromtimestamp(record.created, UTC)
         head = {
             "timestamp": when.isoformat(timespec="milliseconds"),

@@ -21,7 +21,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.uninstalling import Tally, kinds_named
-from fnop.core.values.errors import number_of
+from fnop.core.values.errors import described, number_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
 from fnop.interpreters.reading import ReadProblem
@@ -182,8 +182,7 @@ def _named(
     try:
         return kinds_named(handlers, catalogue)
     except Exception as problem:  # of a function of the author's that names kinds
-        why = f"{type(problem).__name__}: {problem}"
-        fail(f"which kinds are meant cannot be told: {why}")
+        fail(f"which kinds are meant cannot be told: {described(problem)}")
 
 
 def _confirmed(total: Tally, marker: str) -> bool:

@@ -39,7 +39,7 @@ from fnop.effects.effects import (
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 from fnop.effects.names import check_marks, field_selector, label_selector
-from fnop.effects.values import check_seconds
+from fnop.effects.values import check_seconds, without_userinfo
 
 __all__ = [
     "adopt",
@@ -522,7 +522,7 @@ def exception(
             "exc="
         )
     name = type(exc).__name__
-    text = ": ".join(part for part in (message, str(exc)) if part)
+    text = ": ".join(part for part in (message, without_userinfo(str(exc))) if part)
     return warn(reason or name, text or name, about=about)
 
 

@@ -31,6 +31,7 @@ __all__ = [
     "same_json",
     "thaw_json",
     "without_addresses",
+    "without_userinfo",
 ]
 
 _REMEDY = (
@@ -55,6 +56,26 @@ def without_addresses(text: str) -> str:
     'bad <app.Client object at 0x...>, page at 0x40'
     """
     return _ADDRESS.sub("0x...", text) if " at 0x" in text else text
+
+
+# The user and the password that an address may begin with (RFC 3986: userinfo). What
+# follows a colon and is no port is a password, even if nobody has escaped a `/` in it.
+_USERINFO = re.compile(
+    r"""\A (?: [^\s"<>/?\#]* | [^\s"<>/?\#:\[]* : (?!\d*[/?\#]) [^\s"]* ) @""",
+    re.VERBOSE,
+)
+
+
+def without_userinfo(text: str) -> str:
+    """A text without the user names and passwords in its URLs.
+
+    >>> without_userinfo("502, url='http://me:pass@proxy:3128', by a@b.c")
+    "502, url='http://***@proxy:3128', by a@b.c"
+    """
+    if "//" not in text or "@" not in text:
+        return text
+    before, *addresses = text.split("//")
+    return "//".join((before, *(_USERINFO.sub("***@", each) for each in addresses)))
 
 
 # Ten years: what is to be later than that will not be.

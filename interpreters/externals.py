@@ -24,6 +24,7 @@ import orjson
 
 from fnop.core.history.calls import fits
 from fnop.core.history.volatile import has_token
+from fnop.core.values.errors import text_of
 
 __all__ = [
     "External",
@@ -556,7 +557,7 @@ class JobService(_Numbered):
             try:
                 result = orjson.loads(_text(self._work(orjson.loads(job.body))))
             except Exception as problem:
-                state, error = "failed", str(problem) or type(problem).__name__
+                state, error = "failed", text_of(problem) or type(problem).__name__
         return {"id": id, "state": state, "result": result, "error": error}
 
     def cancel(self, id: str) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from fnop.core.children.planning import Keeper, Planned, manifest_for
 from fnop.core.children.pruning import deleted
 from fnop.core.children.told import Conversation, Told, Unkept, target_of
 from fnop.core.values.body import Body
-from fnop.core.values.errors import Refused, TemporaryError
+from fnop.core.values.errors import Refused, TemporaryError, text_of
 from fnop.core.values.merge import applied
 from fnop.effects import Apply, Event, Get, Log, Patch, Target
 from fnop.effects.values import thaw_json
@@ -330,7 +330,7 @@ def _refused(
     planned: Planned, live: Body | None, problem: Exception, told: Told
 ) -> Conversation[None]:
     """Note why a child was refused; replace it where that is asked for."""
-    text = str(problem) or type(problem).__name__
+    text = text_of(problem) or type(problem).__name__
     is_fixed = (
         isinstance(problem, Refused)
         and problem.status == 422

@@ -7,12 +7,13 @@ rejected ones. The names are those of Kopf's `ConnectionInfo`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 
 from fnop.core.values.errors import PermanentError
+from fnop.effects.values import without_userinfo
 
-__all__ = ["ConnectionInfo", "LoginError", "chosen"]
+__all__ = ["ConnectionInfo", "LoginError", "chosen", "shown_address"]
 
 
 class LoginError(PermanentError):
@@ -41,7 +42,8 @@ class ConnectionInfo:
 
     The credentials are renewed after their `expiration` (UTC where it has no zone), and
     when the server rejects them. Of several the one with the highest `priority` is
-    used. Secrets are not shown. Raises `ValueError` for a combination that cannot work.
+    used. Its repr shows no secrets. Raises `ValueError` for a combination that cannot
+    work.
 
     >>> ConnectionInfo(server="https://10.0.0.1:6443", token="t").server
     'https://10.0.0.1:6443'
@@ -67,7 +69,8 @@ class ConnectionInfo:
     def __post_init__(self) -> None:
         if not self.server.startswith(("https://", "http://")):
             raise ValueError(
-                f"the server {self.server!r} is not an address; write https://host:port"
+                f"the server {shown_address(self.server)!r} is not an address; write "
+                "https://host:port"
             )
         for name in ("ca", "certificate", "private_key"):
             if self._has(f"{name}_path") and self._has(f"{name}_data"):
@@ -78,6 +81,10 @@ class ConnectionInfo:
             raise ValueError("a username and a password go together")
         if self.token is not None and self.username is not None:
             raise ValueError("give either a token or a username, not both")
+
+    def __repr__(self) -> str:
+        shown = (f"{each.name}={getattr(self, each.name)!r}" for each in _SHOWN)
+        return without_userinfo(f"ConnectionInfo({', '.join(shown)})")
 
     def _has(self, name: str) -> bool:
         return getattr(self, name) is not None
@@ -103,6 +110,18 @@ class ConnectionInfo:
         moment = self.expiration
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
         return moment.timestamp() <= wall
+
+
+_SHOWN = tuple(each for each in fields(ConnectionInfo) if each.repr)
+
+
+def shown_address(address: str) -> str:
+    """An address as an error shows it, even if it has no scheme: without userinfo.
+
+    >>> shown_address("me:pass@10.0.0.1:6443"), shown_address("ftp://me:pass@h")
+    ('***@10.0.0.1:6443', 'ftp://***@h')
+    """
+    return without_userinfo(f"//{address}").removeprefix("//")
 
 
 def chosen(

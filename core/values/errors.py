@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import Enum
 
-from fnop.effects.values import check_seconds, without_addresses
+from fnop.effects.values import check_seconds, without_addresses, without_userinfo
 
 __all__ = [
     "CallFailed",
@@ -35,9 +35,9 @@ TEXT_LENGTH_MAX = 4_000
 def text_of(problem: BaseException) -> str:
     """The text of an exception as a value that can be stored, logged and compared.
 
-    It is valid Unicode, which names of files need not be; it is the same each time,
-    for addresses of objects are left out; and it has some 4,000 characters at the
-    most, as a library may put a whole response into it.
+    It is valid Unicode, which names of files need not be. It is the same each time:
+    addresses of objects are replaced. URLs in it have no user and no password. It has
+    some 4,000 characters at most, because a library may quote a whole response.
 
     >>> text_of(FileNotFoundError("caf\\udce9"))
     'caf\\\\udce9'
@@ -48,7 +48,7 @@ def text_of(problem: BaseException) -> str:
         text = str(problem)
     except Exception:
         return "(an error whose text cannot be had)"
-    return as_unicode(shortened(without_addresses(text)))
+    return as_unicode(shortened(without_userinfo(without_addresses(text))))
 
 
 def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from fnop.core.values.errors import described
 from fnop.interpreters.check.explore import Case, Explorer, Verdict
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import PROPERTIES
@@ -205,7 +206,7 @@ class Campaign:
         except ScriptProblem:  # it is the author's, and not of one schedule
             raise
         except Exception as problem:  # a defect of the simulator loses one schedule
-            broken = f"{type(problem).__name__}: {problem}"
+            broken = described(problem)
             return Result(task, (Verdict(task.schedule, (), False),), (), broken)
         if not self.options.confirm:
             return Result(task, verdicts)

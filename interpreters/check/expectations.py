@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.body import View
+from fnop.core.values.errors import described
 from fnop.interpreters.cluster import Cluster
 
 __all__ = [
@@ -133,5 +134,4 @@ def error_in(function: Callable[..., Any], problem: BaseException) -> str:
     ]
     own = [each for each in frames if code and each[0] == code.co_filename]
     file, line = (own or frames)[-1]
-    name = f"{type(problem).__name__}: {problem}".removesuffix(": ")
-    return f"{name} ({os.path.basename(file)}, line {line})"
+    return f"{described(problem)} ({os.path.basename(file)}, line {line})"

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fnop.core.seam.commands import Perform
+from fnop.core.values.errors import text_of
 from fnop.effects import Call, Outcome, Raised, Refused, Unknown, Unreachable
 from fnop.interpreters.actions import SetPace, act
 from fnop.interpreters.calls import called
@@ -167,7 +168,7 @@ def _fails(command: Perform, problem: Exception) -> Outcome:
     call = command.effect
     assert isinstance(call, Call)
     if not call.as_handler:
-        return Raised(type(problem).__name__, str(problem), exception=problem)
+        return Raised(type(problem).__name__, text_of(problem), exception=problem)
 
     def fail(**arguments: Any) -> None:
         raise problem

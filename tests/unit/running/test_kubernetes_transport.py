@@ -2,12 +2,14 @@
 
 import asyncio
 import doctest
+import io
 import json
+import logging
 import re
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +21,10 @@ from hypothesis import given, settings, strategies as st
 
 from fnop.adapters import deep_json, kubeconfig, kubernetes, service_account
 from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
+from fnop.adapters.logs import configure
+from fnop.core.handlers.connection import ConnectionInfo
+from fnop.core.seam.commands import Say
+from fnop.core.values.errors import described, text_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -620,6 +626,79 @@ async def test_the_proxy_of_the_environment_is_used(
         "GET http://cluster.invalid/x HTTP/1.1",
         "GET /x HTTP/1.1",
     ]
+
+
+# What an address may begin with, escaped and not.
+PASSWORDS = ["s3cr3t", "s3c/r3t", "s3c#r3t", "p@s3cr3t", "s3c%2Fr3t"]
+USERINFO = ["s3cr3t", *(f"me:{each}" for each in PASSWORDS)]
+
+
+def leaked(*texts: str) -> list[str]:
+    return [text for text in texts for word in ("s3c", "r3t") if word in text]
+
+
+def texts_of(problem: BaseException) -> Iterator[str]:
+    """The texts of it that fnop keeps and logs, with its causes."""
+    yield text_of(problem)
+    yield described(problem)
+    yield str(problem)
+    for form in ("text", "json"):
+        stream = io.StringIO()
+        console = configure(format=form, level="debug", prefix=None, stream=stream)
+        logging.getLogger("fnop").error("lost: %s", problem, exc_info=problem)
+        logging.getLogger("fnop").error("lost", extra={"why": str(problem)})
+        console.say(Say("error", "lost", error=str(problem), exception=problem))
+        console.close()
+        yield stream.getvalue()
+
+
+async def asked(folder: Path, url: str) -> None:
+    async with client(folder, url) as api:
+        assert leaked(api.server) == []
+        await api.send(GET)
+
+
+async def watched(folder: Path, url: str) -> None:
+    async with client(folder, url) as api:
+        await anext(api.watch(GET, silence_seconds=patience(10)))
+
+
+@pytest.mark.parametrize("userinfo", USERINFO)
+@pytest.mark.parametrize("act", [asked, watched])
+async def test_the_password_of_a_proxy_is_in_no_text(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    act: Callable[[Path, str], Awaitable[None]],
+    userinfo: str,
+) -> None:
+    async with server(answering(http(b"no", "502 Bad Gateway"))) as (url, _):
+        monkeypatch.setenv("https_proxy", url.replace("//", f"//{userinfo}@"))
+        with pytest.raises((Unreachable, ConfigurationProblem)) as problem:
+            await act(tmp_path, "https://cluster.invalid")
+    assert leaked(*texts_of(problem.value)) == []
+
+
+@pytest.mark.parametrize("userinfo", USERINFO)
+@pytest.mark.parametrize("scheme", ["http://", "ftp://", ""])
+async def test_the_password_of_an_api_server_is_in_no_text(
+    tmp_path: Path, scheme: str, userinfo: str
+) -> None:
+    async with server(hanging_up) as (url, _):
+        address = url.replace("http://", f"{scheme}{userinfo}@")
+        with pytest.raises((Unreachable, ConfigurationProblem)) as problem:
+            await asked(tmp_path, address)
+    assert leaked(*texts_of(problem.value)) == []
+    with pytest.raises(ValueError, match=r"go together|is not an address") as other:
+        ConnectionInfo(server=address, username="me too")
+    assert leaked(*texts_of(other.value)) == []
+
+
+def test_credentials_for_the_cluster_are_not_shown() -> None:
+    info = ConnectionInfo(
+        server="https://me:s3cr3t@h", proxy_url="http://me:s3cr3t@p", token="s3cr3t"
+    )
+    assert leaked(repr(info), str(info), str([info])) == []
+    assert "server='https://***@h'" in repr(info)
 
 
 # ---------------------------------------------------------------- configuration
