@@ -85,6 +85,8 @@ def _strategic(body: Any) -> Patcher:
 OPERATIONS = frozenset(("add", "remove", "replace", "move", "copy", "test"))
 # More operations than this are refused: maxJSONPatchOperations.
 MOST_OPERATIONS = 10_000
+# All values together that a patch may copy, in bytes of JSON: JSONPatchMaxCopyBytes.
+MOST_COPIED = 3 * 1024 * 1024
 
 
 def _operating(body: Any) -> Patcher:
@@ -131,10 +133,15 @@ def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
         # The library changes what it is given: a copy, by way of JSON (which is
         # several times faster than its own deep copy).
         copy = orjson.loads(orjson.dumps(obj))
-        if any(map(_tests_for_null, operations)):
+        if any(map(_is_looked_at, operations)):
             return _one_by_one(copy, operations)
         return jsonpatch.JsonPatch(operations).apply(copy, in_place=True)
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException, TypeError):
+    except (
+        jsonpatch.JsonPatchException,
+        jsonpatch.JsonPointerException,
+        TypeError,
+        _TooMuchCopied,
+    ):
         # A test that fails, a path that is not there, a malformed operation.
         raise failure(
             422,
@@ -144,17 +151,45 @@ def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
         ) from None
 
 
+def _size_in_go(value: Any) -> int:
+    r"""The bytes of a value as Go encodes it: `<`, `>` and `&` as `\u003c` and so on.
+
+    >>> _size_in_go({"a": "<"})
+    14
+    """
+    text = orjson.dumps(value)
+    return len(text) + 5 * sum(map(text.count, (b"<", b">", b"&")))
+
+
+class _TooMuchCopied(Exception):
+    """The values that a patch copies are larger than `MOST_COPIED` together."""
+
+
+def _is_looked_at(operation: dict[str, Any]) -> bool:
+    return operation["op"] == "copy" or _tests_for_null(operation)
+
+
 def _tests_for_null(operation: dict[str, Any]) -> bool:
     return operation["op"] == "test" and operation.get("value") is None
 
 
 def _one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
-    """Apply a JSON patch; the server's library finds null where a member is missing."""
+    """Apply a JSON patch as the server's library does where ours differs.
+
+    It finds null where a member is missing, and limits what is copied: an object that
+    is copied into itself doubles each time.
+    """
+    copied = 0
     for operation in operations:
         if _tests_for_null(operation):
             parent, last = jsonpatch.JsonPointer(operation["path"]).to_last(obj)
             if isinstance(parent, dict) and last not in parent:
                 continue
+        elif operation["op"] == "copy":
+            source = jsonpatch.JsonPointer(operation["from"]).resolve(obj)
+            copied += _size_in_go(source)
+            if copied > MOST_COPIED:
+                raise _TooMuchCopied
         obj = jsonpatch.JsonPatch([operation]).apply(obj, in_place=True)
     return obj
 

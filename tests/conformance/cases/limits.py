@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.protocol import MERGE_PATCH
+from fnop.interpreters.protocol import JSON_PATCH, MERGE_PATCH
 from tests.conformance.cases.basics import FOOS
 from tests.conformance.suite import ABSENT, Case, Step
 
@@ -20,6 +20,32 @@ def foo(size: int) -> dict[str, Any]:
     return {"apiVersion": "conf.dev/v1", "kind": "Foo", "metadata": meta, "text": text}
 
 
+def copies(text: str, times: int, code: int = 200, **more: Any) -> Step:
+    """A patch that copies a text, and leaves the object as it is."""
+    copy = {"op": "copy", "from": "/x", "path": "/y"}
+    operations = [
+        {"op": "add", "path": "/x", "value": text},
+        *[copy] * times,
+        {"op": "remove", "path": "/y"},
+        {"op": "remove", "path": "/x"},
+    ]
+    return Step("PATCH", f"{FOOS}/large", operations, JSON_PATCH, code=code, **more)
+
+
+def doublings(times: int, **more: Any) -> Step:
+    """A patch that copies an object into itself."""
+    operations = [
+        {"op": "copy", "from": "/metadata", "path": f"/metadata/x{number}"}
+        for number in range(times)
+    ]
+    return Step("PATCH", f"{FOOS}/large", operations, JSON_PATCH, **more)
+
+
+MIB = 1024 * 1024
+REJECTED = {
+    "message": "the server rejected our request due to an error in our request",
+    "reason": "Invalid",
+}
 DIGITS = "9" * 5_000
 ZEROS = "0" * 5_000 + "1"
 
@@ -71,6 +97,21 @@ CASES = (
             Step(
                 "DELETE", f"{FOOS}/none", query={"gracePeriodSeconds": ZEROS}, code=404
             ),
+        ),
+        BOTH,
+    ),
+    Case(
+        "a JSON patch that copies more than 3 MiB",
+        (
+            Step("POST", FOOS, foo(10), code=201),
+            copies("x" * (MIB - 2), 3),
+            copies("x" * (MIB - 1), 3, 422, has=REJECTED),
+            copies("<" * 100_000, 5),
+            copies("<" * 100_000, 6, 422, has=REJECTED),
+            doublings(4),
+            doublings(16, code=422, has=REJECTED),
+            doublings(40, code=422, has=REJECTED),
+            doublings(10_001, code=413, has={"reason": "RequestEntityTooLarge"}),
         ),
         BOTH,
     ),
