@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO
 import orjson
 
 from fnop.adapters.loading import authors_place, is_authors_file
-from fnop.adapters.plain import block, one_line
+from fnop.adapters.plain import block, json_line, one_line
 from fnop.core.values.errors import CallFailed, shortened
 from fnop.effects.values import without_userinfo
 
@@ -400,7 +400,9 @@ _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "say
 
 
 def _json(line: dict[str, Any]) -> str:
+    """The line as JSON, in which nothing acts on a terminal."""
+    options = orjson.OPT_NON_STR_KEYS
     try:
-        return orjson.dumps(line, default=str, option=orjson.OPT_NON_STR_KEYS).decode()
+        return json_line(orjson.dumps(line, default=str, option=options).decode())
     except TypeError:  # integers of more than 64 bits, half a surrogate pair
         return json.dumps(line, default=str, skipkeys=True)

@@ -8,9 +8,10 @@ shown as Python's `repr` shows them.
 
 from __future__ import annotations
 
+import json
 import re
 
-__all__ = ["acts", "block", "echo", "escaped", "one_line", "plain"]
+__all__ = ["acts", "block", "echo", "escaped", "json_line", "one_line", "plain"]
 
 _CANDIDATES = re.compile(r"[^ -~]")
 # Python prints these, and nobody sees them (Unicode: Default_Ignorable_Code_Point,
@@ -32,6 +33,24 @@ def one_line(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _CANDIDATES.sub(_shown, text)
+
+
+def json_line(text: str) -> str:
+    r"""A JSON text in one line, with the same characters escaped as JSON does it.
+
+    Outside of its strings a JSON text is ASCII: the escapes do not change its value.
+
+    >>> print(json_line('{"a": "\x9b31m\u202e\U000e0041 ü"}'))
+    {"a": "\u009b31m\u202e\udb40\udc41 ü"}
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return _CANDIDATES.sub(_in_json, text)
+
+
+def _in_json(found: re.Match[str]) -> str:
+    letter = found[0]
+    return json.dumps(letter)[1:-1] if _acts(letter) else letter
 
 
 def _shown(found: re.Match[str]) -> str:

@@ -39,7 +39,7 @@ from fnop.effects.effects import (
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
 from fnop.effects.names import check_marks, field_selector, label_selector
-from fnop.effects.values import check_seconds, without_userinfo
+from fnop.effects.values import check_seconds, shown, type_name, without_userinfo
 
 __all__ = [
     "adopt",
@@ -88,7 +88,8 @@ def _named_after(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """Make a function take `places` positional arguments at most; others need names.
 
-    The `example` in the error shows how, with the first two arguments in it.
+    The `example` in the error shows how. It has places for arguments that name
+    something; any other may be a secret.
     """
 
     def decorate(fn: Callable[P, R]) -> Callable[P, R]:
@@ -104,9 +105,9 @@ def _named_after(
 
 
 def _unnamed(args: tuple[_Any, ...], places: int, example: str) -> str:
-    given = ", ".join(f"{each!r:.40}" for each in args[places:])
-    shown = [f"{each!r:.40}" if isinstance(each, str) else "..." for each in args]
-    meant = example.format(*shown, "...")
+    given = ", ".join(f"the {type_name(each)}" for each in args[places:])
+    names = [shown(each) if isinstance(each, str) else "..." for each in args]
+    meant = example.format(*names, "...")
     return f"give {given} by its name, as in {meant}"
 
 
@@ -198,19 +199,18 @@ def _with_marks(metadata: Any, name: str, values: Mapping[str, Any]) -> dict[str
     there = metadata.get(name, {}) if isinstance(metadata, Mapping) else None
     if not isinstance(there, Mapping):
         raise ValueError(
-            f"{name}= cannot be added to metadata={metadata!r:.80}; give all {name} in "
-            "one place"
+            f"{name}= cannot be added to a metadata= of type {type_name(metadata)}; "
+            f"give all {name} in one place"
         )
     both = [key for key in values if key in there and there[key] != values[key]]
     if both:
         raise ValueError(
-            f"metadata= and {name}= give {both[0]!r} two values, {there[both[0]]!r} "
-            f"and {values[both[0]]!r}; give it once"
+            f"metadata= and {name}= give {shown(both[0])} two values; give it once"
         )
     return {**metadata, name: {**there, **values}}
 
 
-@_named_after(1, "fnop.patch({}, status={})")
+@_named_after(1, "fnop.patch({}, status=...)")
 def patch(
     where: _Targeted | None = None,
     /,
@@ -614,11 +614,13 @@ def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:
     for name, value in named:
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
         if not (is_number and 0 < value < float("inf")):
-            raise ValueError(f"{name} of a rate is a number above zero, not {value!r}")
+            raise ValueError(
+                f"{name} of a rate is a number above zero, not {shown(value)}"
+            )
     return Rate(times / per, max(most, 1))
 
 
-@_named_after(1, "fnop.call(function, id={1})")
+@_named_after(1, "fnop.call(function, id=...)")
 def call(
     function: _Any, /, *, limit: Rate | _Any = _NOT_GIVEN, **arguments: _Any
 ) -> Call:

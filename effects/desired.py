@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
-from fnop.effects.values import check_seconds, freeze_json
+from fnop.effects.values import check_seconds, freeze_json, shown
 
 __all__ = [
     "UNCHANGED",
@@ -64,7 +64,7 @@ class Child:
         check_manifest(self.manifest, "fnop.child", named=True)
         if self.on_immutable not in ("fail", "replace"):
             raise ValueError(
-                f"on_immutable= is 'fail' or 'replace', not {self.on_immutable!r:.40}"
+                f"on_immutable= is 'fail' or 'replace', not {shown(self.on_immutable)}"
             )
 
     @property
@@ -180,7 +180,8 @@ def child(
     for each in names:
         if not isinstance(each, str) or "/" not in each:
             raise ValueError(
-                f"after= names children as kind/name, such as 'secret/db', not {each!r}"
+                f"after= names children as kind/name, such as 'secret/db', not "
+                f"{shown(each)}"
             )
     before = tuple(each.lower() for each in names)
     flags = {"keep": keep, "adopt": adopt, "force": force, "foreground": foreground}
@@ -209,16 +210,17 @@ def condition(
     known = status if isinstance(status, str) else words.get(status)
     if known not in words.values():
         raise ValueError(
-            f"the status of a condition is True, False or None, not {status!r}"
+            f"the status of a condition is True, False or None, not {shown(status)}"
         )
     why = reason or type.rpartition("/")[2]
     if not _TYPE.fullmatch(type):
         raise ValueError(
-            f"the type of a condition is a name such as 'Ready', not {type!r}"
+            f"the type of a condition is a name such as 'Ready', not {shown(type)}"
         )
     if not _REASON.fullmatch(why):
         raise ValueError(
-            f"the reason of a condition is one word such as 'AllReady', not {reason!r}"
+            f"the reason of a condition is one word such as 'AllReady', not "
+            f"{shown(reason)}"
         )
     return StatusCondition(type, str(known), why, str(message)[:_MESSAGE_LENGTH_MAX])
 

@@ -21,6 +21,7 @@ from fnop.effects.values import (
     check_seconds,
     freeze_json,
     read_only,
+    shown,
     without_addresses,
 )
 
@@ -275,7 +276,8 @@ def _text(effect: object, name: str, *, optional: bool = False) -> None:
         return
     if not isinstance(value, str) or not value:
         raise ValueError(
-            f"{type(effect).__name__}.{name} must be a non-empty string, not {value!r}"
+            f"{type(effect).__name__}.{name} must be a non-empty string, not "
+            f"{shown(value)}"
         )
     if not value.isascii():
         _encodable(value, f"{type(effect).__name__}.{name}")
@@ -462,7 +464,7 @@ class Delete(_Asking):
         if self.propagation not in _PROPAGATIONS:
             raise ValueError(
                 "Delete.propagation is Background, Foreground or Orphan, "
-                f"not {self.propagation!r}"
+                f"not {shown(self.propagation)}"
             )
 
 
@@ -508,7 +510,7 @@ def label_patterns(given: Any) -> tuple[str, ...] | None:
     if not is_several or not all(isinstance(each, str) for each in found):
         raise TypeError(
             "labels= names those of the owner's labels that a child gets, such as "
-            f"['app', 'example.com/*'], not {given!r:.60}; what is to be added goes "
+            f"['app', 'example.com/*'], not {shown(given)}; what is to be added goes "
             "into the child, or through fnop.label"
         )
     return found
@@ -564,7 +566,7 @@ class Event(_Effect):
         if not isinstance(self.message, str):
             raise TypeError("Event.message must be a string")
         if self.type not in ("Normal", "Warning"):
-            raise ValueError(f"Event.type is Normal or Warning, not {self.type!r}")
+            raise ValueError(f"Event.type is Normal or Warning, not {shown(self.type)}")
         message = _shorten(without_addresses(self.message))
         object.__setattr__(self, "message", message)
 
@@ -621,7 +623,8 @@ class Again(_Effect):
         _seconds(self, "after")
         if not isinstance(self.because, str):
             raise TypeError(
-                f"Again.because is what it waits for, in words, not {self.because!r}"
+                f"Again.because is what it waits for, in words, not "
+                f"{shown(self.because)}"
             )
         object.__setattr__(self, "because", without_addresses(self.because))
 
@@ -719,10 +722,12 @@ class Random(_Question):
 
     def _check(self) -> None:
         if not isinstance(self.secret, bool):
-            raise ValueError(f"Random.secret is True or False, not {self.secret!r}")
+            raise ValueError(
+                f"Random.secret is True or False, not {shown(self.secret)}"
+            )
         size: Any = self.size
         if not isinstance(size, int) or not 1 <= size <= 1024:
-            raise ValueError(f"Random.size is 1 to 1024 bytes, not {size!r}")
+            raise ValueError(f"Random.size is 1 to 1024 bytes, not {shown(size)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fnop.effects.values import shown, type_name
+
 __all__ = [
     "check_label",
     "check_marks",
@@ -32,7 +34,6 @@ _PREFIX = r"(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/"
 _LABEL_KEY = re.compile(rf"({_PREFIX})?{_LABEL}")
 _LABEL_VALUE = re.compile(rf"({_LABEL})?")
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
-_SHOWN = 60
 
 
 def check_name(value: Any, where: str) -> None:
@@ -45,7 +46,7 @@ def check_name(value: Any, where: str) -> None:
     """
     if not _fits(_NAME, value):
         raise ValueError(
-            f"{where} {_shown(value)} cannot be a name: a name has 1 to 253 letters, "
+            f"{where} {shown(value)} cannot be a name: a name has 1 to 253 letters, "
             "digits and signs without /, \\, %, ? and #, and is not . or .."
         )
 
@@ -54,7 +55,7 @@ def check_namespace(value: Any, where: str) -> None:
     """Raise `ValueError` for a text that cannot be the name of a namespace."""
     if not _fits(_NAMESPACE, value):
         raise ValueError(
-            f"{where} {_shown(value)} cannot be a namespace: one has 1 to 63 small "
+            f"{where} {shown(value)} cannot be a namespace: one has 1 to 63 small "
             "letters and digits, with - between them"
         )
 
@@ -63,7 +64,7 @@ def check_subresource(value: Any, where: str) -> None:
     """Raise `ValueError` for a text that cannot be the name of a subresource."""
     if not _fits(_SUBRESOURCE, value):
         raise ValueError(
-            f"{where} {_shown(value)} cannot be a subresource; give one such as "
+            f"{where} {shown(value)} cannot be a subresource; give one such as "
             "'status' or 'scale'"
         )
 
@@ -72,7 +73,7 @@ def check_label(key: Any, value: Any) -> None:
     """Raise `ValueError` for a label to be looked for that no object can have."""
     if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
         raise ValueError(
-            f"labels: {_shown(key)}: {_shown(value)} cannot be a label, so no "
+            f"labels: {shown(key)}: {shown(value)} cannot be a label, so no "
             "object has it; a value has at most 63 letters, digits, -, _ and ."
         )
 
@@ -93,13 +94,13 @@ def check_marks(metadata: Any, where: str) -> None:
         marks = metadata.get(name)
         if marks is not None and not isinstance(marks, Mapping):
             raise ValueError(
-                f"{where}: the {name} are a mapping of texts, not {_shown(marks)}"
+                f"{where}: the {name} are a mapping of texts, not {type_name(marks)}"
             )
         for key, value in (marks or {}).items():
             if value is not None and not isinstance(value, str):
                 raise ValueError(
-                    f"{where}: the {one} {_shown(key)} must be a text, not "
-                    f"{_shown(value)}; write str(...)"
+                    f"{where}: the {one} {shown(key)} must be a text, not "
+                    f"{shown(value)}; write str(...)"
                 )
 
 
@@ -128,7 +129,7 @@ def field_selector(fields: Mapping[str, str]) -> str:
     for key, value in fields.items():
         if not _fits(_FIELD, key) or not isinstance(value, str):
             raise ValueError(
-                f"fields: {_shown(key)}: {_shown(value)} is not a field with its text; "
+                f"fields: {shown(key)}: {shown(value)} is not a field with its text; "
                 "give a mapping such as {'status.phase': 'Running'}"
             )
     terms = (f"{key}={_escaped(fields[key])}" for key in sorted(fields))
@@ -141,8 +142,3 @@ def _escaped(value: str) -> str:
 
 def _fits(form: re.Pattern[str], value: Any) -> bool:
     return isinstance(value, str) and form.fullmatch(value) is not None
-
-
-def _shown(value: Any) -> str:
-    text = ascii(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."

@@ -29,7 +29,9 @@ __all__ = [
     "freeze_json",
     "read_only",
     "same_json",
+    "shown",
     "thaw_json",
+    "type_name",
     "without_addresses",
     "without_userinfo",
 ]
@@ -78,6 +80,32 @@ def without_userinfo(text: str) -> str:
     return "//".join((before, *(_USERINFO.sub("***@", each) for each in addresses)))
 
 
+def type_name(value: Any) -> str:
+    """The type of a value that an error must not quote: it may be a secret.
+
+    >>> type_name({"password": "x"}), type_name(None)
+    ('dict', 'None')
+    """
+    return "None" if value is None else type(value).__name__
+
+
+_SHOWN = 60
+
+
+def shown(value: Any) -> str:
+    """A name, option or number, as an error quotes it; anything else by its type.
+
+    An author may have given the body of a Secret in its place.
+
+    >>> shown("web"), shown(5), shown({"password": "x"})
+    ("'web'", '5', 'dict')
+    """
+    if not isinstance(value, (str, int, float)):
+        return type_name(value)
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
 # Ten years: what is to be later than that will not be.
 SECONDS_MAX = 10 * 366 * 24 * 3600
 
@@ -98,11 +126,11 @@ def check_seconds(value: Any, what: str, *, least: float = 0) -> None:
             ".total_seconds()"
         )
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise TypeError(f"{what} must be a number of seconds, not {value!r:.80}")
+        raise TypeError(f"{what} must be a number of seconds, not {shown(value)}")
     if not least <= value <= SECONDS_MAX:
         raise ValueError(
             f"{what} must be a number of seconds from {least:g} to ten years, "
-            f"not {value!r:.80}"
+            f"not {shown(value)}"
         )
 
 
@@ -312,7 +340,8 @@ def _freeze_scalar(value: Any, where: str) -> Any:
     if isinstance(value, int):
         if -(2**63) <= value < 2**64:
             return int(value)
-        raise ValueError(f"{where}: the integer {value} does not fit into 64 bits")
+        bits = value.bit_length()
+        raise ValueError(f"{where}: an integer of {bits} bits does not fit into 64")
     if math.isfinite(value):
         return float(value)
     raise ValueError(f"{where}: {value} is not a JSON number")
@@ -321,7 +350,7 @@ def _freeze_scalar(value: Any, where: str) -> Any:
 def _freeze_mapping(value: Mapping[Any, Any], where: str) -> ReadOnlyDict:
     for key in value:
         if not isinstance(key, str):
-            raise TypeError(f"{where}: the key {key!r} is not a string")
+            raise TypeError(f"{where}: the key {shown(key)} is not a string")
     return ReadOnlyDict(
         {key: _freeze(item, f"{where}.{key}") for key, item in value.items()}
     )

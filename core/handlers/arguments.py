@@ -23,7 +23,7 @@ from fnop.core.values.diff import diff
 from fnop.core.values.now import Now, wall_time
 from fnop.core.values.table import NOTHING
 from fnop.effects import Log
-from fnop.effects.values import ReadOnlyDict, read_only
+from fnop.effects.values import ReadOnlyDict, read_only, type_name
 
 __all__ = [
     "PROVIDERS",
@@ -200,7 +200,7 @@ def seconds_of(
         arguments = filter_arguments(situation, option.wants, option.rest)
         found = option.fn(**arguments)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
-            raise TypeError(f"it answers a number of seconds, not {found!r:.80}")
+            raise TypeError(f"it answers a number of seconds, not {type_name(found)}")
         if not found < float("inf"):  # also for NaN
             raise ValueError(f"it answers a number of seconds, not {found}")
     except BaseException as problem:

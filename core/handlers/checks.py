@@ -16,7 +16,7 @@ from fnop.core.values.errors import (
     nearest,
 )
 from fnop.effects.builders import function_name
-from fnop.effects.values import check_seconds
+from fnop.effects.values import check_seconds, shown
 
 __all__ = [
     "Declared",
@@ -63,7 +63,7 @@ def check_options(
     if retries is not None and (type(retries) is not int or retries < 1):
         raise RegistrationError(
             f"{label}: retries= must be a number of attempts, whole and at least "
-            f"one, not {retries!r:.80}"
+            f"one, not {shown(retries)}"
         )
     if not isinstance(options.get("errors"), (ErrorsMode, type(None))):
         raise RegistrationError(

@@ -54,6 +54,7 @@ from fnop.core.values.errors import (
 )
 from fnop.core.values.evolve import replace
 from fnop.effects.names import check_label
+from fnop.effects.values import shown
 
 __all__ = ["Declaring", "declare", "declaring"]
 
@@ -205,7 +206,7 @@ def _presence(
 ) -> tuple[Any, ...]:
     if values is not None and not isinstance(values, Mapping):
         raise RegistrationError(
-            f"{name}= takes a mapping, such as {{'app': 'db'}}, not {values!r:.40}"
+            f"{name}= takes a mapping, such as {{'app': 'db'}}, not {shown(values)}"
         )
     for key, value in (values or {}).items():
         if value is None:
@@ -249,7 +250,7 @@ def _filters(
         raise RegistrationError(f"{label}: use either value= or old=/new=, not both")
     when = options.get("when")
     if when is not None and not callable(when):
-        raise RegistrationError(f"{label}: when= takes a function, not {when!r}")
+        raise RegistrationError(f"{label}: when= takes a function, not {shown(when)}")
     asking = _Asking(label, role, indices)
     found = Filters(
         _presence(options.get("labels"), "labels", asking),

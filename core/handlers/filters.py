@@ -16,7 +16,7 @@ from fnop.core.handlers.signatures import INDEX
 from fnop.core.values.callables import is_awaited, parameters_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import RegistrationError
-from fnop.effects.values import same_json
+from fnop.effects.values import same_json, type_name
 
 __all__ = [
     "ABSENT",
@@ -174,7 +174,7 @@ def _verdict(answer: Any) -> bool:
     """The answer of a filter; raises `TypeError` for others, as without `return`."""
     if isinstance(answer, bool):
         return answer
-    raise TypeError(f"a filter answers True or False, not {answer!r:.80}")
+    raise TypeError(f"a filter answers True or False, not {type_name(answer)}")
 
 
 def all_(fns: Iterable[Callable[..., Any]]) -> Combination:

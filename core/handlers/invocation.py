@@ -72,9 +72,9 @@ from fnop.effects import (
     Witness,
     outcomes,
 )
-from fnop.effects.desired import Desired
-from fnop.effects.values import read_only, thaw_json
-from fnop.effects.wire import digest_of, encode
+from fnop.effects.desired import Desired, label_of
+from fnop.effects.values import read_only, thaw_json, type_name
+from fnop.effects.wire import digest_of
 
 __all__ = [
     "Advance",
@@ -314,8 +314,8 @@ def _not_awaitable(asked: Any) -> str:
             f"{asked.kind} is a handler's last word: return it instead of awaiting it"
         )
     return (
-        f"a handler awaited {asked!r}, which is not an effect; work outside of the "
-        "handler goes through fnop.call(function, ...)"
+        f"a handler awaited a value of type {type_name(asked)}, which is not an "
+        "effect; work outside of the handler goes through fnop.call(function, ...)"
     )
 
 
@@ -431,8 +431,8 @@ def _redrive(drive: _Drive, journal: Journal) -> Any:
         if digest_of(step.effect) != entry.digest:
             raise PermanentError(
                 f"the handler is not deterministic: effect {position} is now "
-                f"{encode(step.effect).decode()}, which is not the one that was "
-                f"answered (digest {entry.digest}: {entry.outcome!r:.120})"
+                f"{_named(step.effect)}, which is not the one that was answered "
+                f"(digest {entry.digest}: {type_name(entry.outcome)})"
             )
         if position == len(journal) - 1:
             drive.fresh_lines()  # these were logged before
@@ -570,13 +570,22 @@ def cancel(
     return drive.fresh_lines(), failure
 
 
+def _named(effect: Effect) -> str:
+    """The effect and its object; its fields may hold a secret."""
+    manifest = getattr(effect, "manifest", None)
+    target = getattr(effect, "target", None)
+    if manifest is not None:
+        return f"{effect.kind} of {label_of(manifest)}"
+    return f"{effect.kind} of {target.kind}/{target.name}" if target else effect.kind
+
+
 def _throw_cancelled(drive: _Drive) -> None:
     error = Cancelled("the conversation is over; it cannot be gone on with")
     try:
         asked = drive.guarded(lambda: drive.conversation.throw(error))
     except StopIteration:
         return
-    kind = getattr(asked, "kind", repr(asked))
+    kind = getattr(asked, "kind", type_name(asked))
     _close(drive)
     raise TypeError(
         f"a cancelled handler asked for {kind}, but no effect can be awaited any "

@@ -10,7 +10,7 @@ from fnop.core.values.errors import PermanentError
 from fnop.effects import Effect, Requeue, Return, Target, Witness
 from fnop.effects.desired import Desired
 from fnop.effects.effects import unanswered
-from fnop.effects.values import freeze_json
+from fnop.effects.values import freeze_json, shown, type_name
 
 __all__ = [
     "EFFECTS",
@@ -52,7 +52,7 @@ def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:
     if len(names) > MAPPED_MAX:
         raise PermanentError(
             f"a mapping has answered more than {MAPPED_MAX:,} names, the last of them "
-            f"{names[-1]!r:.60}; let it answer the objects of one kind, each once"
+            f"{shown(names[-1])}; let it answer the objects of one kind, each once"
         )
     # Names are no effects of the author's, of which each may be a forgotten await.
     with Witness.looking_away():
@@ -69,7 +69,7 @@ def _requeue(kind: str, named: Any) -> Requeue:
         case _:
             raise TypeError(
                 "a mapping answers names, such as 'web' or 'prod/web', not "
-                f"{named!r:.60}"
+                f"{type_name(named)}"
             )
 
 

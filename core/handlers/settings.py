@@ -59,7 +59,7 @@ def _told(made: Made) -> Made:
             raise AttributeError(_no_setting(name))
         raise FrozenInstanceError(
             "settings are immutable; a startup handler returns others: "
-            f"return settings.replace({name}={value!r:.80})"
+            f"return settings.replace({name}=...)"
         )
 
     for method in (__init__, __setattr__):

@@ -18,7 +18,7 @@ from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
 from fnop.effects.names import check_marks
-from fnop.effects.values import freeze_json, thaw_json
+from fnop.effects.values import freeze_json, thaw_json, type_name
 
 __all__ = [
     "DaemonStoppingReason",
@@ -226,7 +226,7 @@ def _transform(change: Any) -> Transform:
     if not is_plain or not takes_values(change, 1):
         raise TypeError(
             "patch.fns takes plain functions of one argument, the object, which they "
-            f"change, not {change!r}"
+            f"change, not {type_name(change)}"
         )
     return Transform(change)
 

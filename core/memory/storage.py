@@ -26,7 +26,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import described
 from fnop.core.values.merge import applied, difference
-from fnop.effects.values import digest, freeze_json, read_only
+from fnop.effects.values import digest, freeze_json, read_only, shown, type_name
 
 __all__ = [
     "AnnotationStorage",
@@ -259,7 +259,7 @@ class _Own:
         try:
             found = self.storage.write(text)
             if not isinstance(found, Mapping):
-                raise TypeError(f"a merge patch is a mapping, not {found!r:.80}")
+                raise TypeError(f"a merge patch is a mapping, not {type_name(found)}")
             frozen: dict[str, Any] = freeze_json(dict(found), "the merge patch")
         except BaseException as problem:
             raise StorageFailed(described(problem)) from problem
@@ -430,7 +430,7 @@ def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
             return _own(storage), _annotation(PREFIX, operator)
         case _:
             raise TypeError(
-                f"{storage!r} is not a storage; give fnop.AutoStorage(), "
+                f"{shown(storage)} is not a storage; give fnop.AutoStorage(), "
                 "fnop.AnnotationStorage(...), fnop.StatusStorage(...) or "
                 "fnop.Storage(...)"
             )

@@ -71,6 +71,7 @@ from fnop.effects import (
     Unknown,
 )
 from fnop.effects.outcomes import Refused
+from fnop.effects.values import type_name
 
 __all__ = ["answer_write", "begin_write"]
 
@@ -323,7 +324,9 @@ def _taken(
         case Refused(message=message):
             _go_on(context, refused(context, record, writing, message))
         case _:
-            _later(context, record, writing, f"an unexpected answer: {outcome!r:.80}")
+            _later(
+                context, record, writing, f"an unexpected answer: {type_name(outcome)}"
+            )
 
 
 def _answered(

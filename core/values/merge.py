@@ -12,7 +12,7 @@ from typing import Any
 
 from fnop.core.values.diff import Path, path_at, pointer
 from fnop.core.values.errors import TemporaryError, described
-from fnop.effects.values import canonical, freeze_json, same_json, thaw_json
+from fnop.effects.values import canonical, freeze_json, same_json, shown, thaw_json
 
 __all__ = [
     "OperationFailed",
@@ -106,7 +106,8 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
         try:
             base = _operated(step, base)
         except (KeyError, TypeError, AttributeError, ValueError) as problem:
-            text = f"{dict(step)} is not a JSON patch operation ({problem})"
+            known = {key: step[key] for key in ("op", "from", "path") if key in step}
+            text = f"{known} is not a JSON patch operation ({problem})"
             raise OperationFailed(text) from problem
     return base
 
@@ -232,7 +233,7 @@ def _operated(step: Mapping[str, Any], base: Any) -> Any:
                 base = _changed(base, source, None, "remove")
             return _changed(base, path, value, "add")
         case other:
-            raise OperationFailed(f"there is no JSON patch operation {other!r}")
+            raise OperationFailed(f"there is no JSON patch operation {shown(other)}")
 
 
 def _parsed(path: str) -> Path:

@@ -180,7 +180,7 @@ def test_an_interval_may_be_asked_of_what_an_index_knows(registry: Registry) -> 
     [
         (lambda spec, **_: spec["every"], "KeyError"),
         (lambda **_: None, "it answers a number of seconds, not None"),
-        (lambda **_: True, "it answers a number of seconds, not True"),
+        (lambda **_: True, "it answers a number of seconds, not bool"),
         (lambda **_: float("nan"), "it answers a number of seconds, not nan"),
         (lambda **_: float("inf"), "it answers a number of seconds, not inf"),
     ],

@@ -275,8 +275,20 @@ def test_r11_a_mismatch_on_redrive_fails_and_names_both() -> None:
     journal = journal_of((Sleep(1), Applied({})))
     message = failure_of(advance(situation(handler), journal, LiveCache(), ("k",)))
     assert "not deterministic" in message
-    assert '{"is":"Sleep","seconds":2}' in message
+    assert "effect 0 is now Sleep" in message
     assert digest_of(Sleep(1)) in message
+
+
+def test_a_mismatch_on_redrive_quotes_no_field() -> None:
+    manifest = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+
+    async def handler() -> None:
+        await fnop.create({**manifest, "stringData": {"password": "s3cr3t"}})
+
+    journal = journal_of((Sleep(1), Applied({"data": {"password": "s3cr3t"}})))
+    message = failure_of(advance(situation(handler), journal, LiveCache(), ("k",)))
+    assert "effect 0 is now Create of secret/s" in message
+    assert "s3cr3t" not in message
 
 
 def test_r11_lines_before_the_tip_are_not_repeated() -> None:

@@ -155,4 +155,4 @@ def test_a_filter_that_answers_no_bool_is_an_error_of_its_object_alone() -> None
     run = Scenario(registry, [example("one", when=True), example("two", when="yes")])
     assert run.settle()
     assert seen == ["one"]
-    assert any("answers True or False, not 'yes'" in line for line in run.lines)
+    assert any("answers True or False, not str" in line for line in run.lines)

@@ -422,7 +422,7 @@ def test_settings_are_replaced() -> None:
 
     assert said(setting("posting_level", "info")) == (
         "settings are immutable; a startup handler returns others: "
-        "return settings.replace(posting_level='info')"
+        "return settings.replace(posting_level=...)"
     )
     assert said(setting("postng_level", 5)) == (
         "there is no setting 'postng_level'; did you mean 'posting_level'?"

@@ -120,6 +120,25 @@ def test_a_json_line_has_the_object(console: Make, stream: io.StringIO) -> None:
     }
 
 
+ACTING = "\x9b31m\x85\u202e\u2066\u200b\u2028\U000e0041\x7f"
+
+
+@pytest.mark.parametrize("format", ["json", "text", "plain", "full"])
+def test_nothing_in_a_line_acts_on_a_terminal(
+    console: Make, stream: io.StringIO, format: str
+) -> None:
+    made = console(format)
+    made.say(Say("info", f"hello {ACTING} é", SUBJECT, fields=(("more", ACTING),)))
+    logging.getLogger("app").info("hello %s", ACTING, extra={"more": [ACTING]})
+    text = stream.getvalue()
+    assert [letter for letter in text if not letter.isprintable()] == ["\n", "\n"]
+    assert "é" in text
+    if format == "json":
+        ours, theirs = map(json.loads, text.splitlines())
+        assert ours["message"].endswith(f"hello {ACTING} é")
+        assert (ours["more"], theirs["more"]) == (ACTING, [ACTING])
+
+
 def test_now_is_the_time_of_a_real_line(console: Make, stream: io.StringIO) -> None:
     before = time.strftime("[%Y-%m-%d %H:%M:%S")
     console().say(Say("info", "hello"))

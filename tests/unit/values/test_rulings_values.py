@@ -268,7 +268,7 @@ def test_marks_of_both_places_are_merged(name: str) -> None:
 
 
 def test_a_mark_with_two_values_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"give 'a' two values, '1' and '2'"):
+    with pytest.raises(ValueError, match=r"give 'a' two values; give it once"):
         fnop.patch(metadata={"labels": {"a": "1"}}, labels={"a": "2"})
     with pytest.raises(ValueError, match="give all labels in one place"):
         fnop.patch(metadata={"labels": None}, labels={"a": "2"})
