@@ -6,6 +6,7 @@ from int.  A new or a gone subtree is one item, not one per leaf.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -134,16 +135,33 @@ def parse_field(field: Any) -> Path:
     """
     if not field:
         return ()
-    if isinstance(field, str) and field.startswith("/"):
-        meant = path_at(field)
-        plain = ".".join(meant) if not any("." in key for key in meant) else [*meant]
-        raise ValueError(f"field={field!r} is a JSON pointer; write field={plain!r}")
+    if isinstance(field, str):
+        _check_dotted(field)
     path = tuple(field.split(".")) if isinstance(field, str) else tuple(field)
-    if not all(isinstance(key, str) and key for key in path):
+    is_path = all(isinstance(key, str) and key for key in path)
+    if not is_path or not _FIRST.fullmatch(path[0]):
         raise ValueError(
             f"field={field!r} is not a path such as 'spec.size' or a list of keys"
         )
     return path
+
+
+# The name of a field at the top of an object, such as `spec`.
+_FIRST = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
+
+
+def _check_dotted(field: str) -> None:
+    """Raise `ValueError` for a path in another notation, which no object has."""
+    if "/" in field.partition(".")[0]:  # the keys of labels may have one
+        meant = path_at(f"/{field.removeprefix('/')}")
+        plain = ".".join(meant) if not any("." in key for key in meant) else [*meant]
+        raise ValueError(f"field={field!r} is a JSON pointer; write field={plain!r}")
+    if "[" in field:
+        whole = field.partition("[")[0]
+        raise ValueError(
+            f"field={field!r} is in a list, whose items have no path; write "
+            f"field={whole!r}, and look for the item in it"
+        )
 
 
 def pointer(path: Path) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any, NamedTuple
 
+from fnop.core.values.diff import path_at
 from fnop.effects.values import same_json
 
 __all__ = [
@@ -55,6 +56,9 @@ def parse_path(text: str) -> FieldPath:
     >>> parse_path("spec.ports[0]"), parse_path(".kind")
     (('spec', 'ports', 0), ('kind',))
     """
+    if "/" in text.partition(".")[0].partition("[")[0]:
+        plain = path_text(path_at(f"/{text.removeprefix('/')}"))
+        raise ValueError(f"{text!r} is a JSON pointer; write {plain}")
     given = text.removeprefix(".")
     found: list[Part] = []
     at = 0

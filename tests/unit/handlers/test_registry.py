@@ -15,6 +15,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import Role
 from fnop.core.values.errors import ErrorsMode, RegistrationError
+from fnop.core.values.paths import parse_path
 
 OBJECTS = ("create", "update", "delete", "resume", "event")
 
@@ -272,12 +273,64 @@ def test_a_label_that_no_object_can_have_is_refused(key: str, value: Any) -> Non
     ("pointer", "meant"),
     [
         ("/spec/duration", "'spec.duration'"),
+        ("spec/duration", "'spec.duration'"),
+        ("spec/", "'spec.'"),
         ("/metadata/labels/a.b~1c", "['metadata', 'labels', 'a.b/c']"),
     ],
 )
 def test_a_field_is_no_json_pointer(pointer: str, meant: str) -> None:
     message = refusal(nothing, field=pointer)
     assert f"field={pointer!r} is a JSON pointer; write field={meant}" in message
+
+
+# Other notations: each was accepted, and the handler was never called.
+@pytest.mark.parametrize(
+    ("field", "sentence"),
+    [
+        ("spec.ports[0].port", "is in a list, whose items have no path; write "),
+        ("spec[size]", "write field='spec'"),
+        ("$.spec.size", "is not a path such as 'spec.size' or a list of keys"),
+        ("{.spec.size}", "is not a path such as"),
+        (" spec.size", "is not a path such as"),
+        (["spec/size"], "is not a path such as"),
+        (["/spec", "size"], "is not a path such as"),
+    ],
+)
+@pytest.mark.parametrize("role", ["create", "update", "timer", "daemon", "field"])
+def test_a_field_in_another_notation_is_refused(
+    role: str, field: Any, sentence: str
+) -> None:
+    options = {"interval": 5} if role == "timer" else {}
+    assert sentence in refusal(nothing, role, field=field, **options)
+
+
+@pytest.mark.parametrize(
+    "take",
+    [
+        lambda field: fnop.index("pods", field=field, registry=Registry())(nothing),
+        lambda field: fnop.Settings(ignored_fields=(field,)),
+        fnop.StatusStorage,
+        lambda field: fnop.label({}, {"a": "b"}, nested=[field]),
+        parse_path,
+    ],
+)
+@pytest.mark.parametrize("field", ["spec/template", "/spec/template"])
+def test_no_option_takes_a_json_pointer_for_a_field(
+    take: Callable[[str], Any], field: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match="is a JSON pointer; write"):
+        take(field)
+
+
+@pytest.mark.parametrize(
+    "field", ["metadata.labels.app/name", "data.a-b", ["data", "a/b[0]"], "spec.a b"]
+)
+def test_keys_of_a_mapping_may_be_any(field: Any) -> None:
+    assert declared(nothing, field=field).filters.field[0] in (
+        "metadata",
+        "data",
+        "spec",
+    )
 
 
 def test_filters_are_kept_as_given() -> None:
