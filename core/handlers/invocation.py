@@ -30,9 +30,9 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.impure import call_of, ended
 from fnop.core.handlers.plans import (
     EFFECTS,
+    bare_children,
     desired_in,
     identity,
-    is_manifest,
     plan_of,
     refuse_lost,
 )
@@ -223,10 +223,11 @@ class _Drive:
         if keeping is None:
             return _Returned(value)
         desired, self.rest = desired_in(value)
-        if desired is None and is_manifest(value):
+        if remedy := bare_children(value if desired is None else self.rest):
+            found = "a list" if isinstance(value, (list, tuple)) else "a manifest"
             raise TypeError(
-                "a reconcile handler has returned a manifest; return "
-                "fnop.desired(manifest) to have it made"
+                f"a reconcile handler has returned {found}; {remedy} to have its "
+                "children made"
             )
         if desired is None:
             return _Returned(value)

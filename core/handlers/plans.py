@@ -8,12 +8,13 @@ from typing import Any, get_args
 
 from fnop.core.values.errors import PermanentError
 from fnop.effects import Effect, Requeue, Return, Target, Witness
-from fnop.effects.desired import Desired
+from fnop.effects.desired import Child, Desired
 from fnop.effects.effects import unanswered
 from fnop.effects.values import freeze_json, shown, type_name
 
 __all__ = [
     "EFFECTS",
+    "bare_children",
     "desired_in",
     "identity",
     "is_manifest",
@@ -32,6 +33,25 @@ identity = object.__hash__
 def is_manifest(value: Any) -> bool:
     """Whether a handler's answer is an object, and not values for the status."""
     return isinstance(value, Mapping) and {"apiVersion", "kind"} <= value.keys()
+
+
+def bare_children(value: Any) -> str | None:
+    """The return that a reconcile handler has forgotten around its children, if any.
+
+    >>> bare_children([{"apiVersion": "v1", "kind": "Secret"}])
+    'return fnop.desired([...])'
+    """
+    if is_manifest(value) or isinstance(value, Child):
+        return "return fnop.desired(manifest)"
+    if not isinstance(value, (list, tuple)):
+        return None
+    others = [item for item in value if not isinstance(item, EFFECTS)]
+    if not others or any(hasattr(type(item), "__await__") for item in others):
+        return None
+    is_mixed = len(others) < len(value)
+    return (
+        f"return {'[fnop.desired([...]), ...]' if is_mixed else 'fnop.desired([...])'}"
+    )
 
 
 def mapped(fn: Callable[..., Any], kind: str, **arguments: Any) -> list[Effect]:

@@ -56,6 +56,37 @@ def test_children_stay_as_they_are_when_nothing_can_be_desired(
     assert data_of(sim, "one") == {"a": "1"}
 
 
+MANIFEST = config_map("one", a="1")
+
+
+@pytest.mark.parametrize(
+    ("answer", "sentence"),
+    [
+        ([MANIFEST], "has returned a list; return fnop.desired([...]) to have"),
+        ((MANIFEST, MANIFEST), "return fnop.desired([...])"),
+        ([fnop.child(MANIFEST)], "return fnop.desired([...])"),
+        ([["one"]], "return fnop.desired([...])"),
+        ([fnop.event("Made"), MANIFEST], "return [fnop.desired([...]), ...]"),
+        ([fnop.desired(MANIFEST), MANIFEST], "return fnop.desired([...])"),
+        (MANIFEST, "has returned a manifest; return fnop.desired(manifest) to have"),
+        (fnop.child(MANIFEST), "return fnop.desired(manifest)"),
+    ],
+)
+def test_children_that_are_returned_bare_are_refused(
+    answer: Any, sentence: str
+) -> None:
+    registry = fnop.Registry()
+
+    @fnop.reconcile(KIND, owns="configmaps", registry=registry)
+    def keep(**_: Any) -> Any:
+        return answer
+
+    sim = simulation(registry)
+    sim.apply(example()).wait(1)
+    status, _, message = condition(sim, "Synced")
+    assert (status, sentence in message) == ("False", True), message
+
+
 def test_to_desire_nothing_deletes_the_children() -> None:
     op = Desiring(config_map("one", a="1")).begin()
     op.desire()
