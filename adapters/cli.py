@@ -507,7 +507,8 @@ def _simulate(
         objects = read_manifests(manifests, warn)
         if not objects:
             fail(f"there is no object in {', '.join(manifests)}")
-        apply_manifests(sim, objects)
+        for warning in apply_manifests(sim, objects):
+            warn(warning)
     except (ManifestProblem, ApplyProblem) as problem:
         fail(str(problem))
     try:

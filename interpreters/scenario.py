@@ -76,18 +76,21 @@ def _discovered(sim: SimulatedRun) -> Catalogue:
     return found.catalogue
 
 
-def apply_manifests(sim: SimulatedRun, manifests: Iterable[dict[str, Any]]) -> None:
+def apply_manifests(
+    sim: SimulatedRun, manifests: Iterable[dict[str, Any]]
+) -> tuple[str, ...]:
     """Create the objects: definitions first, then namespaces, then the rest.
 
+    Returns the API server's warnings, such as `Database db: unknown field "spec.x"`.
     Raises `ApplyProblem` with the API server's reason for what it refuses.
     """
     order = {_CRD: 0, "Namespace": 1}
-    for manifest in sorted(manifests, key=lambda each: order.get(each["kind"], 2)):
-        create(sim, manifest)
+    ordered = sorted(manifests, key=lambda each: order.get(each["kind"], 2))
+    return tuple(warning for each in ordered for warning in create(sim, each))
 
 
-def create(sim: SimulatedRun, manifest: dict[str, Any]) -> dict[str, Any]:
-    """Create one object; answers it as the server has it."""
+def create(sim: SimulatedRun, manifest: dict[str, Any]) -> tuple[str, ...]:
+    """Create one object, and return the API server's warnings about it."""
     catalogue = catalogue_of(sim)
     resource = catalogue.of_manifest(manifest)
     kind, meta = manifest["kind"], manifest["metadata"]
@@ -101,8 +104,8 @@ def create(sim: SimulatedRun, manifest: dict[str, Any]) -> dict[str, Any]:
     if response.status >= 300:
         message = message_of(response)
         raise ApplyProblem(f"{kind} {meta.get('name')} is refused: {message}")
-    found: dict[str, Any] = response.body
-    return found
+    name = response.body["metadata"]["name"]
+    return tuple(f"{kind} {name}: {text}" for text in response.warnings)
 
 
 def restore(sim: SimulatedRun, objects: Iterable[Mapping[str, Any]]) -> None:

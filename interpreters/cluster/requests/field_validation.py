@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from fnop.interpreters.cluster.kinds.crds import CRDS
+from fnop.interpreters.cluster.kinds.gotypes import unknown_in
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.requests.request import Call
 from fnop.interpreters.cluster.schema.rules import place_text
@@ -33,14 +34,14 @@ def unknown_fields(
 ) -> list[str]:
     """The fields of a body that its kind does not have, as the server lists them.
 
-    A custom kind without a schema has every field.  Parts that a body shares with the
-    stored `old` object count as known.
+    A custom kind without a schema has every field, a built-in one those of its Go type.
+    Parts of a custom object that are those of the stored `old` one count as known.
     """
     if kind.resource == CRDS:
         found = sorted((*_of_metadata(body), *unknown_crd_fields(body)))
         return found
     if kind.schema is None:
-        return []
+        return [] if kind.custom else unknown_in(kind, body)
     inside: list[str] = []  # embedded objects are looked at later
     found = [*_unknown(kind.schema, body, "", inside, old)]
     if old is None or body.get("metadata") is not old["metadata"]:

@@ -90,6 +90,28 @@ def test_a_key_that_a_manifest_has_twice_is_told(folder: Path) -> None:
     assert "the key 'kind' comes twice; the last one counts" in done.err
 
 
+def test_unknown_fields_of_a_manifest_are_told(folder: Path) -> None:
+    known = example()
+    meta = {**known["metadata"], "lables": {"a": "b"}}
+    secret = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}}
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "p"},
+        "spec": {"containers": [{"name": "a", "image": "b", "imag": "c"}]},
+    }
+    odd = ({**known, "metadata": meta, "spek": {}}, {**secret, "dta": {}}, pod)
+    manifest(folder, "odd.yaml", DEFINITION, *odd)
+    done = fnop("run", "operator.py", "--simulate", "odd.yaml", "-q", folder=folder)
+    assert done.status == 0, done
+    assert done.err.splitlines() == [
+        'fnop: FnopExample example-1: unknown field "metadata.lables"',
+        'fnop: FnopExample example-1: unknown field "spek"',
+        'fnop: Secret s: unknown field "dta"',
+        'fnop: Pod p: unknown field "spec.containers[0].imag"',
+    ]
+
+
 def test_every_option_has_a_variable(folder: Path) -> None:
     variables = {
         "FNOP_RUN_SIMULATE": "object.yaml",
