@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -336,7 +337,7 @@ def _check_retained(patch: dict[str, Any]) -> None:
         return
     kept = patch["$retainKeys"]
     given = [k for k, v in patch.items() if v is not None and not k.startswith("$")]
-    if not isinstance(kept, list) or any(name not in kept for name in given):
+    if not isinstance(kept, list) or not _marks(kept, "") >= {*given}:
         raise bad_request("invalid patch format of retainKeys")
 
 
@@ -351,11 +352,12 @@ def _directed(
             continue
         field = name.partition("/")[2]
         if name.startswith(DELETE_FROM) and isinstance(result.get(field), list):
-            result[field] = [item for item in result[field] if item not in value]
+            gone = _marks(value, "")
+            result[field] = [x for x in result[field] if _mark(x, "") not in gone]
         elif name.startswith(ORDER) and field not in patch and field in old:
             result[field] = _merged_list(field, old[field], [], value)
     if "$retainKeys" in patch:
-        retained = patch["$retainKeys"]
+        retained = _marks(patch["$retainKeys"], "")
         return {name: value for name, value in result.items() if name in retained}
     return result
 
@@ -376,11 +378,11 @@ def _merged_list(name: str, target: Any, patch: list[Any], order: Any) -> list[A
         _check_directives(values)
     if len(values) < len(patch):
         return values
-    deleted = [_identity(x, key) for x in patch if _directive(x) == "delete"]
+    deleted = _marks([x for x in patch if _directive(x) == "delete"], key)
     patch = [item for item in patch if not _directive(item)]
     if order is not None:
         _check_order(patch, order, key)
-    old = [item for item in target if _identity(item, key) not in deleted]
+    old = [item for item in target if _mark(item, key) not in deleted]
     return _ordered(_united(old, patch, key), old, patch, order, key)
 
 
@@ -425,8 +427,8 @@ def _check_directives(patch: list[Any]) -> None:
 
 def _check_order(patch: list[Any], order: list[Any], key: str) -> None:
     """Refuse a patch whose items are not in the order of its $setElementOrder."""
-    wanted = iter([_identity(item, key) for item in order])
-    if not all(_identity(item, key) in wanted for item in patch):
+    wanted = iter([_mark(item, key) for item in order])
+    if not all(_mark(item, key) in wanted for item in patch):
         what = (
             f"The order in patch list:\n{go_text(patch)}\n doesn't match "
             f"$setElementOrder list:\n{go_text(order)}\n"
@@ -438,18 +440,36 @@ def _directive(item: Any) -> Any:
     return item.get("$patch") if isinstance(item, dict) else None
 
 
-def _identity(item: Any, key: str) -> Any:
-    return item.get(key) if key and isinstance(item, dict) else item
+def _mark(item: Any, key: str) -> str | bytes:
+    """What an item of a list is matched by, as something that can be hashed.
+
+    To compare each item with each would take hours for a list of 3 MB.
+    """
+    found = item.get(key) if key and isinstance(item, dict) else item
+    if type(found) is str:
+        return found
+    return orjson.dumps(found, option=orjson.OPT_SORT_KEYS)
+
+
+def _marks(items: list[Any], key: str) -> set[str | bytes]:
+    return {_mark(item, key) for item in items}
+
+
+def _places(items: list[Any], key: str) -> dict[str | bytes, int]:
+    """Where each item is; of equal ones the first."""
+    found: dict[str | bytes, int] = {}
+    for place, item in enumerate(items):
+        found.setdefault(_mark(item, key), place)
+    return found
 
 
 def _united(old: list[Any], patch: list[Any], key: str) -> list[Any]:
-    result = list(old)
+    result, places = list(old), _places(old, key)
     for item in patch:
-        ids = [_identity(other, key) for other in result]
-        if _identity(item, key) not in ids:
+        place = places.setdefault(_mark(item, key), len(result))
+        if place == len(result):
             result.append(_unmatched(item))
         elif key:
-            place = ids.index(_identity(item, key))
             result[place] = strategically_merged(result[place], item)
     return result
 
@@ -460,23 +480,18 @@ def _ordered(
     """Sort merged items by the patch; other items keep their place
     (normalizeElementOrder).
     """
-    wanted = [_identity(item, key) for item in (order or patch)]
-    before = [_identity(item, key) for item in old]
-
-    def rank(item: Any) -> int:
-        return wanted.index(_identity(item, key))
-
-    ours = sorted((x for x in merged if _identity(x, key) in wanted), key=rank)
-    others = [x for x in merged if _identity(x, key) not in wanted]
+    wanted, before = _places(order or patch, key), _places(old, key)
+    marked = [(_mark(item, key), item) for item in merged]
+    ours = deque(
+        sorted((x for x in marked if x[0] in wanted), key=lambda x: wanted[x[0]])
+    )
+    others = deque(x for x in marked if x[0] not in wanted)
     result: list[Any] = []
     while ours and others:
-        left, right = _identity(others[0], key), _identity(ours[0], key)
-        known = left in before and right in before
-        if known and before.index(left) < before.index(right):
-            result.append(others.pop(0))
-        else:
-            result.append(ours.pop(0))
-    return result + ours + others
+        left, right = before.get(others[0][0]), before.get(ours[0][0])
+        is_before = left is not None and right is not None and left < right
+        result.append((others if is_before else ours).popleft()[1])
+    return result + [item for _, item in (*ours, *others)]
 
 
 def _merge_key(name: str, items: list[Any]) -> str:

@@ -6,6 +6,7 @@ sets and associative lists by their items, atomic ones are one field.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -361,7 +362,8 @@ def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]
     assert shape.items is not None
     before, after = _keyed(live, shape), _keyed(config, shape)
     ours, theirs = [key_of(item, shape) for item in live], list(after)
-    shared = [key for key in theirs if key in before]
+    # Those that both have and that are still to come, in the same order as `theirs`.
+    shared = deque(key for key in theirs if key in before)
     result: list[Any] = []
     done: set[str] = set()
     left = right = 0
@@ -381,7 +383,8 @@ def _merged_lists(live: list[Any], config: list[Any], shape: Shape) -> list[Any]
                 both = before.get(wanted, []), after[wanted][0]
                 result.append(_merged_item(*both, shape.items))
                 done.add(wanted)
-                shared = [other for other in shared if other != wanted]
+                if shared and shared[0] == wanted:
+                    shared.popleft()
                 right += 1
     return result
 

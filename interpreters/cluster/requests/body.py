@@ -183,7 +183,10 @@ def _owners(kind: Kind, given: list[Any]) -> list[dict[str, Any]]:
     except Misfit as misfit:
         raise _undecodable(kind, misfit.text) from None
     # DedupOwnerReferences: the same one twice is one.
-    return [one for n, one in enumerate(references) if one not in references[:n]]
+    found: dict[bytes, dict[str, Any]] = {}
+    for one in references:
+        found.setdefault(orjson.dumps(one, option=orjson.OPT_SORT_KEYS), one)
+    return [*found.values()]
 
 
 def _without_nulls(name: str, value: Any) -> Any:

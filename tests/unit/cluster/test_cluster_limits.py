@@ -1,5 +1,7 @@
 """The simulated cluster's memory is limited by bytes."""
 
+import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -13,9 +15,15 @@ from fnop.interpreters.cluster import (
     backlog,
     empty_cluster,
 )
+from fnop.interpreters.cluster.apply.patch import strategically_merged
 from fnop.interpreters.cluster.storage import limits, store
 from fnop.interpreters.cluster.storage.store import size_of
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
+from fnop.interpreters.protocol import (
+    APPLY_PATCH,
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+)
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NOW = 1_700_000_000.0
@@ -144,3 +152,61 @@ def test_a_definition_that_fills_objects_is_counted() -> None:
     assert response.status == 200
     assert after.size > cluster.size + 500
     assert after.size == weighed(after)
+
+
+# -------------------------------------------------------------- time of one request
+
+
+def cpu_seconds(work: Callable[[], object]) -> float:
+    begin = time.process_time()
+    work()
+    return time.process_time() - begin
+
+
+def named(prefix: str, count: int) -> list[dict[str, Any]]:
+    return [{"name": f"{prefix}{number}"} for number in range(count)]
+
+
+def test_a_strategic_merge_of_long_lists_is_quick() -> None:
+    count = 8_000  # half a minute, when each item was compared with each
+    texts = [f"x/{number}" for number in range(count)]
+    old = {"env": named("a", count), "finalizers": texts}
+    patch = {
+        "env": named("b", count),
+        "$setElementOrder/env": named("b", count) + named("a", count),
+        "$deleteFromPrimitiveList/finalizers": texts[1:],
+    }
+    found: list[Any] = []
+    seconds = cpu_seconds(lambda: found.append(strategically_merged(old, patch)))
+    assert seconds < 2
+    assert found[0]["env"] == named("b", count) + named("a", count)
+    assert found[0]["finalizers"] == ["x/0"]
+
+
+def test_many_owners_are_read_quickly() -> None:
+    owner = {"apiVersion": "v1", "kind": "Pod", "name": "a"}
+    owners = [{**owner, "uid": f"{number}"} for number in range(8_000)]
+    body = config_map("a", 1)
+    body["metadata"]["ownerReferences"] = owners + owners
+    answers: list[Any] = []
+    seconds = cpu_seconds(lambda: answers.append(ask(EMPTY, "POST", MAPS, body)))
+    assert seconds < 2
+    assert answers[0][1].body["metadata"]["ownerReferences"] == owners
+
+
+def test_an_apply_takes_as_long_as_its_list() -> None:
+    def seconds(count: int) -> float:
+        spec = {"containers": [{"name": "a", "image": "b", "env": named("v", count)}]}
+        pod = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": "a"},
+            "spec": spec,
+        }
+        path = "/api/v1/namespaces/default/pods/a"
+        query = (("fieldManager", "x"),)
+        request = ApiRequest("PATCH", path, query, pod, APPLY_PATCH)
+        cluster, _, _ = answer(EMPTY, request, NOW)
+        return min(cpu_seconds(lambda: answer(cluster, request, NOW)) for _ in "12")
+
+    assert seconds(12_000) < 9 * seconds(3_000)
