@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -29,7 +30,6 @@ from fnop.adapters.kubeconfig import (
 )
 from fnop.core.values.backoff import Allowance, drawn, put_back
 from fnop.core.values.errors import text_of
-from fnop.effects.values import without_userinfo
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
@@ -128,8 +128,8 @@ class KubernetesApi:
 
     @property
     def server(self) -> str:
-        """The address of the API server, as texts show it."""
-        return without_userinfo(self._transport.server)
+        """The address of the API server, without a user."""
+        return self._transport.server
 
     @property
     def default_namespace(self) -> str | None:
@@ -336,6 +336,11 @@ class _Transport:
         self.server: str = configuration.host.rstrip("/")
         # Before anything is opened that would have to be closed.
         server = _address(self.server, "the server")
+        self._basic: str | None = None
+        if server.user or server.password:
+            plain = f"{server.user or ''}:{server.password or ''}"
+            self._basic = f"Basic {b64encode(plain.encode()).decode()}"
+            self.server = str(server.with_user(None)).rstrip("/")
         proxy = configuration.proxy or _proxy_of_environment(server)
         proxy = _address(proxy, "the proxy") if proxy else None
         try:
@@ -376,6 +381,8 @@ class _Transport:
             headers["Authorization"] = token.strip()
         elif configuration.username:
             headers["Authorization"] = configuration.get_basic_auth_token()
+        elif self._basic is not None:  # as in Go: only where nothing else is given
+            headers["Authorization"] = self._basic
         query = f"?{_encoded(request.query)}" if request.query else ""
         try:
             return await self._session.request(

@@ -652,8 +652,8 @@ def texts_of(problem: BaseException) -> Iterator[str]:
         yield stream.getvalue()
 
 
-async def asked(folder: Path, url: str) -> None:
-    async with client(folder, url) as api:
+async def asked(folder: Path, url: str, user: dict[str, Any] | None = None) -> None:
+    async with client(folder, url, user) as api:
         assert leaked(api.server) == []
         await api.send(GET)
 
@@ -691,6 +691,37 @@ async def test_the_password_of_an_api_server_is_in_no_text(
     with pytest.raises(ValueError, match=r"go together|is not an address") as other:
         ConnectionInfo(server=address, username="me too")
     assert leaked(*texts_of(other.value)) == []
+
+
+@pytest.mark.parametrize(
+    ("user", "sent"),
+    [
+        ({}, "Basic bWU6cDp3"),
+        ({"token": "t"}, "Bearer t"),
+        ({"username": "a", "password": "b"}, "Basic YTpi"),
+    ],
+)
+async def test_a_user_in_the_servers_address_counts_least(
+    tmp_path: Path, user: dict[str, str], sent: str
+) -> None:
+    async with server(answering(http(b"{}"))) as (url, seen):
+        address = url.replace("//", "//m%65:p%3Aw@")
+        async with client(tmp_path, address, user) as api:
+            await api.send(GET)
+            assert api.server == url
+    assert [each.headers["authorization"] for each in seen] == [sent.lower()]
+
+
+async def test_the_password_in_a_plugins_complaint_is_in_no_text(
+    tmp_path: Path,
+) -> None:
+    complains = "import sys; sys.exit('cannot reach https://me:s3cr3t@idp.example')"
+    version = "client.authentication.k8s.io/v1"
+    plugin = {"command": sys.executable, "args": ["-c", complains]}
+    user = {"exec": {"apiVersion": version, "interactiveMode": "Never", **plugin}}
+    with pytest.raises(ConfigurationProblem, match="https://") as problem:
+        await asked(tmp_path, "https://cluster.invalid", user)
+    assert leaked(*texts_of(problem.value)) == []
 
 
 def test_credentials_for_the_cluster_are_not_shown() -> None:
