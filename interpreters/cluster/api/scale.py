@@ -47,6 +47,7 @@ from fnop.interpreters.cluster.apply.shapes import shape_of
 from fnop.interpreters.cluster.apply.typed import shape_faults
 from fnop.interpreters.cluster.kinds.conversion import served
 from fnop.interpreters.cluster.kinds.kinds import Kind, Scale
+from fnop.interpreters.cluster.requests.found import plain
 from fnop.interpreters.cluster.requests.options import (
     check_options,
     is_apply,
@@ -54,7 +55,7 @@ from fnop.interpreters.cluster.requests.options import (
     writer_of,
 )
 from fnop.interpreters.cluster.requests.request import Call
-from fnop.interpreters.cluster.storage.store import Cluster, lookup
+from fnop.interpreters.cluster.storage.store import Cluster
 from fnop.interpreters.cluster.validation.scale_rules import (
     LARGEST,
     Inaccessible,
@@ -93,7 +94,7 @@ def answer_scale(cluster: Cluster, call: Call) -> Answer:
         check_options(call, "UpdateOptions")
         wanted = _decoded(kind, call.request.body, _undecodable)
         check_identity(call, wanted)
-    old = lookup(cluster, kind.resource, call.key)
+    old = plain(cluster, kind, call.key)
     if old is None:
         raise _absent(kind, call.route.name or "")
     live = served(kind, old)

@@ -35,6 +35,7 @@ from fnop.interpreters.cluster.requests.field_validation import (
     check_fields,
     check_patched_fields,
 )
+from fnop.interpreters.cluster.requests.found import as_found, plain
 from fnop.interpreters.cluster.requests.options import (
     check_options,
     is_apply,
@@ -96,7 +97,7 @@ def update(cluster: Cluster, call: Call) -> Answer:
     new = decoded(kind, body)
     check_fields(call, body)
     check_identity(call, new)
-    old = lookup(cluster, kind.resource, call.key)
+    old = plain(cluster, kind, call.key)
     if old is None:
         if kind.creates_on_update and not call.route.subresource:
             check_uid(call, new, "")
@@ -133,7 +134,9 @@ def patch(cluster: Cluster, call: Call) -> Answer:
     new = _decoded_result(kind, body, live)
     check_patched_fields(call, body, live)
     check_identity(call, new)
-    return replaced(cluster, call, new, old, recorded(cluster, call, live, body))
+    old = plain(cluster, kind, call.key) or old
+    track = recorded(cluster, call, served(kind, old), body)
+    return replaced(cluster, call, new, old, track)
 
 
 def _decoded_result(kind: Kind, body: Any, live: Object) -> Object:
@@ -194,6 +197,7 @@ def _apply(cluster: Cluster, call: Call) -> Answer:
         # An apply without changes adds no defaults of this version.
         is_same = live is not None and not changes(live, result)
         track = _keeping(entries)
+        old = plain(cluster, kind, call.key) or old
         return replaced(cluster, call, new, old, track, nulls, filled=is_same)
     uid = new["metadata"].get("uid")
     if uid:
@@ -294,9 +298,11 @@ def replaced(
 ) -> Answer:
     """Replace `old` by `new`: the part that update, patch and apply share.
 
-    `new` gets its defaults, unless it is `filled` already, as stored objects are.
+    `new` gets its defaults, unless it is `filled` already, as stored objects are. `old`
+    is in its plain form.
     """
     kind, key = call.kind, call.key
+    present = lookup(cluster, kind.resource, key) or old
     _check_version(kind, new, old)
     if kind.schema is not None and not filled:
         # Stored objects are filled already, by the schema of their own version.
@@ -310,6 +316,9 @@ def replaced(
     faults = [*known, *_update_faults(new, old), *found]
     if faults:
         raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
+    is_same = same(new, written(cluster, kind.resource, key, old))
+    if present is not old:
+        new = as_found(new, old, present)
     raw, new = new, as_read(kind, new)
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind, new)), ()
@@ -318,10 +327,10 @@ def replaced(
         # version, the DELETED event shows the stored one at a new version.
         cluster, events = removed(cluster, kind, key)
         return cluster, ApiResponse(200, asked), events
-    if same(raw, written(cluster, kind.resource, key, old)):
+    if is_same:
         # A write that changes nothing is none.
-        return cluster, ApiResponse(200, served(kind, old)), ()
-    cluster, events = stored(cluster, kind, key, new, old, call.now)
+        return cluster, ApiResponse(200, served(kind, present)), ()
+    cluster, events = stored(cluster, kind, key, new, present, call.now)
     cluster = remembered(cluster, kind.resource, key, raw, new)
     return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
@@ -344,7 +353,8 @@ def _prepared(
     if not kind.custom and not call.route.subresource:
         stays = kept(kind, to_storage(kind, new), old)
         new = served(kind, allocated(kind, stays, variant))
-    if kind.generation:
+    if kind.generation and "generation" in old["metadata"]:
+        # Older servers do not count those of every kind.
         # Changes are counted as the version of the request shows them.
         count = _generation(kind, new, live, call.route.subresource)
         counted = {**new["metadata"], "generation": count}

@@ -323,7 +323,7 @@ def _builtin_reading() -> Reading:
 
 def _read(kind: Kind) -> Shape:
     if not kind.custom:
-        source = types.source_of(kind.group, kind.version, kind.kind)
+        source = types.source_of(kind.group, kind.typed, kind.kind)
         assert source is not None, f"{kind.kind} has no type"
         return _with_metadata(_builtin_reading().shape(source, open_=False))
     if kind.source is None:

@@ -22,7 +22,12 @@ from fnop.interpreters.cluster.controllers.turns import (
     phase,
 )
 from fnop.interpreters.cluster.storage.store import Cluster, Task, lookup
-from fnop.interpreters.cluster.values.objects import Object, same, timestamp
+from fnop.interpreters.cluster.values.objects import (
+    Object,
+    same,
+    timestamp,
+    without_nulls,
+)
 
 __all__ = ["acted", "hash_of", "resolved"]
 
@@ -587,10 +592,14 @@ def _gets_on(counts: dict[str, int], old: dict[str, Any]) -> bool:
 
 
 def _plain(template: dict[str, Any]) -> dict[str, Any]:
-    """A template without the hash of it."""
-    metadata = template.get("metadata") or {}
+    """A template without the hash of it, and without nulls, which Go takes for absent.
+
+    A server writes `creationTimestamp: null` into templates.
+    """
+    found: dict[str, Any] = without_nulls(template)
+    metadata = found.get("metadata") or {}
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH}
-    return {**template, "metadata": {**metadata, "labels": labels}}
+    return {**found, "metadata": {**metadata, "labels": labels}}
 
 
 def _age(rs: Object) -> tuple[str, str]:

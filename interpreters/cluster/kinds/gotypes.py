@@ -465,7 +465,7 @@ SKIPPED = ("apiVersion", "kind", "metadata")
 
 def _struct_of(kind: Kind) -> Struct | None:
     if "struct" not in kind.memo:
-        name = types.name_of(kind.group, kind.version, kind.kind)
+        name = types.name_of(kind.group, kind.typed, kind.kind)
         read = None if name is None else _definition(name)
         kind.memo["struct"] = read if isinstance(read, Struct) else None
     found: Struct | None = kind.memo["struct"]
@@ -492,7 +492,7 @@ def zero_status(kind: Kind) -> dict[str, Any]:
 
 def unknown_in(kind: Kind, body: dict[str, Any]) -> list[str]:
     """The fields of a body that the kind's type does not have."""
-    name = types.name_of(kind.group, kind.version, kind.kind)
+    name = types.name_of(kind.group, kind.typed, kind.kind)
     if name is None:
         return []
     return sorted(_unknown({"$ref": types.PREFIX + name}, body, ""))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, TypeVar
 
 from fnop.interpreters.cluster.schema.schema import Schema, compile_root
@@ -14,6 +14,7 @@ __all__ = [
     "Registry",
     "Scale",
     "builtin_registry",
+    "earlier_kinds",
     "kinds_of_crd",
     "storage_of",
 ]
@@ -78,6 +79,8 @@ class Kind:
     selectable: tuple[str, ...] = ()
     # The warning that every answer in this version carries ("": not deprecated).
     deprecation: str = ""
+    # The version whose types describe a built-in kind ("": its own).
+    typed: str = ""
     # Other modules keep what they derive from a kind here (its shape, for one).
     memo: dict[str, Any] = field(
         init=False, default_factory=dict, compare=False, repr=False
@@ -89,6 +92,7 @@ class Kind:
     def __post_init__(self) -> None:
         named = f"{self.group}/{self.version}" if self.group else self.version
         object.__setattr__(self, "api_version", named)
+        object.__setattr__(self, "typed", self.typed or self.version)
         object.__setattr__(self, "resource", storage_of(self.group, self.plural))
 
 
@@ -276,9 +280,38 @@ def _builtins() -> Iterator[Kind]:
             yield _builtin(group, version, row)
 
 
+# Versions of built-in kinds that older servers serve, alone or next to the present
+# one, and that have the same fields.  Ingresses, autoscalers, endpoint slices and
+# webhooks had other fields once.
+EARLIER: dict[tuple[str, str], tuple[str, ...]] = {
+    ("batch", "v1beta1"): ("cronjobs",),
+    ("coordination.k8s.io", "v1beta1"): ("leases",),
+    ("events.k8s.io", "v1beta1"): ("events",),
+    ("networking.k8s.io", "v1beta1"): ("ingressclasses",),
+    ("policy", "v1beta1"): ("poddisruptionbudgets",),
+    ("rbac.authorization.k8s.io", "v1beta1"): (
+        *("clusterrolebindings", "clusterroles", "rolebindings", "roles"),
+    ),
+    ("scheduling.k8s.io", "v1beta1"): ("priorityclasses",),
+    ("storage.k8s.io", "v1beta1"): (
+        *("csidrivers", "csinodes", "csistoragecapacities", "storageclasses"),
+        "volumeattachments",
+    ),
+}
+
+
 def builtin_registry() -> Registry:
     """The kinds that every cluster has."""
     return Registry({}, {}).with_kinds(tuple(_builtins()))
+
+
+def earlier_kinds(registry: Registry) -> Iterator[Kind]:
+    """The same kinds in versions that older servers serve."""
+    present = {(kind.group, kind.plural): kind for kind in registry.by_path.values()}
+    for (group, version), plurals in EARLIER.items():
+        for plural in plurals:
+            kind = present[group, plural]
+            yield replace(kind, version=version, typed=kind.version)
 
 
 def _path(text: str | None) -> tuple[str, ...]:

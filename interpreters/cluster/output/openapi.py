@@ -269,7 +269,7 @@ class Writer:
     def kind(self, kind: Kind) -> str:
         """The name of a kind's definition, which is thereby included."""
         if not kind.custom:
-            name = types.name_of(kind.group, kind.version, kind.kind) or ""
+            name = types.name_of(kind.group, kind.typed, kind.kind) or ""
             self.need(name)
             return name
         name = _custom_name(kind, kind.kind)
@@ -295,7 +295,7 @@ class Writer:
     def list_of(self, kind: Kind) -> str:
         """The name of the definition of a list of a kind."""
         if not kind.custom:
-            name = types.name_of(kind.group, kind.version, kind.list_kind) or ""
+            name = types.name_of(kind.group, kind.typed, kind.list_kind) or ""
             self.need(name)
             return name
         name = _custom_name(kind, kind.list_kind)

@@ -3,6 +3,7 @@
 What a real API server has decided about an object stays: its uid, versions, generation,
 managed fields, times and status.  Nothing is admitted, defaulted or validated again, no
 watch is told, and no controller is reminded: to all of them it has been so all along.
+It is marked as found elsewhere: see `requests/found.py` for its updates.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from fnop.interpreters.cluster.kinds.kinds import (
     Kind,
     Registry,
     builtin_registry,
+    earlier_kinds,
     kinds_of_crd,
 )
 from fnop.interpreters.cluster.storage.selections import reselected
@@ -39,15 +41,17 @@ def blank_cluster(
 ) -> Cluster:
     """A cluster without any object, whose next change has the version after this one.
 
-    It serves those built-in kinds whose (group, version, plural) is in `serves`; all by
-    default.
+    It serves those built-in kinds whose (group, version, plural) is in `serves`, also
+    in versions of older servers; all in their present version by default.
 
     >>> blank_cluster("0", 7, {("", "v1", "pods")})
     <Cluster at version 7 with 0 objects>
     """
     registry = builtin_registry()
     if serves is not None:
-        kinds = (kind for path, kind in registry.by_path.items() if path in serves)
+        # The present version comes last: it is the one that controllers use.
+        every = (*earlier_kinds(registry), *registry.by_path.values())
+        kinds = (e for e in every if (e.group, e.version, e.plural) in serves)
         registry = Registry({}, {}).with_kinds(tuple(kinds))
     return bare(seed, version, registry)
 
@@ -94,6 +98,7 @@ def _restored(cluster: Cluster, kind: Kind, found: Object) -> Cluster:
         selections=reselected(cluster.selections, resource, key, old, new),
         size=cluster.size + size_of(new) - (0 if old is None else size_of(old)),
         raw=without(cluster.raw, (resource, key)),
+        found=cluster.found.set((resource, key), None),
     )
 
 

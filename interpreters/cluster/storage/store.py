@@ -128,6 +128,9 @@ class Cluster:
     variant: int = 0
     # What controllers find by labels.
     selections: Selections = field(default_factory=Map)
+    # Objects that came from another server (`restored`): they may have nulls, legacy
+    # fields, and none of the defaults that this server fills in.
+    found: Map[tuple[Resource, Key], None] = field(default_factory=Map)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -200,6 +203,7 @@ def put(
             without(cluster.raw, (resource, key)),
             cluster.variant,
             reselected(cluster.selections, resource, key, old, stored),
+            cluster.found,
         ),
         event,
     )
@@ -225,6 +229,7 @@ def remove(
             selections=reselected(cluster.selections, resource, key, old, None),
             size=cluster.size - was,
             raw=without(cluster.raw, (resource, key)),
+            found=without(cluster.found, (resource, key)),
         ),
         event,
     )

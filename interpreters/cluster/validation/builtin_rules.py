@@ -680,19 +680,34 @@ CHANGES: dict[Resource, Change] = {
 
 
 def builtin_faults(kind: Kind, obj: Object, old: Object | None) -> Iterator[Fault]:
-    """Yield the faults of an object of a built-in kind."""
-    yield from config_faults(kind.resource, obj, old)
+    """Yield the faults of an object of a built-in kind.
+
+    What the `old` object has as well is none: it came from a server that allows it.
+    """
     asked = (kind.group, kind.plural)
     check = CHECKS.get(asked)
     if old is None:
+        yield from config_faults(kind.resource, obj, old)
         check = CREATIONS.get(asked, check)
-    # An unchanged object has been validated before.
-    if old is not None and _same_content(obj, old):
+        yield from check(obj) if check is not None else ()
         return
+    faults = [*_update_faults(kind, obj, old)]
+    if faults:
+        known = {*config_faults(kind.resource, old, None)}
+        known.update(check(old) if check is not None else ())
+        yield from (each for each in faults if each not in known)
+
+
+def _update_faults(kind: Kind, obj: Object, old: Object) -> Iterator[Fault]:
+    yield from config_faults(kind.resource, obj, old)
+    # An unchanged object has been validated before.
+    if _same_content(obj, old):
+        return
+    asked = (kind.group, kind.plural)
+    check, change = CHECKS.get(asked), CHANGES.get(asked)
     if check is not None:
         yield from check(obj)
-    change = CHANGES.get(asked)
-    if old is not None and change is not None:
+    if change is not None:
         yield from change(obj, old)
 
 

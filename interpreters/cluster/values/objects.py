@@ -8,7 +8,7 @@ from typing import Any
 
 import orjson
 
-__all__ = ["Key", "Object", "Resource", "same", "timestamp"]
+__all__ = ["Key", "Object", "Resource", "same", "timestamp", "without_nulls"]
 
 Object = dict[str, Any]
 Resource = tuple[str, str]  # group, plural
@@ -27,6 +27,19 @@ def same(new: Any, old: Any) -> bool:
     return bool(new == old) and orjson.dumps(new, option=options) == orjson.dumps(
         old, option=options
     )
+
+
+def without_nulls(value: Any) -> Any:
+    """A value without the fields that are null, at any depth.
+
+    >>> without_nulls({"a": None, "b": [{"c": None}, None]})
+    {'b': [{}, None]}
+    """
+    if isinstance(value, dict):
+        return {k: without_nulls(v) for k, v in value.items() if v is not None}
+    if isinstance(value, list):
+        return [*map(without_nulls, value)]
+    return value
 
 
 @lru_cache(maxsize=1024)
