@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from fnop.core.planned.changes import Shown
-from fnop.core.planned.facts import Tried, Write
+from fnop.core.planned.facts import Change, Tried, Write
 from fnop.core.planned.fields import (
     changed_fields,
     known_part,
@@ -14,7 +15,7 @@ from fnop.core.planned.fields import (
     without_server_fields,
 )
 
-__all__ = ["compared", "is_foreseen", "tries_of"]
+__all__ = ["compared", "corrected", "is_foreseen", "stored_after_all", "tries_of"]
 
 Json = dict[str, Any]
 
@@ -67,3 +68,23 @@ def compared(
     )
     fields = changed_fields(mine, theirs)
     return Tried(write.place, "", fields) if fields else None
+
+
+def stored_after_all(write: Write, status: int, answer: Any) -> Write | None:
+    """The write as the server has answered it, if only the simulated one refuses it.
+
+    None if both accept or both refuse the write.
+    """
+    if not write.is_refused or status >= 300 or not isinstance(answer, dict):
+        return None
+    return replace(write, after=answer, status=status, message="")
+
+
+def corrected(changes: Iterable[Change], known: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes, with those that are `known` in place of the guesses for an object.
+
+    The guesses follow from a refusal, such as a deletion of what cannot be changed.
+    """
+    places = {each.place for each in known}
+    rest = [each for each in changes if each.place not in places]
+    return (*known, *rest)

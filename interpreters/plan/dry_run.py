@@ -10,12 +10,19 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fnop.core.planned.facts import Place, Tried, Write
-from fnop.core.planned.trying import compared, is_foreseen, tries_of
+from fnop.core.planned.trying import (
+    compared,
+    is_foreseen,
+    stored_after_all,
+    tries_of,
+)
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked
 
-__all__ = ["DryRunOnly", "tried", "untried"]
+__all__ = ["Answers", "DryRunOnly", "asked", "tried", "untried", "updates"]
+
+Answers = tuple[tuple[Write, ApiResponse], ...]
 
 CONCURRENCY = 16
 ALL = "All"
@@ -48,13 +55,8 @@ class DryRunOnly:
 _DRY = ("dryRun", ALL)
 
 
-async def tried(
-    api: DryRunOnly,
-    writes: Iterable[Write],
-    twins: Mapping[tuple[Any, ...], Write],
-    masking: Masking,
-) -> tuple[Tried, ...]:
-    """The refusals of the server, and what it would store otherwise.
+async def asked(api: DryRunOnly, writes: Iterable[Write]) -> Answers:
+    """The server's answers to the writes that it can answer now.
 
     Raises `Unreachable`.
     """
@@ -64,6 +66,15 @@ async def tried(
         async with slots:
             return await api.ask(write)
 
+    wanted = tries_of(writes)
+    return tuple(zip(wanted, await asyncio.gather(*map(one, wanted)), strict=True))
+
+
+def tried(
+    answers: Answers, twins: Mapping[tuple[Any, ...], Write], masking: Masking
+) -> tuple[Tried, ...]:
+    """The refusals of the server, and what it would store otherwise."""
+
     def judged(write: Write, response: ApiResponse) -> Tried | None:
         if response.status >= 300:
             refused = Tried(write.place, masking.text(message_of(response)), ())
@@ -72,10 +83,16 @@ async def tried(
         after = None if twin is None else twin.after
         return compared(write, after, response.body, masking.shown)
 
-    wanted = tries_of(writes)
-    answers = await asyncio.gather(*map(one, wanted))
-    masking.learn(each.body for each in answers if isinstance(each.body, dict))
-    found = map(judged, wanted, answers)
+    found = (judged(write, response) for write, response in answers)
+    return tuple(each for each in found if each is not None)
+
+
+def updates(answers: Answers) -> tuple[Write, ...]:
+    """The writes that the server stores, and that the simulated one has refused."""
+    found = (
+        stored_after_all(write, response.status, response.body)
+        for write, response in answers
+    )
     return tuple(each for each in found if each is not None)
 
 

@@ -23,15 +23,17 @@ from fnop.core.planned.facts import (
     Source,
     Stale,
     Unmade,
+    Write,
     sources_of,
 )
 from fnop.core.planned.failing import failures_of
 from fnop.core.planned.takeover import called_again
+from fnop.core.planned.trying import corrected
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.answers import message_of, version_of
 from fnop.interpreters.assumed import assumed_definitions
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.plan.dry_run import DryRunOnly, tried, untried
+from fnop.interpreters.plan.dry_run import DryRunOnly, asked, tried, untried, updates
 from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
@@ -148,10 +150,20 @@ class Planner:
         assert self.second is not None, "it was rehearsed"
         api = DryRunOnly(self._api)
         twins = {each.identity: each for each in self.second.writes}
-        found = await tried(api, plan.requests, twins, self._masking)
+        answers = await asked(api, plan.requests)
+        self._masking.learn(e.body for _, e in answers if isinstance(e.body, dict))
         left = [each.label for each in untried(plan.requests)]
         notes = [f"not tried, for its namespace is not there yet: {e}" for e in left]
-        return replace(plan, tried=found, tries=api.tries, notes=(*plan.notes, *notes))
+        stored = updates(answers)
+        notes += [_stored_note(each.place) for each in stored]
+        known = self._changes(stored, stored)
+        return replace(
+            plan,
+            changes=corrected(plan.changes, known) if stored else plan.changes,
+            tried=tried(answers, twins, self._masking),
+            tries=api.tries,
+            notes=(*plan.notes, *notes),
+        )
 
     # --------------------------------------------------------------- reading
 
@@ -200,9 +212,14 @@ class Planner:
     # --------------------------------------------------------------- telling
 
     def _found(self, one: Rehearsal, other: Rehearsal) -> tuple[Change, ...]:
-        handlers, settings = self._program.handlers, one.machine.settings
-        shown = self._masking.shown
-        return changes_of(one.writes, other.writes, handlers, settings, shown)
+        return self._changes(one.writes, other.writes)
+
+    def _changes(
+        self, writes: Iterable[Write], others: Iterable[Write]
+    ) -> tuple[Change, ...]:
+        assert self.first is not None, "it was rehearsed"
+        handlers, settings = self._program.handlers, self.first.machine.settings
+        return changes_of(writes, others, handlers, settings, self._masking.shown)
 
     async def _stale(self, changes: Iterable[Change]) -> tuple[Stale, ...]:
         """The objects of the first round that are not as they were read."""
@@ -267,6 +284,15 @@ class Planner:
         return tuple(
             each._replace(message=self._masking.text(each.message)) for each in told
         )
+
+
+def _stored_note(place: Place) -> str:
+    """A sentence about a write that only the simulated server refuses."""
+    return (
+        f"{place.label}: the server accepts the request that the simulated one "
+        "refuses, so its answer is shown; the plan's failures and Events, and its "
+        "other changes, may follow from that refusal"
+    )
 
 
 def _moved(change: Change, present: dict[str, Any] | None) -> str:

@@ -211,6 +211,8 @@ def others(place: Place) -> Iterator[Any]:
             yield value + 1
         case "boolean", value:
             yield not value
+        case _:
+            pass
     yield ABSENT
 
 

@@ -173,3 +173,163 @@ def test_fields_are_managed_as_today_where_an_older_server_had_parts_of_them() -
         for each in response.body["metadata"]["managedFields"]
     }
     assert fields == {"operator": {"f:selector": {}}}
+
+
+APPS = ("apps", "v1", "statefulsets")
+METADATA: dict[str, Any] = {
+    "namespace": "default",
+    "uid": "u",
+    "resourceVersion": "7",
+    "generation": 1,
+    "creationTimestamp": "2026-01-01T00:00:00Z",
+}
+LABELS = {"app": "db"}
+# As 1.20 returns it.
+TEMPLATE: dict[str, Any] = {
+    "metadata": {"creationTimestamp": None, "labels": LABELS},
+    "spec": {
+        "containers": [
+            {
+                "name": "db",
+                "image": "db:1",
+                "imagePullPolicy": "IfNotPresent",
+                "resources": {},
+                "terminationMessagePath": "/dev/termination-log",
+                "terminationMessagePolicy": "File",
+            }
+        ],
+        "dnsPolicy": "ClusterFirst",
+        "restartPolicy": "Always",
+        "schedulerName": "default-scheduler",
+        "securityContext": {},
+        "terminationGracePeriodSeconds": 30,
+    },
+}
+STATEFUL: dict[str, Any] = {
+    "apiVersion": "apps/v1",
+    "kind": "StatefulSet",
+    "metadata": {**METADATA, "name": "db"},
+    "spec": {
+        "podManagementPolicy": "OrderedReady",
+        "replicas": 1,
+        "revisionHistoryLimit": 10,
+        "serviceName": "db",
+        "selector": {"matchLabels": LABELS},
+        "template": TEMPLATE,
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 0}},
+        "volumeClaimTemplates": [
+            {
+                "apiVersion": "v1",
+                "kind": "PersistentVolumeClaim",
+                "metadata": {"creationTimestamp": None, "name": "data"},
+                "spec": {
+                    "accessModes": ["ReadWriteOnce"],
+                    "resources": {"requests": {"storage": "1Gi"}},
+                    "volumeMode": "Filesystem",
+                },
+                "status": {"phase": "Pending"},
+            }
+        ],
+    },
+    "status": {"replicas": 0},
+}
+SETS = "/apis/apps/v1/namespaces/default/statefulsets/db"
+
+
+def with_namespace(cluster: Cluster) -> Cluster:
+    space: dict[str, Any] = {"metadata": {**METADATA, "name": "default"}}
+    del space["metadata"]["namespace"]
+    space |= {"apiVersion": "v1", "kind": "Namespace", "status": {"phase": "Active"}}
+    return restored(cluster, ("", "v1", "namespaces"), [space])
+
+
+def test_nulls_of_a_server_are_no_change_and_stay() -> None:
+    cluster = restored(with_namespace(blank_cluster("0", 10)), APPS, [STATEFUL])
+    same, response, events = answer(cluster, ApiRequest("PUT", SETS, (), STATEFUL), NOW)
+    assert (response.status, response.body, events) == (200, STATEFUL, ())
+    body = {"spec": {"replicas": 3}}
+    _, response, _ = answer(same, ApiRequest("PATCH", SETS, (), body, MERGE_PATCH), NOW)
+    assert response.status == 200, response.body
+    assert response.body["spec"] == {**STATEFUL["spec"], "replicas": 3}
+    body = {"spec": {"volumeClaimTemplates": None}}
+    _, response, _ = answer(same, ApiRequest("PATCH", SETS, (), body, MERGE_PATCH), NOW)
+    assert response.status == 422
+
+
+def test_a_controller_takes_null_for_absent() -> None:
+    deployment: dict[str, Any] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {**METADATA, "name": "web"},
+        "spec": {
+            "replicas": 1,
+            "selector": {"matchLabels": LABELS},
+            "template": TEMPLATE,
+            "strategy": {"type": "Recreate"},
+        },
+    }
+    path = ("apps", "v1", "deployments")
+    cluster = restored(with_namespace(blank_cluster("0", 10)), path, [deployment])
+    where = "/apis/apps/v1/namespaces/default/deployments/web"
+    for image in ("db:2", "db:3"):
+        pod = {"containers": [{"name": "db", "image": image}]}
+        body = {"spec": {"template": {"spec": pod}}}
+        change = ApiRequest("PATCH", where, (), body, MERGE_PATCH)
+        cluster, response, _ = answer(cluster, change, NOW)
+        assert response.status == 200
+        for _ in range(100):
+            if due(cluster) is None:
+                break
+            cluster, _ = tick(cluster, NOW)
+    sets = ApiRequest("GET", "/apis/apps/v1/namespaces/default/replicasets")
+    assert len(answer(cluster, sets, NOW)[1].body["items"]) == 2
+
+
+def test_older_versions_of_built_in_kinds_have_their_types() -> None:
+    served = {("", "v1", "namespaces"), ("batch", "v1beta1", "cronjobs")}
+    cluster = with_namespace(blank_cluster("0", 10, served))
+    path = ("batch", "v1beta1", "cronjobs")
+    metadata = {k: v for k, v in METADATA.items() if k != "generation"}
+    job: dict[str, Any] = {
+        "apiVersion": "batch/v1beta1",
+        "kind": "CronJob",
+        "metadata": {**metadata, "name": "nightly"},
+        "spec": {
+            "concurrencyPolicy": "Allow",
+            "failedJobsHistoryLimit": 1,
+            "jobTemplate": {
+                "metadata": {"creationTimestamp": None},
+                "spec": {
+                    "template": {
+                        **TEMPLATE,
+                        "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"},
+                    }
+                },
+            },
+            "schedule": "@daily",
+            "successfulJobsHistoryLimit": 3,
+            "suspend": False,
+        },
+        "status": {},
+    }
+    cluster = restored(cluster, path, [job])
+    where = "/apis/batch/v1beta1/namespaces/default/cronjobs/nightly"
+    pod = {"restartPolicy": "Never", "containers": [{"name": "db", "image": "db:1"}]}
+    config = {
+        "apiVersion": "batch/v1beta1",
+        "kind": "CronJob",
+        "metadata": {"name": "nightly"},
+        "spec": {
+            "schedule": "@daily",
+            "jobTemplate": {"spec": {"template": {"spec": pod}}},
+        },
+    }
+    query = (("fieldManager", "me"), ("force", "true"))
+    apply = ApiRequest("PATCH", where, query, config, APPLY_PATCH)
+    cluster, response, _ = answer(cluster, apply, NOW)
+    assert response.status == 200, response.body
+    assert response.body["spec"] == job["spec"]
+    assert "generation" not in response.body["metadata"]
+    bad = {"spec": {"schedule": "now and then"}}
+    patch = ApiRequest("PATCH", where, (), bad, MERGE_PATCH)
+    assert answer(cluster, patch, NOW)[1].status == 422

@@ -339,3 +339,66 @@ def test_what_the_server_takes_against_the_simulated_one_is_told(
         if each.place.name == "c"
         for field in each.fields
     ] == [("data.not a key", "1")]
+
+
+def stateful(size: int) -> dict[str, Any]:
+    """A stateful set, and by its size the field that cannot be changed."""
+    labels = {"app": "db"}
+    pod = {"containers": [{"name": "db", "image": "db:1"}]}
+    storage = {"requests": {"storage": f"{size}Gi"}}
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {"accessModes": ["ReadWriteOnce"], "resources": storage},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": "db"},
+        "spec": {
+            "serviceName": "db",
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "volumeClaimTemplates": [claim],
+        },
+    }
+
+
+def test_a_replacement_is_an_update_if_the_server_stores_one(
+    registry: Registry,
+) -> None:
+    @fnop.reconcile(KIND, id="keep", registry=registry, owns=["statefulsets.apps"])
+    def keep(spec: fnop.Spec, **_: Any) -> Any:
+        child = fnop.child(stateful(spec["size"]), on_immutable="replace")
+        return fnop.desired(child)
+
+    run = Scenario(registry, [example("a", size=1)])
+    assert run.settle()
+    run.edit(KIND, "a", spec={"size": 2})
+    plan = plan_of(registry, run, dry_run=True)
+    label = "statefulsets.apps/db in default"
+    assert labels(plan)[label] == "delete+create"  # this server refuses it, too
+    assert plan.refused == 1
+
+    wall = run.clock.now().wall
+    served = Served(run.cluster, wall)
+    send = served.send
+
+    async def lenient(request: ApiRequest) -> ApiResponse:
+        response = await send(request)
+        if response.status != 422:
+            return response
+        live = run.get("statefulsets", "db")
+        assert live is not None
+        spec = {**live["spec"], **stateful(2)["spec"]}
+        return ApiResponse(200, {**live, "spec": spec})
+
+    served.send = lenient  # type: ignore[method-assign]
+    plan = planned(planner_of(registry, served, wall), 2, dry_run=True)
+    assert labels(plan)[label] == "change"
+    assert plan.count("delete") == plan.refused == 0
+    (change,) = (each for each in plan.changes if each.place.label == label)
+    assert [each.handler for each in change.sources] == ["keep"]
+    assert change.unknown is False
+    (note,) = (each for each in plan.notes if label in each)
+    assert "accepts the request that the simulated one refuses" in note
+    assert any(line.startswith(f"  ~ {label}") for line in as_lines(plan))
