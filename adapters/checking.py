@@ -185,8 +185,7 @@ def _handled(program: Program, run: SimulatedRun) -> list[Resource]:
             resource
             for handler in program.handlers
             if handler.selector is not None and handler.rule.family in families
-            for resource in catalogue.resources
-            if handler.selector.matches(resource) and resource.preferred
+            for resource in catalogue.find(handler.selector)
         ]
         if found:
             return [*dict.fromkeys(found)]

@@ -23,6 +23,7 @@ from fnop.adapters.plain import acts, escaped
 from fnop.adapters.type_fields import DefinitionProblem, is_record
 from fnop.adapters.type_schemas import OBJECT, rule_of, schema_of_class
 from fnop.core.api.definitions import Column, Definition, definition_of
+from fnop.core.api.resources import version_rank
 from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.protocol import ApiRequest
@@ -76,7 +77,7 @@ def definitions_of(classes: Iterable[type]) -> list[Object]:
     an API server would refuse.
     """
     marked = [(each, found) for each in classes if (found := definition_of(each))]
-    marked.sort(key=lambda pair: (_name(pair[1]), _priority(pair[1].version)))
+    marked.sort(key=lambda pair: (_name(pair[1]), version_rank(pair[1].version)))
     return [
         _checked(_definition([*versions]), [cls for cls, _ in versions])
         for versions in (
@@ -87,16 +88,6 @@ def definitions_of(classes: Iterable[type]) -> list[Object]:
 
 def _name(found: Definition) -> str:
     return f"{found.plural}.{found.group}"
-
-
-def _priority(version: str) -> tuple[int, ...]:
-    """The order of versions in API discovery: v2, v1, v1beta1, v1alpha1.
-
-    >>> sorted(["v1beta2", "v1", "v1alpha3", "v10", "v1beta10"], key=_priority)
-    ['v10', 'v1', 'v1beta10', 'v1beta2', 'v1alpha3']
-    """
-    major, kind, minor = re.findall(r"v(\d+)(?:(alpha|beta)(\d+))?", version)[0]
-    return ["", "beta", "alpha"].index(kind), -int(major), -int(minor or 0)
 
 
 # --------------------------------------------------------------------- definitions

@@ -249,7 +249,7 @@ def _kinds(case: Case) -> tuple[Resource, ...]:
 def _meant(handler: Handler, kinds: Iterable[Resource]) -> list[Resource]:
     if handler.selector is None:
         return []
-    return [e for e in kinds if e.preferred and handler.selector.matches(e)]
+    return [*Catalogue(tuple(kinds)).find(handler.selector)]
 
 
 def _without_having_seen(

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from immutables import Map
 
 from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_list
-from fnop.core.api.resources import Resource, group_parts, segment
+from fnop.core.api.resources import Resource, group_parts, segment, version_rank
 from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
 from fnop.effects.values import ReadOnlyDict
@@ -87,12 +87,24 @@ class Discovery:
     @property
     def catalogue(self) -> Catalogue:
         """The resources found, in an order that does not depend on the answers'."""
-        known = _CATALOGUES.get(ids := tuple(map(id, self.parts)))
+        unsure = self._unsure(Catalogue())
+        known = _CATALOGUES.get(key := (tuple(map(id, self.parts)), unsure))
         if known is None:
             if len(_CATALOGUES) >= _KEPT_MAX:
                 _CATALOGUES.clear()
-            known = _CATALOGUES[ids] = self.parts, _sorted(self.resources)
+            known = _CATALOGUES[key] = self.parts, _sorted(self.resources, unsure)
         return known[1]
+
+    def _unsure(self, before: Catalogue) -> frozenset[str]:
+        """The groups of which a version is neither read nor known from `before`.
+
+        It may be the preferred version of any kind.
+        """
+        pending = {(each.group, each.version) for each in self.pending.values()}
+        lacking = {*self.unread, *pending}
+        if lacking:
+            lacking -= {(each.group, each.version) for each in before.resources}
+        return frozenset(group for group, _ in lacking)
 
     def after(self, before: Catalogue, now: float) -> Catalogue:
         """The catalogue at the monotonic time `now`, by this round and the one before.
@@ -119,7 +131,7 @@ class Discovery:
             if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
         }
         kept = [each for each in before.resources if each.key in missed]
-        known = _sorted((*self.resources, *unread, *kept))
+        known = _sorted((*self.resources, *unread, *kept), self._unsure(before))
         is_complete = self.problem is None
         return Catalogue(known.resources, is_complete, tuple(missed.items()))
 
@@ -128,11 +140,31 @@ class Discovery:
         return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
 
 
-def _sorted(resources: Iterable[Resource]) -> Catalogue:
+def _sorted(resources: Iterable[Resource], unsure: frozenset[str]) -> Catalogue:
+    """The catalogue in its order, with one preferred version of each kind."""
     found = {each.key: each for each in resources}
-    return Catalogue(
-        tuple(sorted(found.values(), key=lambda each: (each.group, each.key)))
-    )
+    versions: dict[tuple[str, str], list[Resource]] = {}
+    for each in found.values():
+        versions.setdefault((each.group, each.plural), []).append(each)
+    every = chain.from_iterable(_ranked(some, unsure) for some in versions.values())
+    return Catalogue(tuple(sorted(every, key=lambda each: (each.group, each.key))))
+
+
+def _ranked(versions: list[Resource], unsure: frozenset[str]) -> Iterable[Resource]:
+    """The versions of a kind, one of them preferred.
+
+    As in kubectl, that is the group's preferred version, else the newest one that has
+    the kind. In an `unsure` group it is not known which that is.
+    """
+    best = min(versions, key=lambda e: (not e.preferred, version_rank(e.version)))
+    if not best.preferred and best.group in unsure:
+        return versions
+    return [
+        each
+        if each.preferred == (each is best)
+        else replace(each, preferred=each is best)
+        for each in versions
+    ]
 
 
 # An answer takes a fraction of a second; a lost request is never answered.
@@ -218,7 +250,8 @@ class _Told(NamedTuple):
 _KEPT_MAX = 8
 _TOLD: dict[tuple[int, Document], tuple[dict[str, Any], _Told]] = {}
 _CATALOGUES: dict[
-    tuple[int, ...], tuple[tuple[tuple[Resource, ...], ...], Catalogue]
+    tuple[tuple[int, ...], frozenset[str]],
+    tuple[tuple[tuple[Resource, ...], ...], Catalogue],
 ] = {}
 
 

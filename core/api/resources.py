@@ -25,6 +25,7 @@ __all__ = [
     "group_parts",
     "path_of",
     "segment",
+    "version_rank",
 ]
 
 
@@ -45,7 +46,8 @@ class Resource:
     `group`, `version`, `plural` and `kind` name it, `group` "" is the core one;
     `singular`, `shortcuts` and `categories` are its other names. `namespaced` tells
     whether its objects are in namespaces; `verbs` and `subresources` are what the
-    server offers, `preferred` whether this is the group's preferred version.
+    server offers, `preferred` whether this is the kind's preferred version: that of its
+    group, or the newest one if the group's preferred version does not have the kind.
 
     >>> pods = Resource("", "v1", "pods", "Pod")
     >>> pods, tuple(pods)
@@ -194,6 +196,22 @@ def segment(name: str) -> str:
     if name in ("", ".", "..") or "/" in name:
         raise ValueError(f"{name!r} cannot stand in a path")
     return name if _PLAIN.fullmatch(name) else quote(name, safe=_SAFE)
+
+
+_RANKED = re.compile(r"v(\d+)(?:(alpha|beta)(\d+))?")
+
+
+def version_rank(version: str) -> tuple[int, int, int, str]:
+    """The sort key of a version in API discovery: v2, v1, v1beta1, v1alpha1, others.
+
+    >>> sorted(["v1beta2", "v1", "v1alpha3", "x", "v10", "v1beta10"], key=version_rank)
+    ['v10', 'v1', 'v1beta10', 'v1beta2', 'v1alpha3', 'x']
+    """
+    found = _RANKED.fullmatch(version)
+    if found is None:
+        return 3, 0, 0, version
+    major, stage, minor = found.groups()
+    return [None, "beta", "alpha"].index(stage), -int(major), -int(minor or 0), ""
 
 
 def _plain(value: Any) -> Any:

@@ -178,7 +178,11 @@ def _unknown(child: Child, owned: Owned) -> str:
     group = version.rpartition("/")[0]
     for each in owned.kinds.values():
         if (each.kind, each.group) == (kind, group):
-            return f"is of {version}, but {kind} is owned as {each.api_version}"
+            other = f"{each.plural}.{version.rpartition('/')[2]}.{group}"
+            return (
+                f"is of {version}, but {kind} is owned as {each.api_version}; "
+                f"owns={other!r} means the former"
+            )
     return (
         f"owns= does not name {kind} of {version}, or the API server does not serve it"
     )

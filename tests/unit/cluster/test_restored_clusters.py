@@ -247,11 +247,11 @@ def test_nulls_of_a_server_are_no_change_and_stay() -> None:
     cluster = restored(with_namespace(blank_cluster("0", 10)), APPS, [STATEFUL])
     same, response, events = answer(cluster, ApiRequest("PUT", SETS, (), STATEFUL), NOW)
     assert (response.status, response.body, events) == (200, STATEFUL, ())
-    body = {"spec": {"replicas": 3}}
+    body: dict[str, Any] = {"spec": {"replicas": 3}}
     _, response, _ = answer(same, ApiRequest("PATCH", SETS, (), body, MERGE_PATCH), NOW)
     assert response.status == 200, response.body
     assert response.body["spec"] == {**STATEFUL["spec"], "replicas": 3}
-    body = {"spec": {"volumeClaimTemplates": None}}
+    body = {"spec": {"volumeClaimTemplates": []}}
     _, response, _ = answer(same, ApiRequest("PATCH", SETS, (), body, MERGE_PATCH), NOW)
     assert response.status == 422
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from immutables import Map
 
 import fnop
 from fnop.core.api import discovery
@@ -16,7 +17,8 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Fetch
-from fnop.effects.outcomes import Applied
+from fnop.core.values.evolve import replace
+from fnop.effects.outcomes import Applied, Unreachable
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_records, replay_file
@@ -513,3 +515,90 @@ def test_documents_that_are_the_same_are_read_once(registry: Registry) -> None:
     sim.apply(definition("lates"))
     assert catalogue_of(run).lookup("lates") is not None
     assert first.lookup("lates") is None
+
+
+def group_document(group: str, *versions: tuple[str, tuple[str, ...]]) -> Any:
+    """The aggregated document of one group: its versions with their kinds, in order."""
+    items = [
+        {
+            "version": version,
+            "freshness": "Current",
+            "resources": [
+                {
+                    "resource": plural,
+                    "responseKind": {"kind": plural.title()[:-1]},
+                    "verbs": ["list"],
+                }
+                for plural in plurals
+            ],
+        }
+        for version, plurals in versions
+    ]
+    found = {"metadata": {"name": group}, "versions": items}
+    return {"kind": "APIGroupDiscoveryList", "items": [found]}
+
+
+def read(document: Any) -> discovery.Discovery:
+    begun = discovery.begun({1: discovery.Document("/apis")})
+    found, _ = discovery.answered(begun, 1, Applied(document))
+    return found
+
+
+BATCH = group_document(
+    "batch",
+    ("v1", ("jobs",)),
+    ("v1beta1", ("cronjobs",)),
+    ("v2alpha1", ("cronjobs", "jobs")),
+)
+
+
+def test_a_kind_is_found_in_the_newest_version_that_has_it() -> None:
+    """As kubectl finds it: the group's preferred version does not have all kinds."""
+    catalogue = read(BATCH).catalogue
+    for words, version in (
+        (("cronjobs.batch",), "v1beta1"),
+        (("cronjobs",), "v1beta1"),
+        (("cronjobs.v2alpha1.batch",), "v2alpha1"),
+        (("jobs.batch",), "v1"),
+        (("batch/v2alpha1", "jobs"), "v2alpha1"),
+    ):
+        assert [e.version for e in catalogue.find(Selector.of(*words))] == [version]
+    every = catalogue.find(Selector.of("*.batch"))
+    assert sorted(e.key for e in every) == ["cronjobs.v1beta1.batch", "jobs.v1.batch"]
+
+
+def test_a_kind_moves_to_the_preferred_version_when_that_has_it() -> None:
+    before = read(BATCH).catalogue
+    upgraded = group_document("batch", ("v1", ("jobs", "cronjobs")))
+    after = read(upgraded).after(before, 100.0)
+    # The old version disappeared a moment ago, and counts as served for some time.
+    assert len([e for e in after.resources if e.plural == "cronjobs"]) == 3
+    assert [e.version for e in after.find(Selector.of("cronjobs.batch"))] == ["v1"]
+
+
+def test_no_version_is_preferred_while_another_is_unknown() -> None:
+    """The one that cannot be read may be that of the kind."""
+    begun = discovery.begun({1: discovery.Document("/apis")})
+    groups = [
+        {
+            "name": "batch",
+            "versions": [{"version": "v1"}, {"version": "v1beta1"}],
+            "preferredVersion": {"version": "v1"},
+        }
+    ]
+    found, more = discovery.answered(begun, 1, Applied({"groups": groups}))
+    found = replace(found, pending=Map(dict(enumerate(more))))
+    cronjobs = {"name": "cronjobs", "kind": "CronJob", "verbs": ["list"]}
+    found, _ = discovery.answered(found, 1, Applied({"resources": [cronjobs]}))
+    assert found.catalogue.lookup("cronjobs") is None
+    down, _ = discovery.answered(found, 0, Unreachable("no answer"))
+    assert down.catalogue.lookup("cronjobs") is None
+    jobs = {"name": "jobs", "kind": "Job", "verbs": ["list"]}
+    found, _ = discovery.answered(found, 0, Applied({"resources": [jobs]}))
+    found_now = found.catalogue.lookup("cronjobs")
+    assert found_now is not None
+    assert found_now.version == "v1beta1"
+    # Later the document cannot be read for once: it is known what was in it.
+    after = down.after(found.catalogue, 100.0)
+    assert after.lookup("cronjobs") == found_now
+    assert after.lookup("jobs") is not None

@@ -772,7 +772,8 @@ def test_a_manifest_of_another_version_is_told_which_one_is_owned() -> None:
     op = Desiring({**budget, "metadata": {"name": "d"}}, owns="deployments.apps")
     op.sim.apply(example()).wait(5)
     assert op.synced()[2] == (
-        "deployment/d is of apps/v1beta1, but Deployment is owned as apps/v1"
+        "deployment/d is of apps/v1beta1, but Deployment is owned as apps/v1; "
+        "owns='deployments.v1beta1.apps' means the former"
     )
 
 
