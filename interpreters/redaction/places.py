@@ -16,7 +16,7 @@ from fnop.core.values.diff import Path, path_at
 from fnop.effects.values import canonical
 from fnop.interpreters.redaction.content import ENVELOPE, IDENTITY
 from fnop.interpreters.redaction.forms import base64_of, from_base64
-from fnop.interpreters.redaction.telling import is_telling
+from fnop.interpreters.redaction.telling import is_reference, is_telling
 
 __all__ = ["Places", "differs", "has_clue", "is_secret_kind", "is_sensitive_name"]
 
@@ -226,7 +226,10 @@ def _is_sensitive_text(name: str, text: str) -> bool:
     always = is_sensitive_name(name)
     if always is None:
         return False
-    return always or is_telling(text) or _OBJECT_NAME.fullmatch(text) is None
+    if always:
+        return True
+    is_name = _OBJECT_NAME.fullmatch(text) is not None and not is_telling(text)
+    return not (is_name or is_reference(text))
 
 
 @lru_cache(4096)

@@ -25,7 +25,7 @@ from fnop.interpreters.redaction.forms import (
 )
 from fnop.interpreters.redaction.places import Places, differs, has_clue
 from fnop.interpreters.redaction.substitutions import Substitutions
-from fnop.interpreters.redaction.telling import is_telling
+from fnop.interpreters.redaction.telling import is_address, is_telling
 
 __all__ = ["Draft", "Redaction", "draws_secret"]
 
@@ -301,7 +301,7 @@ class Redaction:
         return MARK + digest.hexdigest()
 
     def _know(self, value: bytes, token: str) -> None:
-        if is_telling(value):
+        if is_telling(value) and not is_address(text_of(value) or ""):
             for form, instead in forms(value, token):
                 self._copies.add(form, instead)
                 self._copies.add_wrapped(form, instead)

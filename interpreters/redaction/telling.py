@@ -1,4 +1,7 @@
-"""Telling values: another one like them is a copy, and no coincidence."""
+"""Telling values: another one like them is a copy, and no coincidence.
+
+Names of objects are long and have several words, too: their form tells them apart.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import math
 import re
 from collections import Counter
 
-__all__ = ["BITS_MIN", "LENGTH_MIN", "is_telling"]
+__all__ = ["BITS_MIN", "LENGTH_MIN", "is_address", "is_reference", "is_telling"]
 
 LENGTH_MIN = 12
 BITS_MIN = 40.0
@@ -61,3 +64,56 @@ def _frequency_bits(raw: bytes) -> float:
     total = len(raw)
     counts = Counter(raw).values()
     return sum(each * math.log2(total / each) for each in counts)
+
+
+# The name of an object (RFC 1123), with its namespace, its kind or its domain: `a`,
+# `ns/a`, `secrets/a`, `v1/Secret/ns/a`, `a.ns`, `a.ns.svc.cluster.local`.
+_LABEL = r"[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_NAME = rf"{_LABEL}(?:\.{_LABEL})*"
+_REFERENCE = re.compile(rf"(?:{_NAME}/|(?:[A-Z][a-z]+)+/){{0,4}}{_NAME}")
+_REFERENCE_MAX = 512
+_BETWEEN = re.compile(r"[-./]")
+_HARSH = re.compile(r"[bcdfghjklmnpqrstvwxz]{5}")
+_VOWEL = re.compile(r"[aeiouy]")
+_LONG_WORD = 14
+
+
+def is_reference(text: str) -> bool:
+    """Whether a text has the form of an object's name, and is not random.
+
+    Words do not count here, for names are made of them; what else is in the name has to
+    have fewer bits than a random value.
+
+    >>> names = "team-a/orders-db-credentials", "secrets/orders", "v1/Secret/team-a/db"
+    >>> [is_reference(each) for each in (*names, "orders-db.team-a.svc.cluster.local")]
+    [True, True, True, True]
+    >>> [is_reference(each) for each in ("9f86d081884c7d65", "a:b", "K7MDENG/bPxRfiCY")]
+    [False, False, False]
+    """
+    if len(text) > _REFERENCE_MAX or _REFERENCE.fullmatch(text) is None:
+        return False
+    pieces = _BETWEEN.split(text)
+    return sum(map(_odd_bits, pieces)) < BITS_MIN
+
+
+def is_address(text: str) -> bool:
+    """Whether a text is a reference that says more than a name: a place, or a domain.
+
+    >>> is_address("orders-db.team-a.svc"), is_address("correct-horse-battery-staple")
+    (True, False)
+    """
+    return ("." in text or "/" in text) and is_reference(text)
+
+
+def _odd_bits(piece: str) -> float:
+    """The bits of a part of a name, without those of words."""
+    if piece.isalpha() and len(piece) <= _LONG_WORD:
+        letters = piece.lower()
+        is_word = _VOWEL.search(letters) and not _HARSH.search(letters)
+        if is_word or len(piece) <= _SHORT:
+            return 0
+    return sum(_DIGIT_BITS if each.isdigit() else _LETTER_BITS for each in piece)
+
+
+# Abbreviations: pg, rds, mqtt.
+_SHORT = 4

@@ -1,0 +1,120 @@
+"""References to Secrets are no secrets: operators that follow them replay identically."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
+from fnop.interpreters.redaction import is_sensitive_name
+from fnop.interpreters.replay import replay
+from tests.histories import History
+from tests.recordings import TRACED
+from tests.simulations import example
+
+KIND = "fnopexamples"
+NAME = "payments-database-credentials"
+REFERENCES = [
+    NAME,
+    f"default/{NAME}",
+    f"secrets/{NAME}",
+    f"Secret/default/{NAME}",
+    f"{NAME}.default",
+    f"{NAME}.default.svc.cluster.local",
+]
+
+
+def secret(data: str) -> dict[str, Any]:
+    encoded = base64.b64encode(data.encode()).decode()
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": NAME, "namespace": "default"},
+        "data": {"value": encoded},
+    }
+
+
+def following(field: str) -> Registry:
+    """A handler that finds the Secret by what its object says of it."""
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="follow")
+    @fnop.on.update(KIND, registry=registry, id="follow")
+    async def follow(spec: Any, patch: Any, **_: Any) -> Any:
+        given = spec[field]
+        reference = given if isinstance(given, str) else given[0]
+        name = next(e for e in reference.replace(".", "/").split("/") if NAME in e)
+        found = await fnop.get("secrets", name=name, namespace="default")
+        patch.status["there"] = found is not None
+        if reference in ("none", f"default/{NAME}"):
+            return fnop.event("Qualified", "it names its namespace")
+        return None
+
+    return registry
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("field", ["secret", "credentials", "imagePullSecrets"])
+def test_an_operator_that_follows_a_reference_replays(
+    field: str, reference: str
+) -> None:
+    given = [reference] if field.endswith("Secrets") else reference
+    operator = following(field)
+    thing = example(**{field: given, "n": 1})
+    history = History(operator, secret("hC7!kq/+Zt9$wMv2#pL"), thing)
+    history.writes("alice", KIND, "example-1", spec={"n": 2})
+    header, records = history.recording.records()
+    shown = str([*records])
+    assert reference in shown
+    assert "hC7!" not in shown
+    _, records = history.recording.records()
+    found = replay(records, Program(operator.handlers, TRACED))
+    assert found.difference is None
+    judged = history.recording.shadow(operator)
+    assert (judged.changed, judged.concealed, judged.untold) == ([], [], {})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "9f86d081884c7d65",
+        "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY",
+        "admin:hunter2",
+        "550e8400-e29b-41d4-a716-446655440000",
+        "correct horse battery staple",
+        "qkzovtexaplmwersuio",
+    ],
+)
+@pytest.mark.parametrize("field", ["secret", "credentials"])
+def test_what_is_no_name_is_hidden_there(field: str, value: str) -> None:
+    assert is_sensitive_name(field) is False  # only sometimes
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="look")
+    def look(**_: Any) -> None: ...
+
+    history = History(registry, example(**{field: value}))
+    _, records = history.recording.records()
+    assert value not in str([*records])
+
+
+def test_an_address_in_a_secret_is_no_secret_elsewhere() -> None:
+    address = "orders-database.default.svc.cluster.local"
+    registry = Registry()
+
+    @fnop.on.create(KIND, registry=registry, id="copy")
+    async def copy(spec: Any, patch: Any, **_: Any) -> None:
+        found = await fnop.get("secrets", name=NAME, namespace="default")
+        there = base64.b64decode(found["data"]["value"]).decode()
+        patch.status["host"] = there
+        patch.status["same"] = spec["host"] == address
+
+    history = History(registry, secret(address), example(host=address))
+    _, records = history.recording.records()
+    assert "'host': 'orders-database." in str([*records])
+    _, records = history.recording.records()
+    assert replay(records, Program(registry.handlers, TRACED)).difference is None
