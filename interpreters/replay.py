@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
+from fnop.core.children.owned import owners_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import INDICES
 from fnop.core.handlers.settings import Settings
@@ -21,6 +22,7 @@ from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.inputs import Input, Started
 from fnop.core.seam.traces import Trace, Version
 from fnop.core.seam.wire import command_to_wire, input_from_wire
+from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
 from fnop.interpreters.guard import Act
@@ -430,7 +432,7 @@ class _Given:
         else:
             self._about = _label(input.get("body"))
         if drawn or (redacted and has_token(canonical(input))):
-            self._reached.add(self._about)
+            self._reached.update((self._about, *_owners(input.get("body"))))
             self._all = self._all or self._has_indices
 
     def commands(self, commands: list[dict[str, Any]]) -> None:
@@ -444,6 +446,14 @@ class _Given:
         """Whether the author of a command may have been given a token."""
         about = command.get("subject", self._about)
         return self._all or about in self._reached
+
+
+def _owners(body: Any) -> Iterator[str]:
+    """The labels of an object's owners, to whose handlers it is shown."""
+    for each in owners_of(Body(body)) if isinstance(body, dict) else ():
+        # One for the whole cluster has no namespace; a reference does not say so.
+        yield f"{each.namespace}/{each.name}"
+        yield each.name
 
 
 def _label(body: Any) -> str:

@@ -6,6 +6,8 @@ handlers are not asked.
 Where the recording has tokens in place of secrets, an attempt that decides otherwise is
 asked once more, with other tokens.  What differs between the two depends on a secret:
 there the recorded decision cannot be compared, and the present one is taken for it.
+Code that looks at the secret itself treats all tokens alike, so it is also asked with
+other texts in their places, such as the constants of the code (`guesses`).
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from fnop.core.history.shadow import (
     in_order,
     with_decision,
 )
-from fnop.core.history.tokens import another_token
+from fnop.core.history.tokens import another_token, replaced_token
 from fnop.core.history.versions import objects_in
 from fnop.core.objects.indexing import empty_indices
 from fnop.core.seam.traces import Version
@@ -40,6 +42,7 @@ from fnop.core.values.body import Body, is_behind
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical, same_json
 from fnop.interpreters.guard import Act, Guard
+from fnop.interpreters.guesses import guesses
 from fnop.interpreters.likeness import MISSING, Likeness, Retold
 from fnop.interpreters.recordings import Unsupported, understood
 from fnop.interpreters.redaction import (
@@ -236,20 +239,50 @@ class _Shadow:
         settled: set[int] = set()
         while True:
             verdict = self._asked(told, handler, secrets.tell)
-            if not isinstance(verdict, Changed) or verdict.number in settled:
+            if not isinstance(verdict, Changed):
                 return told, verdict, concealed
+            if verdict.number in settled:
+                return self._guessed(attempt, told, handler, verdict, concealed)
             twin = retold(attempt, secrets.vary)
-            other = self._decided(twin, handler, verdict.number)
+            other = self._decided(twin, handler, verdict.number, secrets.vary)
             if other is None:
-                return told, verdict, concealed
+                return self._guessed(attempt, told, handler, verdict, concealed)
             if _shape(other) != _shape(verdict.now):
                 return told, Same(parts=verdict.parts), concealed or verdict
             recorded = secrets.likened(verdict.recorded, verdict.now, other)
             if same_json(recorded, verdict.recorded):
-                return told, verdict, concealed
+                return self._guessed(attempt, told, handler, verdict, concealed)
             concealed = concealed or verdict
             told = with_decision(told, verdict.number, recorded)
             settled.add(verdict.number)
+
+    def _guessed(
+        self,
+        attempt: Attempt,
+        told: Attempt,
+        handler: Handler,
+        changed: Changed,
+        concealed: Changed | None,
+    ) -> tuple[Attempt, Verdict, Changed | None]:
+        """The same for a change that other tokens do not explain: other texts may."""
+        assert self._secrets is not None
+        if not _has_tokens(attempt):
+            return told, changed, concealed
+        recorded = changed.recorded
+        for text in guesses(handler.fn, _names_of(attempt)):
+            tell = self._secrets.guess(text)
+            other = self._decided(retold(attempt, tell), handler, changed.number, tell)
+            if other is None:
+                continue
+            if _shape(changed.recorded) == _shape(changed.now) == _shape(other):
+                recorded = _independent(recorded, changed.now, other)
+            elif _shape(changed.now) != _shape(other) == _shape(changed.recorded):
+                return told, Same(parts=changed.parts), concealed or changed
+        if same_json(recorded, changed.recorded):
+            return told, changed, concealed
+        told = with_decision(told, changed.number, recorded)
+        verdict = self._asked(told, handler, self._secrets.tell)
+        return told, verdict, concealed or changed
 
     def _asked(self, attempt: Attempt, handler: Handler, tell: Tell) -> Verdict:
         around = self._around(tell)
@@ -258,9 +291,10 @@ class _Shadow:
         with self._guard:
             return asked_again(attempt, handler, around)
 
-    def _decided(self, attempt: Attempt, handler: Handler, number: int) -> Any:
-        assert self._secrets is not None
-        around = self._around(self._secrets.vary)
+    def _decided(
+        self, attempt: Attempt, handler: Handler, number: int, tell: Tell
+    ) -> Any:
+        around = self._around(tell)
         if self._guard is None:
             return decided(attempt, handler, around, number)
         with self._guard:
@@ -323,6 +357,13 @@ class _Secrets:
             Retold(program, another_token, drawing),
         )
         self._likeness = Likeness(self._told, self._twin, {})
+        self._program = program
+
+    def guess(self, text: str) -> Tell:
+        """A function that tells a value with this text in the place of each token."""
+        guessed = Retold(self._program, lambda token: replaced_token(token, text))
+        guessed.texts = self._told.texts
+        return lambda value: _retold(value, guessed)
 
     def tell(self, value: Any) -> Any:
         """A recorded value, with the texts that handlers make now of their tokens."""
@@ -394,6 +435,49 @@ def _known(value: Any, retold: Retold) -> Any:
     told = retold.command({"value": value})
     assert told is not None
     return told["value"]
+
+
+def _has_tokens(attempt: Attempt) -> bool:
+    """Whether a handler was shown a token in the attempt."""
+    found = False
+
+    def look(value: Any) -> Any:
+        nonlocal found
+        found = found or has_token(canonical(value))
+        return value
+
+    retold(attempt, look)
+    return found
+
+
+def _names_of(attempt: Attempt) -> tuple[str, ...]:
+    """The names of the attempt's object: code compares references with them."""
+    if attempt.body is None:
+        return ()
+    name, place = attempt.body.name, attempt.body.namespace
+    return (name, place, f"{place}/{name}", f"{name}.{place}") if place else (name,)
+
+
+def _independent(recorded: Any, now: Any, other: Any) -> Any:
+    """The recorded decision, with the present one where that depends on a secret.
+
+    `other` is decided with another text in the secret's place.
+    """
+    match recorded, now, other:
+        case dict(), dict(), dict():
+            names = dict.fromkeys((*recorded, *now))
+            told = {
+                name: _independent(
+                    *(each.get(name, MISSING) for each in (recorded, now, other))
+                )
+                for name in names
+            }
+            return {name: each for name, each in told.items() if each is not MISSING}
+        case list(), list(), list() if len(recorded) == len(now) == len(other):
+            return [*map(_independent, recorded, now, other)]
+    if MISSING in (now, other):
+        return recorded if now is other else now
+    return recorded if same_json(now, other) else now
 
 
 def _shape(decision: dict[str, Any]) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 from urllib.parse import unquote
 
-__all__ = ["MARK", "TOKEN", "another_token", "plain"]
+__all__ = ["MARK", "TOKEN", "another_token", "plain", "replaced_token"]
 
 MARK = "redacted-"
 """The beginning of each token: its length is one of whole groups of base64."""
@@ -124,3 +124,13 @@ def another_token(token: str) -> str:
     form = _form_of(token)
     digest = hashlib.blake2b(form.decode(token).encode(), digest_size=19)
     return form.encode(f"concealed-{digest.hexdigest()}")
+
+
+def replaced_token(token: str, text: str) -> str:
+    """A text in the encoding of the token whose place it takes.
+
+    >>> token = "redacted-0123456789abcdef01234567"
+    >>> replaced_token(token, "a"), replaced_token(token.encode().hex(), "a")
+    ('a', '61')
+    """
+    return _form_of(token).encode(text)

@@ -16,7 +16,14 @@ from typing import Any
 
 from fnop.interpreters.check.redeciding import code_of
 
-__all__ = ["constants_at", "constants_of", "one_more", "other_objects", "others_of"]
+__all__ = [
+    "constants_at",
+    "constants_in",
+    "constants_of",
+    "one_more",
+    "other_objects",
+    "others_of",
+]
 
 # The number of a module's constants that are tried.
 CONSTANTS_MAX = 80
@@ -140,11 +147,11 @@ def constants_of(function: Callable[..., Any]) -> list[Any]:
     code = code_of(function)
     if code is None:
         return []
-    found = dict.fromkeys(_constants(code))
+    found = dict.fromkeys(constants_in(code))
     for name, each in names.items():
         if isinstance(each, FunctionType):
             if each.__code__.co_filename == code.co_filename:
-                found.update(dict.fromkeys(_constants(each.__code__)))
+                found.update(dict.fromkeys(constants_in(each.__code__)))
         elif not name.startswith("__"):
             found.update(dict.fromkeys(_plain(each)))
     return [*found][:CONSTANTS_MAX]
@@ -167,10 +174,11 @@ def constants_at(code: CodeType, line: int) -> list[Any]:
     return [*found]
 
 
-def _constants(code: CodeType) -> Iterator[Any]:
+def constants_in(code: CodeType) -> Iterator[Any]:
+    """The texts and numbers in code, and in the functions that it makes."""
     for each in code.co_consts:
         if isinstance(each, CodeType):
-            yield from _constants(each)
+            yield from constants_in(each)
         else:
             yield from _plain(each)
 

@@ -1,4 +1,4 @@
-"""References to Secrets are no secrets: operators that follow them replay identically."""
+"""References to Secrets are no secrets: operators that follow them replay alike."""
 
 from __future__ import annotations
 
@@ -62,12 +62,13 @@ def following(field: str) -> Registry:
 def test_an_operator_that_follows_a_reference_replays(
     field: str, reference: str
 ) -> None:
-    given = [reference] if field.endswith("Secrets") else reference
+    given: Any = [reference] if field.endswith("Secrets") else reference
     operator = following(field)
-    thing = example(**{field: given, "n": 1})
+    spec: dict[str, Any] = {field: given, "n": 1}
+    thing = example(**spec)
     history = History(operator, secret("hC7!kq/+Zt9$wMv2#pL"), thing)
     history.writes("alice", KIND, "example-1", spec={"n": 2})
-    header, records = history.recording.records()
+    _, records = history.recording.records()
     shown = str([*records])
     assert reference in shown
     assert "hC7!" not in shown
@@ -118,3 +119,35 @@ def test_an_address_in_a_secret_is_no_secret_elsewhere() -> None:
     assert "'host': 'orders-database." in str([*records])
     _, records = history.recording.records()
     assert replay(records, Program(registry.handlers, TRACED)).difference is None
+
+
+def test_a_choice_by_the_secret_of_a_child_cannot_be_compared() -> None:
+    """The child has another name than its owner, to whose handler it is shown."""
+    registry = Registry()
+
+    @fnop.reconcile(KIND, owns=["configmaps"], registry=registry, id="keep")
+    def keep(spec: Any, name: str, children: Any, **_: Any) -> fnop.Desired:
+        found = children["configmaps"].get(f"{name}-conf", {}).get("data") or {}
+        is_on = found.get("password") == "true"
+        return fnop.desired(
+            {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": f"{name}-conf"},
+                "data": {"n": str(spec["n"])},
+            },
+            status={"phase": "On" if is_on else "Off"},
+        )
+
+    history = History(registry, example(n=1))
+    history.writes("bob", "configmaps", "example-1-conf", data={"password": "true"})
+    history.writes("alice", KIND, "example-1", spec={"n": 2})
+    _, records = history.recording.records()
+    assert "'phase': 'On'" in str([*records])
+    _, records = history.recording.records()
+    found = replay(records, Program(registry.handlers, TRACED))
+    assert found.difference is not None
+    assert found.difference.doubt is not None
+    judged = history.recording.shadow(registry)
+    assert (judged.changed, judged.untold) == ([], {})
+    assert judged.concealed
