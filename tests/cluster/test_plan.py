@@ -320,3 +320,57 @@ def test_a_successor_of_kopf_is_told_what_it_would_call_again(
     assert [each["name"] for each in again["objects"]] == ["begun"]
     for name in ("handled", "begun"):
         user.edit("fnopexamples", name, {"metadata": {"finalizers": None}})
+
+
+STATEFUL = """
+import fnop
+
+@fnop.reconcile("fnopexamples", owns=["statefulsets.apps"])
+def keep(name, spec, **_):
+    labels = {"app": name}
+    pod = {"containers": [{"name": "db", "image": spec["image"]}]}
+    storage = {"requests": {"storage": f"{spec['size']}Gi"}}
+    claim = {"accessModes": ["ReadWriteOnce"], "resources": storage}
+    return fnop.desired(fnop.child({
+        "apiVersion": "apps/v1",
+        "kind": "StatefulSet",
+        "metadata": {"name": name},
+        "spec": {
+            "serviceName": name,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": pod},
+            "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": claim}],
+        },
+    }, on_immutable="replace"))
+"""
+
+
+def test_only_what_the_server_would_refuse_is_replaced(
+    apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    user = User(apiserver, namespace)
+    user.define()
+    user.create(example("db", image="db:1", size=1))
+    (tmp_path / "operator.py").write_text(STATEFUL)
+    command = ("plan", "operator.py", "-n", namespace, "-o", "json")
+    config = ("--server-dry-run", "--kubeconfig", apiserver.kubeconfig)
+
+    def actions() -> list[list[str]]:
+        done = fnop(*command, *config, folder=tmp_path)
+        assert done.status == 0, done.err
+        found = json.loads(done.out)
+        assert not [e for e in found["notes"] if "simulated" in e]
+        return [e["actions"] for e in found["changes"] if e["kind"] == "StatefulSet"]
+
+    def done() -> bool:
+        status = (user.get("fnopexamples", "db") or {}).get("status", {})
+        return user.get("statefulsets", "db") is not None and "conditions" in status
+
+    handlers = handlers_of_file(tmp_path / "operator.py")
+    program = Program(handlers, Settings(namespaces=(namespace,)))
+    asyncio.run(operated(apiserver, namespace, done, program=program))
+    assert actions() == []
+    user.edit("fnopexamples", "db", {"spec": {"image": "db:2"}})
+    assert actions() == [["change"]]
+    user.edit("fnopexamples", "db", {"spec": {"size": 2}})
+    assert actions() == [["delete", "create"]]
