@@ -12,7 +12,7 @@ from fnop.core.api.resources import Resource, path_of
 from fnop.core.values.evolve import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.answers import message_of, with_kind
-from fnop.interpreters.cluster import restored
+from fnop.interpreters.cluster import restored, serving_earlier
 from fnop.interpreters.documents import fetched
 from fnop.interpreters.protocol import ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
@@ -116,12 +116,11 @@ def restore(sim: SimulatedRun, objects: Iterable[Mapping[str, Any]]) -> None:
     and for one that has no uid.
     """
     for each in objects:
-        catalogue = catalogue_of(sim)
-        resource, meta = catalogue.of_manifest(each), each.get("metadata") or {}
+        resource, meta = _kind_of(sim, each), each.get("metadata") or {}
         if resource is None:
+            absence = catalogue_of(sim).absence_of(each, "the cluster")
             raise ApplyProblem(
-                f"{catalogue.absence_of(each, 'the cluster')}; add its "
-                "CustomResourceDefinition to the manifests"
+                f"{absence}; add its CustomResourceDefinition to the manifests"
             )
         if not meta.get("uid") or not meta.get("name"):
             raise ApplyProblem(
@@ -133,6 +132,17 @@ def restore(sim: SimulatedRun, objects: Iterable[Mapping[str, Any]]) -> None:
             create(sim, _namespace(namespace))
         path = resource.group, resource.version, resource.plural
         sim.cluster = restored(sim.cluster, path, [thaw_json(each)])
+
+
+def _kind_of(sim: SimulatedRun, found: Mapping[str, Any]) -> Resource | None:
+    """The kind of an object of another cluster, which may have an earlier version."""
+    resource = catalogue_of(sim).of_manifest(found)
+    if resource is None:
+        earlier = serving_earlier(sim.cluster, found["apiVersion"], found["kind"])
+        if earlier is not None:
+            sim.cluster = earlier
+            resource = catalogue_of(sim).of_manifest(found)
+    return resource
 
 
 def _is_there(sim: SimulatedRun, namespace: str) -> bool:

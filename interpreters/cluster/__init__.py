@@ -31,6 +31,7 @@ from fnop.interpreters.cluster.storage.restore import (
     blank_cluster,
     describing,
     restored,
+    serving_earlier,
 )
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent
 
@@ -58,6 +59,7 @@ __all__ = [
     "restored",
     "seen_by",
     "selects",
+    "serving_earlier",
     "tick",
     "user_of_token",
     "wants_yaml",

@@ -31,7 +31,7 @@ from fnop.interpreters.cluster.storage.store import (
 )
 from fnop.interpreters.cluster.values.objects import Object
 
-__all__ = ["blank_cluster", "describing", "restored"]
+__all__ = ["blank_cluster", "describing", "restored", "serving_earlier"]
 
 Path = tuple[str, str, str]
 
@@ -66,6 +66,23 @@ def describing(cluster: Cluster, definitions: Iterable[Object]) -> Cluster:
     for each in definitions:
         registry = registry.with_kinds(kinds_of_crd(each))
     return replace(cluster, registry=registry)
+
+
+def serving_earlier(cluster: Cluster, api_version: str, kind: str) -> Cluster | None:
+    """The cluster serving a built-in kind in an earlier version, and in no other one.
+
+    None if there is no such version. A server shows objects in the version that it
+    prefers, so it has no later one.
+
+    >>> cluster = serving_earlier(blank_cluster("0", 0), "batch/v1beta1", "CronJob")
+    >>> [path[1] for path in cluster.registry.by_path if path[2] == "cronjobs"]
+    ['v1beta1']
+    """
+    for each in earlier_kinds(builtin_registry()):
+        if (each.api_version, each.kind) == (api_version, kind):
+            rest = cluster.registry.without(each.group, each.plural)
+            return replace(cluster, registry=rest.with_kinds((each,)))
+    return None
 
 
 def restored(cluster: Cluster, path: Path, objects: Iterable[Object]) -> Cluster:

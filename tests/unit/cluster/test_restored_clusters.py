@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+import fnop
 from fnop.core.api.resources import path_of
 from fnop.core.handlers.registry import Registry
 from fnop.interpreters.cluster import (
@@ -19,7 +20,8 @@ from fnop.interpreters.cluster import (
 )
 from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
 from fnop.interpreters.scenario import catalogue_of, objects_of
-from tests.simulations import Scenario, example, manifests_of
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, Scenario, example, manifests_of
 
 NOW = 1_800_000_000.0
 
@@ -285,34 +287,36 @@ def test_a_controller_takes_null_for_absent() -> None:
     assert len(answer(cluster, sets, NOW)[1].body["items"]) == 2
 
 
+CRON_JOB: dict[str, Any] = {
+    "apiVersion": "batch/v1beta1",
+    "kind": "CronJob",
+    "metadata": {**METADATA, "name": "nightly"},
+    "spec": {
+        "concurrencyPolicy": "Allow",
+        "failedJobsHistoryLimit": 1,
+        "jobTemplate": {
+            "metadata": {"creationTimestamp": None},
+            "spec": {
+                "template": {
+                    **TEMPLATE,
+                    "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"},
+                }
+            },
+        },
+        "schedule": "@daily",
+        "successfulJobsHistoryLimit": 3,
+        "suspend": False,
+    },
+    "status": {},
+}
+del CRON_JOB["metadata"]["generation"]  # which 1.20 does not count
+
+
 def test_older_versions_of_built_in_kinds_have_their_types() -> None:
     served = {("", "v1", "namespaces"), ("batch", "v1beta1", "cronjobs")}
     cluster = with_namespace(blank_cluster("0", 10, served))
     path = ("batch", "v1beta1", "cronjobs")
-    metadata = {k: v for k, v in METADATA.items() if k != "generation"}
-    job: dict[str, Any] = {
-        "apiVersion": "batch/v1beta1",
-        "kind": "CronJob",
-        "metadata": {**metadata, "name": "nightly"},
-        "spec": {
-            "concurrencyPolicy": "Allow",
-            "failedJobsHistoryLimit": 1,
-            "jobTemplate": {
-                "metadata": {"creationTimestamp": None},
-                "spec": {
-                    "template": {
-                        **TEMPLATE,
-                        "spec": {**TEMPLATE["spec"], "restartPolicy": "Never"},
-                    }
-                },
-            },
-            "schedule": "@daily",
-            "successfulJobsHistoryLimit": 3,
-            "suspend": False,
-        },
-        "status": {},
-    }
-    cluster = restored(cluster, path, [job])
+    cluster = restored(cluster, path, [CRON_JOB])
     where = "/apis/batch/v1beta1/namespaces/default/cronjobs/nightly"
     pod = {"restartPolicy": "Never", "containers": [{"name": "db", "image": "db:1"}]}
     config = {
@@ -328,8 +332,27 @@ def test_older_versions_of_built_in_kinds_have_their_types() -> None:
     apply = ApiRequest("PATCH", where, query, config, APPLY_PATCH)
     cluster, response, _ = answer(cluster, apply, NOW)
     assert response.status == 200, response.body
-    assert response.body["spec"] == job["spec"]
+    assert response.body["spec"] == CRON_JOB["spec"]
     assert "generation" not in response.body["metadata"]
     bad = {"spec": {"schedule": "now and then"}}
     patch = ApiRequest("PATCH", where, (), bad, MERGE_PATCH)
     assert answer(cluster, patch, NOW)[1].status == 422
+
+
+def test_a_simulation_of_such_objects_serves_their_version() -> None:
+    registry = Registry()
+
+    @fnop.reconcile("fnopexamples", owns=["cronjobs.batch"], registry=registry)
+    def keep(**_: Any) -> Any:
+        child = {**CRON_JOB, "metadata": {"name": "other"}}
+        del child["status"]
+        return fnop.desired(child)
+
+    sim = Simulation(registry, crds=[DEFINITION], restored=[CRON_JOB])
+    sim.apply(example("owner"))
+    sim.settle()
+    found, made = sim.get("cronjobs/nightly"), sim.get("cronjobs/other")
+    assert found is not None
+    assert made is not None
+    assert found["spec"] == CRON_JOB["spec"]
+    assert made["apiVersion"] == "batch/v1beta1"
