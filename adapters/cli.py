@@ -190,6 +190,12 @@ main.add_command(uninstall)
     metavar="LABELS",
     help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
 )
+@click.option(
+    "--wait-for-kinds",
+    is_flag=True,
+    help="Wait for kinds that are ambiguous or like a served one, which else end the "
+    "start as typing errors.",
+)
 @shared("context")
 @shared("kubeconfig")
 @shared(
@@ -285,7 +291,8 @@ def run(
 
     Exit status: 0 when stopped or settled; 1 when the operator cannot run, or in a
     simulated run a handler failed for good, or is for a kind that is not there; 2 for
-    a wrong call; 3 when a simulated run has not settled.
+    a wrong call, or for kinds that are ambiguous or mistyped; 3 when a simulated run
+    has not settled.
     """
     if namespace and all_namespaces:
         raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
@@ -300,7 +307,10 @@ def run(
     settings = _settings(name, tuple(namespace) or None, selector)
     explain = options["verbose"] or options["debug"]
     settings = settings.replace(
-        guard=options["guard"], explain=explain, traces=record is not None
+        guard=options["guard"],
+        explain=explain,
+        traces=record is not None,
+        wait_for_kinds=options["wait_for_kinds"],
     )
     settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
@@ -548,7 +558,7 @@ def _verdict(sim: Any, settled: bool) -> int:
         warn(sentence)
     if sim.exit is not None and sim.exit.status:
         warn(sim.exit.reason)
-        return EXIT_ERROR
+        return int(sim.exit.status)
     is_mistaken = False
     for found in sim.unserved():
         is_mistaken |= found.is_mistake
@@ -619,5 +629,5 @@ async def _serve_cluster(
                 await running.ended()
     except OperatorFailed as problem:
         warn(str(problem))
-        return EXIT_ERROR
+        return problem.status
     return 0

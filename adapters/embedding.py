@@ -80,6 +80,9 @@ _LOOK_SECONDS = 0.1
 class OperatorFailed(Exception):
     """Raised where an operator has ended because it cannot go on; the text says why.
 
+    `status` is the exit status of a program that ends for it: 1, or 2 if the kinds that
+    handlers name are ambiguous or mistyped.
+
     For example:
 
         try:
@@ -87,6 +90,8 @@ class OperatorFailed(Exception):
         except fnop.OperatorFailed as problem:
             sys.exit(str(problem))
     """
+
+    status: int = 1
 
 
 class Running:
@@ -152,7 +157,9 @@ class Running:
         """
         exit = await asyncio.shield(self._task)
         if exit.status:
-            raise OperatorFailed(exit.reason)
+            problem = OperatorFailed(exit.reason)
+            problem.status = exit.status
+            raise problem
 
 
 @asynccontextmanager

@@ -340,9 +340,14 @@ class SimulatedRun:
         will not end: it fails again and again with the same error, changes the same
         object again and again, or writes something at each of its turns.  Where time
         does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
+        An operator that has ended with an error does not settle.
         """
         with interruptible():
-            return self._settled(seconds)
+            is_done = self._settled(seconds)
+        if self.exit is None or not self.exit.status:
+            return is_done
+        self.unsettled = self.exit.reason
+        return False
 
     def _settled(self, seconds: float | None) -> bool:
         end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)

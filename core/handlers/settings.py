@@ -138,6 +138,8 @@ class Settings:
     - `watch_silence_seconds`: after how long a silent watch is given up.
     - `rediscovery_seconds`: how often the operator looks for kinds that come or go,
       where no watch tells.
+    - `wait_for_kinds`: whether kinds that are ambiguous, or like one that is served,
+      are waited for: else they end the start, as typing errors do.
     - `lifecycle`: which of several due handlers are called in one pass; one of
       `fnop.lifecycles`.
     - `conditions`: whether objects show in their status what their handlers wait for,
@@ -204,6 +206,7 @@ class Settings:
     explain: bool = False
     traces: bool = False
     state_keys: tuple[str, ...] = field(default=(), repr=False)
+    wait_for_kinds: bool = False
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)

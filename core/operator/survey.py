@@ -18,6 +18,7 @@ from fnop.core.operator.coordination import (
     peer_streams,
 )
 from fnop.core.operator.following import announce_ready, follow, leave, unfollow
+from fnop.core.operator.mistyped import mistaken
 from fnop.core.seam.commands import Fetch
 from fnop.core.state.lifecycle import Milestone, Phase, advance
 from fnop.core.state.requests import ForDiscovery
@@ -111,6 +112,8 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     before = turn.survey.catalogue
     catalogue = found.after(before, turn.now.mono)
     turn.survey = turn.survey._replace(catalogue=catalogue)
+    if _is_mistaken(turn, is_known=found.problem is None):
+        return
     turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.DISCOVERED)
     if found.problem is not None:
         turn.warn_once(
@@ -128,6 +131,18 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     turn.survey = turn.survey._replace(tries=tries, wanted=False)
     look_in(turn, _until_next_look(turn, found, complete))
     announce_ready(turn)
+
+
+def _is_mistaken(turn: Turn, *, is_known: bool) -> bool:
+    """Whether the start ends, since handlers name kinds that are mistyped."""
+    is_first = turn.lifecycle.phase is Phase.DISCOVERING
+    if not is_first or turn.settings.wait_for_kinds:
+        return False
+    handlers, catalogue = turn.program.handlers, turn.survey.catalogue
+    mistake = mistaken(handlers, catalogue, is_known=is_known)
+    if mistake:
+        turn.end(2, mistake)
+    return bool(mistake)
 
 
 def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -> float:

@@ -7,23 +7,18 @@ simulated cluster, which its author has set up, it is most likely a typing error
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from typing import NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Selector
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
+from fnop.core.operator.mistyped import groups_like
 from fnop.core.operator.survey import missing_verbs
 from fnop.core.values.errors import joined
 from fnop.core.values.evolve import replace
 
 __all__ = ["Unserved", "unserved"]
-
-# The likeness (difflib's ratio) from which a group is taken for a typing error of
-# another: higher than that of `networking.gke.io` and `networking.k8s.io`, which are
-# two groups (0.88).
-_LIKENESS_OF_GROUPS = 0.9
 
 
 class Unserved(NamedTuple):
@@ -128,11 +123,10 @@ def _is_foreign(selector: Selector, catalogue: Catalogue) -> bool:
     >>> _is_foreign(Selector.of("issuers.cert-manager.io"), served)
     True
     """
-    groups = {each.group for each in catalogue.resources}
     group = selector.group
-    if not group or "." not in group or group in groups:
+    if not group or "." not in group:
         return False  # a group without a dot is one of Kubernetes' own
-    if get_close_matches(group, groups, 1, _LIKENESS_OF_GROUPS):
+    if groups_like(group, catalogue.resources):
         return False
     same = catalogue.find(replace(selector, group=None, version=None))
     return all(each.is_built_in for each in same)

@@ -1,4 +1,4 @@
-"""`fnop run --simulate` fails where no kind is served that a handler is for."""
+"""`fnop run` fails where no kind is served that a handler is for."""
 
 from __future__ import annotations
 
@@ -44,29 +44,10 @@ def simulated(
     ("selector", "words"),
     [
         pytest.param(
-            '"fnopexampels"',
-            "serves no kind 'fnopexampels', so idle is not called; did you mean "
-            "'fnopexamples.fnop.dev'?",
-            id="mistyped",
-        ),
-        pytest.param(
             '"widgets"',
             "serves no kind 'widgets', so idle is not called; is its definition "
             "missing?",
             id="like nothing",
-        ),
-        pytest.param(
-            '"fnopexamples.fnpo.dev"',
-            "did you mean 'fnopexamples.fnop.dev'?",
-            id="another group",
-        ),
-        pytest.param(
-            '"fnopexamples.v7.fnop.dev"',
-            "serves no kind 'fnopexamples.v7.fnop.dev'",
-            id="another version",
-        ),
-        pytest.param(
-            '"deployments.app"', "did you mean 'deployments.apps'?", id="built in"
         ),
         pytest.param(
             '"tokenreviews.authentication.k8s.io"',
@@ -86,11 +67,54 @@ def test_a_selector_that_finds_nothing_fails_a_simulated_run(
     assert done.documents[0]["status"]["created"] == {"seen": "example-1"}
 
 
-def test_an_ambiguous_selector_fails_a_simulated_run(tmp_path: Path) -> None:
+MISTAKES = {
+    "mistyped": ('"fnopexampels"', "no kind 'fnopexampels', which idle"),
+    "another group": ('"fnopexamples.fnpo.dev"', "mean 'fnopexamples.fnop.dev'?"),
+    "another version": (
+        '"fnopexamples.v7.fnop.dev"',
+        "mean 'fnopexamples.v1.fnop.dev'?",
+    ),
+    "built in": ('"deployments.app"', "did you mean 'deployments.apps'?"),
+    "owned": (
+        '"configmaps", owns=["fnopexampels"]',
+        "'fnopexampels', which idle (operator.py:8) owns: did you mean "
+        "'fnopexamples.fnop.dev'?",
+    ),
+    "owners": (
+        '"pods", owner="fnopexampels"',
+        "'fnopexampels', which idle (operator.py:8) takes for owners: did you mean",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", MISTAKES)
+def test_a_typing_error_ends_the_start(case: str, tmp_path: Path) -> None:
+    selector, words = MISTAKES[case]
+    role = "create"
+    operator = HANDLERS.format(role=role, selector=selector)
+    if case == "owned":
+        operator = operator.replace('on.create("conf', 'reconcile("conf')
+    done = simulated(tmp_path, operator)
+    assert done.status == 2, done
+    assert words in done.complaint
+    assert "status" not in done.documents[0], "nothing is served"
+    waits = simulated(tmp_path, operator, "--wait-for-kinds")
+    assert waits.status != 2, waits
+    assert waits.documents[0]["status"]["created"] == {"seen": "example-1"}
+
+
+def test_an_ambiguous_selector_ends_the_start(tmp_path: Path) -> None:
     operator = HANDLERS.format(role="create", selector='"fnopexamples.fnop.dev"')
     done = simulated(tmp_path, operator, definitions=(TWO,))
-    assert done.status == 1, done
-    assert "'fnopexamples' is ambiguous, so created is not called" in done.complaint
+    assert done.status == 2, done
+    assert done.complaint == (
+        "fnop: 'fnopexamples', which created (operator.py:4) handles, means "
+        "fnopexamples.fnop.dev and fnopexamples.other.dev: name the group too, such as "
+        "'fnopexamples.fnop.dev' (or let it wait for kinds with --wait-for-kinds)"
+    )
+    waits = simulated(tmp_path, operator, "--wait-for-kinds", definitions=(TWO,))
+    assert waits.status == 1, waits
+    assert "'fnopexamples' is ambiguous, so created is not called" in waits.complaint
 
 
 def test_a_run_whose_only_pattern_fits_nothing_fails(tmp_path: Path) -> None:
@@ -98,21 +122,6 @@ def test_a_run_whose_only_pattern_fits_nothing_fails(tmp_path: Path) -> None:
     done = simulated(tmp_path, operator)
     assert done.status == 1, done
     assert "fits '*.exmaple.com', so seen is not called" in done.complaint
-
-
-def test_a_kind_of_owners_that_is_not_there_fails_a_simulated_run(
-    tmp_path: Path,
-) -> None:
-    operator = """
-import fnop
-
-@fnop.on.create("pods", owner="fnopexampels")
-def created(name): ...
-"""
-    done = simulated(tmp_path, operator)
-    assert done.status == 1, done
-    assert "serves no kind 'fnopexampels', so created is not called" in done.complaint
-    assert "did you mean 'fnopexamples.fnop.dev'?" in done.complaint
 
 
 @pytest.mark.parametrize(

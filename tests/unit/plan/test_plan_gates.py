@@ -122,11 +122,17 @@ def without_kinds(*selectors: str) -> Registry:
 
 
 def test_an_operator_whose_kinds_are_all_missing_has_no_plan() -> None:
-    registry = without_kinds("fnopexample2s", "others.example.com")
+    registry = without_kinds("widgets", "others.example.com")
     with pytest.raises(PlanProblem, match="the operator would not serve: ") as problem:
         plan_of(registry, Scenario(Registry()))
-    for kind in ("fnopexample2s", "others.example.com"):
+    for kind in ("widgets", "others.example.com"):
         assert f"so {kind} is not called" in str(problem.value)
+
+
+def test_an_operator_with_a_mistyped_kind_has_no_plan() -> None:
+    registry = without_kinds("fnopexample2s", KIND)
+    with pytest.raises(PlanProblem, match=f"did you mean '{KIND}.fnop.dev'"):
+        plan_of(registry, Scenario(Registry()))
 
 
 def test_an_operator_that_lacks_one_kind_of_two_has_a_plan() -> None:

@@ -309,7 +309,7 @@ def test_k_2_7_who_names_several_kinds_with_one_word_gets_none_and_a_warning(
     def clear(**_: Any) -> None:
         diary.append("clear")
 
-    story = Story(registry)
+    story = Story(registry, settings=fnop.Settings(wait_for_kinds=True))
     story.request(ApiRequest("POST", CRDS, (), second))
     story.settle(seconds=1)
     path = f"/apis/fnop.dev/v1/namespaces/default/{KIND}"

@@ -127,6 +127,17 @@ async def test_an_error_in_the_block_ends_it_in_order(
     assert diary == ["startup", "cleanup"]
 
 
+async def test_a_mistyped_kind_ends_the_operator_with_status_2(
+    registry: Registry, cluster: Cluster
+) -> None:
+    @fnop.on.create("configmapz", registry=registry)
+    def created(name: str) -> None: ...
+
+    with pytest.raises(fnop.OperatorFailed, match="mean 'configmaps'") as problem:
+        await fnop.operator(registry=registry, api=cluster)
+    assert problem.value.status == 2
+
+
 def failing(registry: Registry) -> Registry:
     @fnop.on.startup(registry=registry, id="bad")
     def bad(**_: Any) -> None:

@@ -1,0 +1,129 @@
+"""Kinds that handlers name in vain for good: ambiguous names, and typing errors.
+
+They end the start of the operator: it would serve nothing, and nobody would notice. A
+kind that is like no other may be defined later, and is waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource, Selector
+from fnop.core.handlers.handler import Handler
+from fnop.core.values.errors import joined
+from fnop.core.values.evolve import replace
+
+__all__ = ["groups_like", "mistaken"]
+
+# The likeness (difflib's ratio) from which a group is taken for a typing error of
+# another: higher than that of `networking.gke.io` and `networking.k8s.io`, which are
+# two groups (0.88). If the other group has a kind of the same name, less is enough.
+_LIKENESS_OF_GROUPS = 0.9
+_LIKENESS_OF_GROUPS_WITH_THE_KIND = 0.8
+
+
+class _Named(NamedTuple):
+    """A kind that an author names, and what for."""
+
+    selector: Selector
+    text: str
+    use: str
+
+
+def mistaken(
+    handlers: Iterable[Handler], catalogue: Catalogue, *, is_known: bool = True
+) -> str:
+    """Why the operator must not start: the kinds that are ambiguous or mistyped.
+
+    It is "" if there are none. `is_known` is False if some documents of discovery could
+    not be read: a kind may be missing for that reason.
+    """
+    naming: dict[_Named, list[Handler]] = {}
+    for handler in handlers:
+        for named in _named(handler):
+            naming.setdefault(named, []).append(handler)
+    found = (_doubt(each, naming[each], catalogue, is_known) for each in naming)
+    text = "; ".join(filter(None, found))
+    return f"{text} (or let it wait for kinds with --wait-for-kinds)" if text else ""
+
+
+def _named(handler: Handler) -> Iterator[_Named]:
+    if handler.selector is not None:
+        yield _Named(handler.selector, str(handler.selector), "handles")
+    if handler.owner is not None:
+        yield _Named(handler.owner, str(handler.owner), "takes for owners")
+    for word, selector in handler.owns:
+        yield _Named(selector, word, "owns")
+
+
+def _doubt(
+    named: _Named, handlers: list[Handler], catalogue: Catalogue, is_known: bool
+) -> str:
+    selector, text, use = named
+    if selector.is_broad:
+        return ""
+    found = catalogue.find(selector)
+    ids = joined([_placed(each) for each in handlers])
+    if len(found) > 1 and use != "takes for owners":  # owners may be of several kinds
+        kinds = joined([each.label for each in found])
+        first = found[0].label
+        return (
+            f"{text!r}, which {ids} {use}, means {kinds}: name the group too, such as "
+            f"{first!r}"
+        )
+    near = "" if found or not is_known else _near(selector, catalogue)
+    if not near:
+        return ""
+    return (
+        f"the API server serves no kind {text!r}, which {ids} {use}: did you mean "
+        f"{near}?"
+    )
+
+
+def _placed(handler: Handler) -> str:
+    return f"{handler.id} ({handler.place})" if handler.place else handler.id
+
+
+def _near(selector: Selector, catalogue: Catalogue) -> str:
+    """The kind that is meant if the selector has a typing error; else "".
+
+    A group that is not there, and not like any other, may be defined later with all its
+    kinds; one without a dot is of Kubernetes itself, and comes with the API server.
+
+    >>> kinds = (Resource("example.com", "v1", "claims", "Claim"),)
+    >>> names = ("clams", "claims.exmaple.com", "boats", "claims.fnop.dev")
+    >>> [_near(Selector.of(each), Catalogue(kinds)) for each in names]
+    ["'claims.example.com'", "'claims.example.com'", '', '']
+    >>> _near(Selector.of("claims.v2.example.com"), Catalogue(kinds))
+    "'claims.v1.example.com'"
+    """
+    versions = catalogue.find(replace(selector, version=None))
+    if versions:
+        return joined([repr(each.key.rstrip(".")) for each in versions])
+    group = selector.group
+    if group is not None and "." in group:
+        groups = groups_like(group, catalogue.resources) or _groups_with(
+            selector, group, catalogue
+        )
+        some = tuple(each for each in catalogue.resources if each.group in groups)
+        catalogue = replace(catalogue, resources=some)
+    near = catalogue.nearest(selector)
+    return repr(near) if near else ""
+
+
+def groups_like(group: str, resources: Iterable[Resource]) -> list[str]:
+    """The served group of this name, or those of which it may be a typing error."""
+    groups = {each.group for each in resources}
+    if group in groups:
+        return [group]
+    return get_close_matches(group, groups, 1, _LIKENESS_OF_GROUPS)
+
+
+def _groups_with(selector: Selector, group: str, catalogue: Catalogue) -> list[str]:
+    """The group that has a kind of this name, and may be meant; not of Kubernetes."""
+    same = catalogue.find(replace(selector, group=None, version=None))
+    groups = {each.group for each in same if not each.is_built_in}
+    return get_close_matches(group, groups, 1, _LIKENESS_OF_GROUPS_WITH_THE_KIND)
