@@ -44,6 +44,7 @@ from fnop.adapters.kubeconfig import ConfigurationProblem, Logins, find_source
 from fnop.adapters.loading import resolve
 from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
+from fnop.adapters.mistakes import Mistakes
 from fnop.adapters.probes import Probes, pages_of
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.handlers.program import Program
@@ -181,6 +182,7 @@ async def serving(
     answer until it has ended.  Raises `ConfigurationProblem` before the block, and
     `OperatorFailed` after it.
     """
+    say = Mistakes(say).say
     async with AsyncExitStack() as stack:
         threads = ThreadPoolExecutor(8, "fnop-call-outside")
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)

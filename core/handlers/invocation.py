@@ -28,6 +28,7 @@ from fnop.core.handlers.declaring import Declaring
 from fnop.core.handlers.forms import Form
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.impure import call_of, ended
+from fnop.core.handlers.misuse import is_misuse
 from fnop.core.handlers.plans import (
     EFFECTS,
     bare_children,
@@ -487,7 +488,8 @@ def failure_of(problem: BaseException) -> Failure:
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)
         case _:
-            return Failure(name, message, exception=problem)
+            misuse = is_misuse(problem)
+            return Failure(name, message, exception=problem, misuse=misuse)
 
 
 def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:

@@ -59,7 +59,11 @@ def condition_of(
     object. Failures go before waiting; a retry after an error is only logged.
     """
     what = what.capitalize()
-    failed = {k: each for k, each in records.items() if each.finished == "failure"}
+    failed = {
+        k: each
+        for k, each in records.items()
+        if each.finished == "failure" or each.is_halted
+    }
     waiting = {k: each for k, each in records.items() if each.waits}
     if failed:
         return Condition("False", f"{what}Failed", _text(failed), wall, generation)

@@ -52,7 +52,8 @@ class Progress(NamedTuple):
     """A handler's record; times are in wall-clock seconds.
 
     `until` is the time of the next attempt; `due` the same on the monotonic clock,
-    known only to the process that set it. `acted` is the digest of the state upon which
+    known only to the process that set it; it is infinite after an error that no retry
+    mends. `acted` is the digest of the state upon which
     the handler has acted last, though it may not be done with it, and `seen` that state
     itself, known only to this process. `handled` is the digest of the state with which
     it was done last, where that is not the object's last-handled one. `delegated`, also
@@ -82,6 +83,11 @@ class Progress(NamedTuple):
     def has_succeeded(self) -> bool:
         return self.finished == "success"
 
+    @property
+    def is_halted(self) -> bool:
+        """Whether this process tries it no more, but one with other code may."""
+        return self.due == math.inf
+
     def due_at(self, now: Now) -> float:
         """The time of the next attempt on the monotonic clock."""
         if self.due is not None:
@@ -98,7 +104,8 @@ class Failure:
 
     `temporary` (a delay in seconds) and `permanent` are from the author's exception;
     with neither, the handler's `errors` mode decides. `rejected` is a failure because
-    the API server refused an effect of the plan.
+    the API server refused an effect of the plan. A `misuse` of fnop is an error in the
+    author's code that no retry mends.
     """
 
     type: str
@@ -107,6 +114,7 @@ class Failure:
     permanent: bool = False
     exception: BaseException | None = None
     rejected: bool = False
+    misuse: bool = False
 
     @property
     def is_expected(self) -> bool:
@@ -213,12 +221,15 @@ def judge_failure(
     retries: int | None,
     backoff: float | Backoff,
     jitter: float = 0.0,
+    halts: bool = False,
 ) -> Judgement:
     """Judge a failed attempt, by the author's exception and then by the `errors` mode.
 
     A handler whose next attempt would come after its deadline waits for the deadline:
     a timeout is a promise to wait as long. `jitter`, from 0 to 1, is for a `Backoff`; a
-    constant wait, in seconds, has none.
+    constant wait, in seconds, has none. A misuse of fnop is for good; or, if the
+    handler `halts`, it is not done with the change, but tried again only by a process
+    that may have other code.
     """
     counted = progress._replace(
         retries=progress.retries + 1, waits=False, delegated=False
@@ -231,6 +242,8 @@ def judge_failure(
         done = counted._replace(finished="success", until=None, due=None)
         line = f"failed, which is ignored: {failure}"
         return Judgement(done, "warning", line, ended, was_last=True)
+    if arbitrary and failure.misuse and not halts:
+        return _final(counted, "error", f"failed for good: {failure}", ended)
     delay = _delay(failure, backoff, counted.retries, jitter)
     left = seconds_left(counted, timeout, now)
     if timeout is not None and left <= 0:
@@ -241,7 +254,7 @@ def judge_failure(
     later = _delayed(counted, now, min(delay, left), str(failure))
     level = "error" if arbitrary else "warning"
     line = f"failed, {_when_again(delay, left)}: {failure}"
-    ended = replace(ended, retried=True)
+    ended = replace(ended, retried=not later.is_halted)
     return Judgement(later, level, line, ended, was_last=delay >= left)
 
 
@@ -249,7 +262,11 @@ def _when_again(delay: float, left: float) -> str:
     """The words for the next attempt, or for the deadline, if that is earlier."""
     if delay < left:
         return f"again in {delay:g} s"
+    if math.isinf(left):
+        return "called again when its object changes, or after a restart"
     soon = f"times out in {round(left, 1):g} s"
+    if math.isinf(delay):
+        return soon
     return f"{soon}, before the next attempt in {delay:g} s"
 
 
@@ -259,6 +276,8 @@ def _delay(
     """The seconds to the next attempt: from the exception, or else by the backoff."""
     if failure.temporary is not None:
         return failure.temporary
+    if failure.misuse:
+        return math.inf
     if isinstance(backoff, Backoff):
         return round(backoff.seconds(tries, jitter), 1)
     return backoff
@@ -314,7 +333,7 @@ def _final(progress: Progress, level: str, line: str, ended: AttemptEnded) -> Ju
 def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progress:
     delay = max(delay, DELAY_SECONDS_MIN)
     return progress._replace(
-        until=now.wall + delay,
+        until=None if math.isinf(delay) else now.wall + delay,
         due=now.mono + delay,
         message=message[:MESSAGE_LENGTH_MAX],
     )

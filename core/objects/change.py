@@ -115,6 +115,8 @@ def handle(
             continue
         if progress.delegated and has_delegated(record, work, change, handler):
             continue  # its own part is done, that of its sub-handlers is not
+        if progress.is_halted:
+            continue
         moment = _begins_at(at, record, progress)
         if moment > at.now.mono:
             due = earlier(due, moment)

@@ -351,7 +351,7 @@ def _judged(
 ) -> tuple[Progress, Say | None]:
     judgement = _judgement(context, invocation, progress)
     said = _told(context, invocation, judgement, unwritten=unwritten)
-    if judgement.progress.finished == "failure":
+    if judgement.progress.finished == "failure" or judgement.progress.is_halted:
         context.failed()
         if invocation.handler.role in ACTIVITIES:
             context.activity_failed()

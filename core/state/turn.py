@@ -13,7 +13,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Kind, Program
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.roles import Family, Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.seam.commands import (
@@ -254,6 +254,7 @@ class Turn:
             retries=handler.retries,
             backoff=backoff,
             jitter=self.jitter() if isinstance(backoff, Backoff) else 0.0,
+            halts=handler.rule.family is Family.CHANGE,
         )
 
     def say(

@@ -93,7 +93,8 @@ def test_a_mistyped_kind_is_told_to_its_handler() -> None:
     @fnop.on.event("pods", owner="zzz", registry=registry)
     def nowhere(**_: Any) -> None: ...
 
-    run = Scenario(registry, [example()])
+    settings = fnop.Settings(wait_for_kinds=True)
+    run = Scenario(registry, [example()], settings=settings)
     run.settle()
     assert told == [
         "the API server serves no kind 'secrts' (did you mean 'secrets'?)",

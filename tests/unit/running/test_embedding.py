@@ -131,7 +131,7 @@ async def test_a_mistyped_kind_ends_the_operator_with_status_2(
     registry: Registry, cluster: Cluster
 ) -> None:
     @fnop.on.create("configmapz", registry=registry)
-    def created(name: str) -> None: ...
+    def created(**_: Any) -> None: ...
 
     with pytest.raises(fnop.OperatorFailed, match="mean 'configmaps'") as problem:
         await fnop.operator(registry=registry, api=cluster)

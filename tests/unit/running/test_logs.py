@@ -23,8 +23,9 @@ import fnop
 from fnop.adapters import loading
 from fnop.adapters.loading import load
 from fnop.adapters.logs import Console, configure
+from fnop.adapters.mistakes import Mistakes
 from fnop.core.handlers.registry import Registry
-from fnop.core.seam.commands import Say, Subject
+from fnop.core.seam.commands import AttemptEnded, Say, Subject
 from fnop.effects.values import canonical
 from fnop.testing import plan_of
 from tests.effort import calls_in
@@ -528,3 +529,35 @@ def test_it_is_imported_without_the_cluster() -> None:
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"
+
+
+def test_a_programming_error_is_shown_once_with_a_count() -> None:
+    shown: list[Say] = []
+    mistakes = Mistakes(shown.append)
+
+    def fails(problem: Exception, uid: str = "a", *, retried: bool = True) -> None:
+        subject = Subject("examples.v1.dev", "default", uid, uid, "Example", "dev/v1")
+        ended, error = AttemptEnded("error", retried=retried), repr(problem)
+        mistakes.say(
+            Say("error", "failed", subject, "made", (), error, problem, ended=ended)
+        )
+
+    for _ in range(100):
+        fails(KeyError("size"))
+    first, *rest = [each for each in shown if each.level == "error"]
+    assert first.exception is not None
+    assert [each.exception for each in rest] == [None, None]
+    assert [each.message for each in rest] == [
+        "failed (10 times by now)",
+        "failed (100 times by now)",
+    ]
+    shown.clear()
+    for uid in ("b", "b", "c"):
+        fails(KeyError("size"), uid)
+    fails(KeyError("size"), "b", retried=False)
+    assert [each.level for each in shown] == ["error", "debug", "error", "error"]
+    shown.clear()
+    for _ in range(3):
+        fails(ValueError("not yet"))
+    assert [each.level for each in shown] == ["error"] * 3, "it may pass"
+    assert all(each.exception for each in shown)

@@ -1,0 +1,76 @@
+"""Folding of programming errors in the log of a running operator.
+
+A handler that fails by a programming error is tried again and again, for each of its
+objects. The log shows the traceback once, each object once, and then a count.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
+
+from fnop.core.seam.commands import Say
+from fnop.core.values.errors import CallFailed
+
+__all__ = ["Mistakes"]
+
+# Errors that mean a mistake in the program; those of values and connections may pass.
+_PROGRAMMING = (
+    TypeError,
+    NameError,
+    AttributeError,
+    LookupError,
+    AssertionError,
+    ImportError,
+    NotImplementedError,
+    RecursionError,
+)
+# The most errors, and objects with one, that are remembered: texts may differ for ever.
+_KNOWN_MAX = 10_000
+
+
+class Mistakes:
+    """Pass log lines on by `say`, except for programming errors that are known.
+
+    Errors are the same if their handler and their text are. One that is known is passed
+    on at the level debug, and without its traceback; the 10th, the 100th, the 1,000th
+    time and so on it is shown, with the count.
+    """
+
+    def __init__(self, say: Callable[[Say], None]) -> None:
+        self._say = say
+        self._times: Counter[tuple[str | None, ...]] = Counter()
+
+    def say(self, say: Say) -> None:
+        """Pass a line on, or fold it."""
+        self._say(self._folded(say) if _is_mistake(say) else say)
+
+    def _folded(self, say: Say) -> Say:
+        subject = say.subject
+        key = (say.handler, say.error)
+        times = self._count(key)
+        if times == 1:
+            self._count((*key, subject and subject.uid))
+            return say
+        say = replace(say, exception=None)
+        if self._count((*key, subject and subject.uid)) == 1:
+            return say  # this object has not been named yet
+        if say.ended is not None and not say.ended.retried:
+            return say  # the last word about it
+        if str(times).strip("0") != "1":
+            return replace(say, level="debug")
+        return replace(say, message=f"{say.message} ({times:,} times by now)")
+
+    def _count(self, key: tuple[str | None, ...]) -> int:
+        if key not in self._times and len(self._times) >= _KNOWN_MAX:
+            del self._times[next(iter(self._times))]
+        self._times[key] += 1
+        return self._times[key]
+
+
+def _is_mistake(say: Say) -> bool:
+    problem = say.exception
+    if isinstance(problem, CallFailed) and problem.__cause__ is not None:
+        problem = problem.__cause__
+    return say.error is not None and isinstance(problem, _PROGRAMMING)

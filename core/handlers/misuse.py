@@ -1,0 +1,48 @@
+"""Errors in how the author's code uses fnop, which no retry mends."""
+
+from __future__ import annotations
+
+import re
+from types import TracebackType
+
+from fnop.core.values.errors import text_of
+from fnop.effects import builders
+
+__all__ = ["is_misuse"]
+
+_OWN = ("fnop.effects.", "fnop.core.")
+# Python refuses wrong arguments in the frame of the caller.
+_BINDING = re.compile(r"(\w+)\(\) (got|missing|takes) ")
+
+
+def is_misuse(problem: BaseException) -> bool:
+    """Whether an exception of a handler is about how its code uses fnop.
+
+    It is a `TypeError` that fnop has raised or made, such as that of an effect with
+    wrong arguments, a plan that is no plan, or an effect that was not awaited. The same
+    code fails again in the same way, whereas an error of another library may pass.
+
+    >>> is_misuse(TypeError("create() got an unexpected keyword argument 'x'"))
+    True
+    >>> is_misuse(ValueError("no"))
+    False
+    """
+    if isinstance(problem, AttributeError):  # that of an answer that was not awaited
+        return _raised_in(problem.__traceback__).startswith("fnop.effects.effects")
+    if not isinstance(problem, TypeError):
+        return False
+    if problem.__traceback__ is None or _raised_in(problem.__traceback__).startswith(
+        _OWN
+    ):
+        return True
+    found = _BINDING.match(text_of(problem))
+    return found is not None and found[1] in builders.__all__
+
+
+def _raised_in(traceback: TracebackType | None) -> str:
+    """The name of the module that has raised an exception."""
+    name = ""
+    while traceback is not None:
+        name = str(traceback.tb_frame.f_globals.get("__name__"))
+        traceback = traceback.tb_next
+    return name
