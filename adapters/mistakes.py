@@ -47,14 +47,14 @@ class Mistakes:
         self._say(self._folded(say) if _is_mistake(say) else say)
 
     def _folded(self, say: Say) -> Say:
-        subject = say.subject
+        uid = None if say.subject is None else say.subject.uid
         key = (say.handler, say.error)
         times = self._count(key)
         if times == 1:
-            self._count((*key, subject and subject.uid))
+            self._count((*key, uid))
             return say
         say = replace(say, exception=None)
-        if self._count((*key, subject and subject.uid)) == 1:
+        if self._count((*key, uid)) == 1:
             return say  # this object has not been named yet
         if say.ended is not None and not say.ended.retried:
             return say  # the last word about it
