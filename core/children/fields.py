@@ -206,13 +206,12 @@ def _lost(
 ) -> Iterator[str]:
     """The fields within a value that a tree of owned fields does not have.
 
-    `others` are the trees of other managers, for the same value. What is empty may be
-    dropped by the API server (`omitempty`): then nobody has it.
+    `others` are the trees of other managers, for the same value.
     """
-    if value is None or (value in ({}, []) and not live):
-        return  # it is dropped, like a field that is not there
     if not isinstance(owned, Mapping):
-        yield from _leaves(value, live, path)
+        yield from _leaves(value, live, path, others)
+    elif _is_dropped(value, live):
+        return
     elif not owned and isinstance(value, Mapping):
         yield from _taken(value, live, path, others)
     elif not owned or not isinstance(value, (Mapping, list)):
@@ -251,13 +250,28 @@ def _at(live: Any, name: str) -> Any:
     return live.get(name) if isinstance(live, Mapping) else None
 
 
-def _leaves(value: Any, live: Any, path: str) -> Iterator[str]:
-    """The fields within mappings; a list is one field."""
+def _leaves(
+    value: Any, live: Any, path: str, others: Sequence[Any]
+) -> Iterator[str]:
+    """The fields within mappings; a list is one field.
+
+    Nobody has an empty mapping in which the API server has put defaults, such as a
+    Deployment's `strategy: {}`, or others have put fields: it is as it was applied. But
+    somebody who has it as a whole, such as a `podSelector`, has replaced it.
+    """
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            yield from _leaves(item, _at(live, name), _joined(path, name))
-    elif value is not None and (value not in ({}, []) or live):
+            theirs, where = _below(others, name), _joined(path, name)
+            yield from _leaves(item, _at(live, name), where, theirs)
+    elif value == {} and isinstance(live, Mapping):
+        yield from (path,) if live and {} in others else ()
+    elif not _is_dropped(value, live):
         yield path
+
+
+def _is_dropped(value: Any, live: Any) -> bool:
+    """Whether a value counts as none: the API server may drop what is empty."""
+    return value is None or (value in ({}, []) and not live)
 
 
 def owned_element(item: Any, owned: Mapping[str, Any]) -> Any:
