@@ -17,7 +17,7 @@ from datetime import UTC, date, datetime
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
-__all__ = ["Manifest", "each_manifest", "manifest_of"]
+__all__ = ["Manifest", "cannot_own", "each_manifest", "manifest_of"]
 
 
 class _OpenApiModel(Protocol):
@@ -92,6 +92,23 @@ def each_manifest(
     if not flat:
         return made
     return [*chain.from_iterable(e if isinstance(e, list) else (e,) for e in made)]
+
+
+def cannot_own(child: Mapping[str, Any], owner: Manifest, where: str) -> str:
+    """The sentence for a child `where` its owner, an object in a namespace, is not.
+
+    The garbage collector looks for an owner in its dependent's own namespace, and
+    deletes a dependent whose owner it does not find (Kubernetes: owners and
+    dependents).
+    """
+    what = f"{child.get('kind') or 'the child'} {child['metadata'].get('name') or ''}"
+    meta = manifest_of(owner).get("metadata") or {}
+    return (
+        f"{what.rstrip()} is {where}, and its owner {meta.get('name')} in "
+        f"{meta.get('namespace')}: the garbage collector would delete it; leave the "
+        "owner out, and delete the object in an on.delete handler, or let a "
+        "reconcile handler desire it"
+    )
 
 
 def _name(value: Any) -> str:

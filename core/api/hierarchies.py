@@ -13,7 +13,12 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar, overload
 
 from fnop.core.values.diff import parse_field
-from fnop.effects.manifests import Manifest, each_manifest, manifest_of
+from fnop.effects.manifests import (
+    Manifest,
+    cannot_own,
+    each_manifest,
+    manifest_of,
+)
 from fnop.effects.values import thaw_json
 
 __all__ = [
@@ -144,7 +149,8 @@ def append_owner_reference(
     `manifests` are one child, or an iterable of them, and new ones are answered.
     `owner` is an object that was read. `controller` says that the owner manages the
     child. `block_owner_deletion` lets a foreground deletion of the owner wait for the
-    child (Kubernetes: garbage collection).
+    child (Kubernetes: garbage collection). Raises `ValueError` for a child in another
+    namespace than its owner: the garbage collector would delete it.
 
     >>> owner = {"apiVersion": "v1", "kind": "K", "metadata": {"name": "o", "uid": "u"}}
     >>> append_owner_reference({}, owner)["metadata"]["ownerReferences"][0]["name"]
@@ -154,8 +160,12 @@ def append_owner_reference(
         owner, controller=controller, block_owner_deletion=block_owner_deletion
     )
 
+    home = (manifest_of(owner).get("metadata") or {}).get("namespace")
+
     def referring(made: ObjectDict) -> None:
         meta = made.setdefault("metadata", {})
+        if home and meta.get("namespace", home) not in (home, None, ""):
+            raise ValueError(cannot_own(made, owner, f"in {meta['namespace']}"))
         references = meta.get("ownerReferences") or []
         if all(each.get("uid") != reference.get("uid") for each in references):
             meta["ownerReferences"] = [*references, dict(reference)]

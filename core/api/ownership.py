@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
-from typing import Any, overload
+from typing import Any, NoReturn, overload
 
 from fnop.core.api.hierarchies import (
     adjust_namespace,
@@ -22,7 +22,12 @@ from fnop.core.values.body import Body
 from fnop.core.values.patterns import matches
 from fnop.effects import Target
 from fnop.effects.effects import label_patterns
-from fnop.effects.manifests import Manifest, manifest_of
+from fnop.effects.manifests import (
+    Manifest,
+    cannot_own,
+    each_manifest,
+    manifest_of,
+)
 
 __all__ = [
     "TOKEN_ANNOTATION",
@@ -77,7 +82,8 @@ def owned(
     the owner's labels that the child does not set itself; the labels also at the
     `nested` paths, such as `"spec.template"`. `labels` are the names, or patterns of
     names, of the labels that are taken over; None takes all but those by which other
-    tools track what they have applied (`TRACKING_LABELS`).
+    tools track what they have applied (`TRACKING_LABELS`). Raises `ValueError` for a
+    child that is not in its owner's namespace: the garbage collector would delete it.
 
     >>> owned({"kind": "Pod"}, {"kind": "K", "metadata": {"uid": "u", "name": "o"}})[
     ...     "metadata"]["ownerReferences"][0]["uid"]
@@ -86,11 +92,16 @@ def owned(
     labels = label_patterns(labels)
     meta = manifest_of(owner).get("metadata") or {}
     found: Any = append_owner_reference(remove_owner_reference(child, owner), owner)
-    # An owner in another namespace cannot own (Kubernetes: owners and dependents).
+    if not namespaced and meta.get("namespace"):
+        each_manifest(found, lambda one: _refuse_global(one, owner))
     if namespaced:
         found = adjust_namespace(found, meta.get("namespace"))
     given = inherited(meta.get("labels") or {}, labels)
     return label(found, given, nested=nested) if given else found
+
+
+def _refuse_global(child: Mapping[str, Any], owner: Manifest) -> NoReturn:
+    raise ValueError(cannot_own(child, owner, "in no namespace"))
 
 
 # Labels by which tools track the objects that they have applied. On a child they would

@@ -166,10 +166,10 @@ def _request(
     if isinstance(effect, Adopt):
         if context.is_activity:
             return record, invocation, Refused(400, "there is no object to adopt for")
-        manifest, invocation = _own_child(context, record, invocation, effect)
-        problem = _cannot_own(context, manifest)
+        problem = _cannot_own(context, effect.child)
         if problem is not None:
             return record, invocation, Refused(400, problem, "CannotOwn")
+        manifest, invocation = _own_child(context, record, invocation, effect)
     address = _address(context, effect, manifest)
     if isinstance(address, Refused):
         return record, invocation, address
@@ -304,21 +304,22 @@ def _own_child(
     return child, invocation._replace(children=invocation.children + 1)
 
 
-def _cannot_own(context: Context, child: dict[str, Any]) -> str | None:
+def _cannot_own(context: Context, child: Mapping[str, Any]) -> str | None:
     """The reason why the handled object cannot own a child; None if it can.
 
     The garbage collector looks for an owner in its dependent's own namespace
     (Kubernetes: owners and dependents).
     """
-    resource = context.catalogue.of_manifest(child)
-    if resource is None or not context.key.namespace:
+    if not context.key.namespace:
         return None
-    if not resource.namespaced:
+    resource = context.catalogue.of_manifest(child)
+    if resource is not None and not resource.namespaced:
         return (
             f"{child['kind']} is cluster-scoped, and cannot be owned by an object in \
 a namespace; create it, and delete it in an on.delete handler"
         )
-    if child["metadata"].get("namespace") != context.key.namespace:
+    namespace = (child.get("metadata") or {}).get("namespace")
+    if namespace and namespace != context.key.namespace:
         return "a child must be in its owner's namespace; leave the namespace out, or \
 create the object without adopting it"
     return None

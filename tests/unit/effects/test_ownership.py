@@ -56,14 +56,41 @@ def test_a_child_is_referenced_namespaced_and_labelled_after_its_owner() -> None
 
 
 def test_what_a_child_says_itself_stays() -> None:
-    child = {"metadata": {"namespace": "other", "labels": {"app": "mine"}}}
+    child = {"metadata": {"labels": {"app": "mine"}}}
     meta = owned(child, OWNER)["metadata"]
-    assert meta["namespace"] == "other"
     assert meta["labels"] == {"app": "mine", "tier": "front"}
 
 
 def test_a_cluster_scoped_child_gets_no_namespace() -> None:
-    assert "namespace" not in owned({}, OWNER, namespaced=False)["metadata"]
+    owner = {**OWNER, "metadata": {"name": "parent", "uid": "u-1"}}
+    assert "namespace" not in owned({}, owner, namespaced=False)["metadata"]
+    assert (
+        owned({"metadata": {"namespace": "a"}}, owner)["metadata"]["namespace"] == "a"
+    )
+
+
+@pytest.mark.parametrize(
+    ("make", "where"),
+    [
+        (fnop.owned, "ConfigMap c is in other, and its owner parent in ns: "),
+        (fnop.append_owner_reference, "ConfigMap c is in other, and its owner parent"),
+        (
+            lambda child, owner: fnop.owned([child], owner),
+            "ConfigMap c is in other, and its owner parent in ns: ",
+        ),
+        (
+            lambda child, owner: fnop.owned({"kind": "N"}, owner, namespaced=False),
+            "N is in no namespace, and its owner parent in ns: ",
+        ),
+    ],
+)
+def test_a_child_that_the_garbage_collector_would_delete_is_refused(
+    make: Any, where: str
+) -> None:
+    meta = {"name": "c", "namespace": "other"}
+    child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+    with pytest.raises(ValueError, match=f"^{where}"):
+        make(child, OWNER)
 
 
 def test_owning_twice_is_owning_once_and_other_owners_stay() -> None:

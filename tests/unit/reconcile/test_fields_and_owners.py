@@ -117,7 +117,7 @@ def test_what_is_empty_may_be_dropped(given: dict[str, Any]) -> None:
 # Kubernetes 1.20: the managed fields of a Deployment that was applied with this spec,
 # and of a NetworkPolicy; after merge patches of the same fields by somebody else.
 DEFAULTS = {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3}}
-SURGE = {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}}}}
+SURGE: dict[str, Any] = {"f:strategy": {"f:rollingUpdate": {"f:maxSurge": {}}}}
 
 
 @pytest.mark.parametrize(
