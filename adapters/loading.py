@@ -13,8 +13,14 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
-from importlib.machinery import SourceFileLoader
-from importlib.util import find_spec, module_from_spec, spec_from_file_location
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import (
+    find_spec,
+    module_from_spec,
+    spec_from_file_location,
+    spec_from_loader,
+)
 from linecache import getline
 from pathlib import Path
 from traceback import walk_tb
@@ -58,13 +64,21 @@ class LoadProblem(Exception):
 
 
 def load(paths: Sequence[str], modules: Sequence[str] = ()) -> list[ModuleType]:
-    """Import files, then modules by name, in this order; each is run only once.
+    """Import files, then modules by name, in this order.
 
-    What stands next to a file, or in the working directory for named modules, can be
-    imported from it.  Raises `LoadProblem`.
+    Each is run only once, even if one of them imports another. What stands next to a
+    file, or in the working directory for named modules, can be imported from it. Raises
+    `LoadProblem`.
     """
     files = [_checked(path) for path in paths]
     names = _names(files)
+    _FOUND.know(names, files)
+    return _loaded_from(files, names, modules)
+
+
+def _loaded_from(
+    files: Sequence[Path], names: dict[Path, str], modules: Sequence[str] = ()
+) -> list[ModuleType]:
     for file in files:
         _import_installed(file.stem, file)
     for file in files:
@@ -126,7 +140,8 @@ def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
 @cache
 def _apart(path: str) -> ModuleType:
     with default_registry.set_aside():
-        (module,) = load([path])
+        file = _checked(path)
+        (module,) = _loaded_from([file], _names([file]))
         _APART[module.__name__] = default_registry.handlers
     return module
 
@@ -226,6 +241,59 @@ def _load_file(file: Path, name: str) -> ModuleType:
         del sys.modules[name]
         raise LoadProblem(_sentence(problem, _shown(file))) from problem
     return module
+
+
+class _Found(MetaPathFinder):
+    """Finds the operator's files where they import each other: as they are loaded.
+
+    Else a file would be run twice, under two names, and declare its handlers twice.
+    """
+
+    def __init__(self) -> None:
+        # The files that were given together, and the names of their modules.
+        self._names: dict[Path, str] = {}
+
+    def know(self, names: dict[Path, str], files: Iterable[Path]) -> None:
+        """Find these files from now on."""
+        self._names |= {file: names[file] for file in files}
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """The module of a file that was given, if this name means one."""
+        stem = fullname.rpartition(".")[2]
+        if not any(file.stem == stem for file in self._names):
+            return None
+        found = PathFinder.find_spec(fullname, path, target)
+        file = Path(found.origin).resolve() if found and found.origin else Path()
+        name = self._names.get(file)
+        return spec_from_loader(fullname, _Again(file, name)) if name else None
+
+
+class _Again(Loader):
+    """Loads the module of a file that was given; or answers it, if it is loaded."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        self._file, self._name = file, name
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The one module of the file; the import system then sets another spec."""
+        module = _load_file(self._file, self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing: the file has been run."""
+        module.__spec__ = self._spec
+
+
+_FOUND = _Found()
 
 
 def _load_module(name: str) -> ModuleType:

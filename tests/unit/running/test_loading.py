@@ -55,6 +55,25 @@ def test_it_is_run_once(tmp_path: Path) -> None:
     del sys.ran  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("order", [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("line", ["import a", "from a import f", "import part.a as a"])
+def test_a_file_that_another_one_imports_is_run_once(
+    order: tuple[str, ...], line: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "part" if "part" in line else tmp_path
+    write(folder / "a.py", "import sys; sys.ran = getattr(sys, 'ran', 0) + 1; f = 1")
+    write(folder / "b.py", f"import sys; sys.path.append({str(tmp_path)!r})\n{line}")
+    try:
+        found = load([str(folder / f"{each}.py") for each in order])
+        assert sys.ran == 1  # type: ignore[attr-defined]
+        names = [each.__name__ for each in found]
+        assert names == [f"fnop_script_{each}" for each in order]
+        specs = [each.__spec__.name for each in found if each.__spec__]
+        assert specs == names
+    finally:
+        del sys.ran  # type: ignore[attr-defined]
+
+
 def test_files_of_one_name_are_told_apart(tmp_path: Path) -> None:
     files = [
         write(tmp_path / f"{folder}.py", "")
