@@ -34,7 +34,7 @@ import orjson
 
 from fnop.adapters.loading import authors_place, is_authors_file
 from fnop.adapters.plain import block, json_line, one_line
-from fnop.core.values.errors import CallFailed, shortened
+from fnop.core.values.errors import CallFailed, described, shortened
 from fnop.effects.values import without_userinfo
 
 if TYPE_CHECKING:
@@ -331,10 +331,31 @@ def _is_ours(module: dict[str, Any]) -> bool:
 def _message_and_traceback(
     formatter: logging.Formatter, record: logging.LogRecord
 ) -> str:
-    text = one_line(record.getMessage())
+    text = one_line(_message(record))
     if record.exc_info:
         text += "\n" + block(formatter.formatException(record.exc_info))
     return text
+
+
+def _message(record: logging.LogRecord) -> str:
+    """The message of an author's line, even if its arguments do not fit into it.
+
+    Python's own handlers write a traceback to standard error, which is no line of ours.
+    """
+    try:
+        return record.getMessage()
+    except Exception as problem:
+        where = f"{record.filename}:{record.lineno}"
+        text, given = _shown(record.msg), _shown(record.args)
+        return f"{text} with {given} is no message: {described(problem)} (at {where})"
+
+
+def _shown(value: Any) -> str:
+    """A value as text, even if it has none."""
+    try:
+        return value if isinstance(value, str) else repr(value)
+    except Exception:
+        return f"(a {type(value).__name__} that has no text)"
 
 
 # -------------------------------------------------------------------- JSON
@@ -389,7 +410,7 @@ class _JsonFormatter(logging.Formatter):
 
     def _foreign(self, record: logging.LogRecord) -> dict[str, Any]:
         line: dict[str, Any] = {k: v for k, v in vars(record).items() if k not in _OWN}
-        line["message"] = record.getMessage()
+        line["message"] = _message(record)
         if record.exc_info:
             line["traceback"] = self.formatException(record.exc_info)
         return line
@@ -401,8 +422,17 @@ _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "say
 
 def _json(line: dict[str, Any]) -> str:
     """The line as JSON, in which nothing acts on a terminal."""
-    options = orjson.OPT_NON_STR_KEYS
     try:
-        return json_line(orjson.dumps(line, default=str, option=options).decode())
+        return json_line(orjson.dumps(line, default=_text_of, option=_ANY_KEYS).decode())
     except TypeError:  # integers of more than 64 bits, half a surrogate pair
-        return json.dumps(line, default=str, skipkeys=True)
+        return json.dumps(line, default=_text_of, skipkeys=True)
+
+
+_ANY_KEYS = orjson.OPT_NON_STR_KEYS
+
+
+def _text_of(value: Any) -> str:
+    try:
+        return str(value)
+    except Exception:
+        return _shown(value)

@@ -250,9 +250,7 @@ def _at(live: Any, name: str) -> Any:
     return live.get(name) if isinstance(live, Mapping) else None
 
 
-def _leaves(
-    value: Any, live: Any, path: str, others: Sequence[Any]
-) -> Iterator[str]:
+def _leaves(value: Any, live: Any, path: str, others: Sequence[Any]) -> Iterator[str]:
     """The fields within mappings; a list is one field.
 
     Nobody has an empty mapping in which the API server has put defaults, such as a

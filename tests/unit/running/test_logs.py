@@ -561,3 +561,48 @@ def test_a_programming_error_is_shown_once_with_a_count() -> None:
         fails(ValueError("not yet"))
     assert [each.level for each in shown] == ["error"] * 3, "it may pass"
     assert all(each.exception for each in shown)
+
+
+class Textless:
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+@pytest.mark.parametrize(
+    ("message", "given", "shown"),
+    [
+        ("%d of 3", ("x",), "%d of 3 with ('x',) is no message: TypeError: "),
+        ("done", ("x",), "done with ('x',) is no message: TypeError: not all"),
+        ("%s", (Textless(),), "(a tuple that has no text) is no message: RuntimeError"),
+    ],
+)
+def test_a_malformed_call_of_logging_is_one_line(
+    console: Make,
+    stream: io.StringIO,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    form: str,
+    message: str,
+    given: tuple[Any, ...],
+    shown: str,
+) -> None:
+    console(form)
+    root = logging.getLogger()
+    ours = [each for each in root.handlers if getattr(each, "stream", None) is stream]
+    monkeypatch.setattr(root, "handlers", ours)  # those of pytest raise
+    logging.getLogger("mine").warning(message, *given)
+    [line] = stream.getvalue().splitlines()
+    assert shown in line
+    assert "(at test_logs.py:" in line
+    if form == "json":
+        assert json.loads(line)["severity"] == "warning"
+    assert capsys.readouterr().err == ""
+
+
+def test_a_field_without_a_text_is_told_so(console: Make, stream: io.StringIO) -> None:
+    console("json")
+    logging.getLogger("mine").warning("it", extra={"what": Textless()})
+    line = json.loads(stream.getvalue())
+    assert line["what"] == "(a Textless that has no text)"
+    assert line["message"] == "it"
