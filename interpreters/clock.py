@@ -13,6 +13,7 @@ __all__ = [
     "EPOCH",
     "Clock",
     "ProcessClock",
+    "Pulse",
     "SystemClock",
     "ThreadClock",
     "VirtualClock",
@@ -72,6 +73,46 @@ class ThreadClock:
                 return int(file.read().split()[1]) / 1e9
         except (OSError, IndexError, ValueError):
             return None
+
+
+class Pulse:
+    """Notices that the whole process was stopped: by SIGSTOP, or with its machine.
+
+    The thread that makes it is watched; another one beats, every so many `seconds`. If
+    that one is late, and the watched one has not run meanwhile, neither could run. A
+    thread that sleeps does not stop the other.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self.seconds = seconds
+        get_clock = getattr(time, "pthread_getcpuclockid", None)
+        self._clock = None if get_clock is None else get_clock(threading.get_ident())
+        self._last = time.monotonic(), self._ran(), 0.0
+
+    def beat(self) -> float:
+        """Note that this thread runs; answer the seconds of all stops so far.
+
+        Stops are noticed with an error of twice the interval at the most.
+        """
+        at, ran, stopped = self._last
+        now, runs = time.monotonic(), self._ran()
+        late = now - at - self.seconds
+        if self._clock is not None and late >= self.seconds:
+            stopped += max(0.0, late - (runs - ran))
+        self._last = now, runs, stopped
+        return stopped
+
+    @property
+    def stopped(self) -> float:
+        """The seconds of all stops up to the last beat."""
+        return self._last[2]
+
+    def _ran(self) -> float:
+        """The seconds that the watched thread has been on a processor."""
+        try:
+            return 0.0 if self._clock is None else time.clock_gettime(self._clock)
+        except OSError:  # it has ended
+            return 0.0
 
 
 class VirtualClock:

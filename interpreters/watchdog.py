@@ -5,7 +5,8 @@ one that blocks, or runs in a circle, holds up everything.  Nobody can end it; b
 thread beside can tell where it is.  In a simulation it is the thread of the simulation.
 
 What counts is the step's own time.  On a machine that has too much to do, a thread
-that could run waits for a processor, and no handler is to be blamed for that.
+that could run waits for a processor, and no handler is to be blamed for that; nor for a
+process that was stopped, as by SIGSTOP: then the thread beside did not run, either.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from types import FrameType
 from typing import Protocol
 
 from fnop.core.seam.commands import Command, Perform, Say
-from fnop.interpreters.clock import ThreadClock
+from fnop.interpreters.clock import Pulse, ThreadClock
 
 __all__ = [
     "AWAIT",
@@ -43,6 +44,9 @@ AWAIT = (
 _READ_SECONDS = 0.1
 # The looks at a thread in the time after which it is named.
 _LOOKS = 5
+# The interval of the thread beside, by which stops of the process are noticed: the
+# error is less than what makes a step a slow one.
+_PULSE_SECONDS = 0.2
 
 
 class Times(Protocol):
@@ -67,6 +71,8 @@ class Watchdog:
         self._say = say
         self._patience = patience
         self._times = ThreadClock() if times is None else times
+        self._pulse = Pulse(_PULSE_SECONDS) if times is None else None
+        self._stopped = 0.0  # the stops before the present step
         self._thread = threading.get_ident()
         self._step = 0  # odd while one is under way
         self._coroutine = ""
@@ -83,6 +89,8 @@ class Watchdog:
         """
         times, self._coroutine = self._times, coroutine
         self._began = times.mono()
+        if self._pulse is not None:
+            self._stopped = self._pulse.stopped
         if self._waited is None:
             self._busy = times.busy()
         elif self._began - self._read >= _READ_SECONDS:
@@ -106,7 +114,8 @@ class Watchdog:
         before, now = self._waited, self._times.waited()
         if before is None or now is None:
             return None
-        return max(0.0, took - (now - before))
+        stopped = 0.0 if self._pulse is None else self._pulse.beat() - self._stopped
+        return max(0.0, took - max(now - before, stopped))
 
     def close(self) -> None:
         """Stop watching."""
@@ -115,7 +124,7 @@ class Watchdog:
     def _watch(self) -> None:
         seen = self._step
         named = 0.0
-        while not self._over.wait(self._patience):
+        while not self._is_over():
             if self._step != seen or not seen % 2:
                 seen, named = self._step, 0.0
                 continue
@@ -128,6 +137,17 @@ class Watchdog:
             named = seconds
             where = _innermost(sys._current_frames().get(self._thread))
             self._say(_standstill(seconds, where, coroutine))
+
+    def _is_over(self) -> bool:
+        """Let the patience pass, with beats; True once it is closed."""
+        if self._pulse is None:
+            return self._over.wait(self._patience)
+        until = self._times.mono() + self._patience
+        while (left := until - self._times.mono()) > 0:
+            if self._over.wait(min(left, self._pulse.seconds)):
+                return True
+            self._pulse.beat()
+        return self._over.is_set()
 
 
 class Onlooker:
@@ -148,6 +168,7 @@ class Onlooker:
         self._say, self._code = say, step.__code__
         self._patience = patience
         self._times = ThreadClock() if times is None else times
+        self._pulse = Pulse(patience / _LOOKS) if times is None else None
         self._thread = threading.get_ident()
         self._over = threading.Event()
         self._looking = threading.Thread(
@@ -182,8 +203,9 @@ class Onlooker:
         return next((each for each in calls if each.f_code is self._code), None)
 
     def _own_time(self) -> float:
-        """The seconds so far in which the thread did not wait for a processor."""
-        return self._times.mono() - (self._times.waited() or 0.0)
+        """The seconds so far in which the thread was not kept from running."""
+        stopped = 0.0 if self._pulse is None else self._pulse.beat()
+        return self._times.mono() - (self._times.waited() or 0.0) - stopped
 
 
 def slow_step(seconds: float, commands: Iterable[Command]) -> str:

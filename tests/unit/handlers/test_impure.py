@@ -6,6 +6,8 @@ import asyncio
 import gc
 import inspect
 import io
+import subprocess
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -1293,6 +1295,46 @@ def test_a_step_is_blamed_for_its_own_time(
     took = watchdog.end(0.5)
     watchdog.close()
     assert took == pytest.approx(own)
+
+
+STOPPED = """
+import os, subprocess, sys, threading, time
+from fnop.interpreters.watchdog import Onlooker, Watchdog
+
+said = []
+stop = f"sleep 0.3; kill -STOP {os.getpid()}; sleep 1.5; kill -CONT {os.getpid()}"
+
+
+def step(seconds):
+    threading.Event().wait(seconds)
+
+
+def stopped():
+    process = subprocess.Popen(["sh", "-c", stop])
+    step(1.0)
+    process.wait()
+
+
+watchdog = Watchdog(said.append, patience=1.2)
+watchdog.begin()
+stopped()
+print(watchdog.end(0.1))
+watchdog.begin()
+step(0.8)
+print(watchdog.end(0.1))
+watchdog.close()
+print(said)
+"""
+
+
+def test_a_process_that_was_stopped_blames_nobody() -> None:
+    """SIGSTOP, as of a shell or a debugger; a step that sleeps is still a slow one."""
+    words = [sys.executable, "-c", STOPPED]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    own, slept, said = done.stdout.splitlines()
+    assert float(own) < 1.2, "the step itself, and at most two beats"
+    assert 0.6 < float(slept) < 1.2
+    assert said == "[]"
 
 
 def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
