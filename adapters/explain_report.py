@@ -258,11 +258,17 @@ def _conditions(
         stale = f" [of generation {each.generation}]" if each.stale else ""
         since = "?" if each.since is None else span(wall - each.since)
         # The text of the operator's own condition is told with the handlers.
-        message = _cut(each.message, _BRIEF_LENGTH if each.own else _MESSAGE_LENGTH)
+        length = _BRIEF_LENGTH if each.own else _MESSAGE_LENGTH
+        message = _cut(_beside(each.reason, each.message), length)
         rows.append(
             [each.type, each.status, since, each.reason, f"{message}{stale}".strip()]
         )
     yield from _table(rows) if rows else ()
+
+
+def _beside(reason: str, message: str) -> str:
+    """The message, unless it only repeats the reason for want of one."""
+    return "" if message == reason else message
 
 
 def _children(children: tuple[Child, ...], story: Story, wall: float) -> Iterator[str]:
@@ -304,7 +310,7 @@ def _events(events: tuple[EventTold, ...], wall: float) -> Iterator[str]:
         count = f"x{each.count}" if each.count > 1 else ""
         about = f"{each.about}: " if each.about else ""
         by = f" ({each.by})" if each.by else ""
-        text = f"{about}{_cut(each.message)}{by}"
+        text = f"{about}{_cut(_beside(each.reason, each.message))}{by}"
         rows.append([_aged(each.at, wall), count, each.type, each.reason, text])
     yield from _table(rows) if rows else ()
 

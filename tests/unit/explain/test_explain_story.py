@@ -521,6 +521,14 @@ def test_events_that_say_the_same_are_one_and_the_newest_is_last() -> None:
     assert "50s ago  x4  Warning  R  again" in text_of(story)
 
 
+def test_a_reason_in_the_place_of_a_message_is_shown_once() -> None:
+    """`fnop.condition` writes the reason as the message where there is none."""
+    conditions = [condition("Fine", "False", "NoDisk", "NoDisk")]
+    story = told(thing(status={"conditions": conditions}))
+    assert text_of(story).count("NoDisk") == 1
+    assert as_json(story)["conditions"][0]["message"] == "NoDisk"
+
+
 def test_what_others_have_written_cannot_act_on_a_terminal() -> None:
     evil = "\x1b[2J\nWhat now\u202e"
     body = thing(
