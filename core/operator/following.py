@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.objects.store import observe
+from fnop.core.operator.absent_namespaces import look_for_namespaces
 from fnop.core.operator.coordination import (
     is_standing_by,
 )
@@ -106,3 +107,4 @@ def announce_ready(turn: Turn) -> None:
     if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
         turn.lifecycle = turn.lifecycle._replace(ready=True)
         turn.emit(Ready())
+        look_for_namespaces(turn)

@@ -26,6 +26,7 @@ from fnop.core.objects.expectations import answer_expectation
 from fnop.core.objects.guard import guarded
 from fnop.core.objects.indexing import are_filled, empty_indices
 from fnop.core.objects.write import answer_write
+from fnop.core.operator.absent_namespaces import on_namespace
 from fnop.core.operator.coordination import (
     advance_election,
     advance_peering,
@@ -78,6 +79,7 @@ from fnop.core.state.requests import (
     ForEvent,
     ForExpectation,
     ForLease,
+    ForNamespace,
     ForPeers,
     ForWrite,
     under_way,
@@ -244,6 +246,8 @@ def _on_answer(turn: Turn, number: int, outcome: Outcome) -> None:
             advance_election(turn, Answered(asked, outcome))
         case ForDiscovery():
             on_document(turn, number, outcome)
+        case ForNamespace(name=name):
+            on_namespace(turn, name, outcome)
 
 
 def _on_event_posted(context: Context, name: str, outcome: Outcome) -> None:

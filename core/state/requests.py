@@ -22,6 +22,7 @@ __all__ = [
     "ForEvent",
     "ForExpectation",
     "ForLease",
+    "ForNamespace",
     "ForPeers",
     "ForWrite",
     "OfObject",
@@ -79,6 +80,13 @@ class ForDiscovery:
 
 
 @dataclass(frozen=True, slots=True)
+class ForNamespace:
+    """The question whether the namespace of this name is there."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class ForPeers:
     """A request of peering, by its number there."""
 
@@ -93,7 +101,7 @@ class ForLease:
 
 
 OfObject = ForEffect | ForWrite | ForExpectation | ForEvent
-Ticket = OfObject | ForDiscovery | ForPeers | ForLease
+Ticket = OfObject | ForDiscovery | ForNamespace | ForPeers | ForLease
 
 
 def is_outside(ticket: Ticket) -> bool:
@@ -111,7 +119,7 @@ def handler_of(ticket: Ticket) -> str:
     match ticket:
         case ForEffect(handler=name) | ForWrite(handler=name) | ForEvent(handler=name):
             return name
-        case ForExpectation() | ForDiscovery() | ForPeers() | ForLease():
+        case _:
             return ""
 
 

@@ -17,7 +17,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
 )
-from fnop.effects import Create, Delete, Outcome, Patch
+from fnop.effects import Create, Delete, Get, Outcome, Patch
 from fnop.effects.outcomes import (
     Applied,
     Conflict,
@@ -862,3 +862,42 @@ def test_whatever_a_handler_raises_is_its_failure(
     story = Story(registry, [example()])
     story.settle(seconds=5)
     assert calls == ["create", "other", "create"]
+
+
+# ------------------------------------------------------------------ namespaces
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_a_namespace_that_is_not_there_is_told_and_served_later(
+    registry: Registry, kept: bool
+) -> None:
+    created: list[str] = []
+
+    @fnop.on.create(KIND, registry=registry)
+    def create(name: str, **_: Any) -> None:
+        created.append(name)
+
+    settings = fnop.Settings(namespaces=("default", "later"))
+    story = Story(registry, [example()], settings=settings)
+    refusal = Refused(403, "namespaces is forbidden", "Forbidden")
+    if not kept:
+        story.fate = lambda story, command: (
+            refusal if isinstance(command.effect, Get) else None
+        )
+    story.settle()
+    told = [each for each in story.said_at("warning") if "namespace" in each]
+    assert len(told) == kept, "who may not ask says nothing"
+    assert all("there is no namespace 'later'" in each for each in told)
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "later"}}
+    late = example("late")
+    late["metadata"]["namespace"] = "later"
+    story.apply(namespace, late)
+    story.settle()
+    assert created == ["example-1", "late"]
+
+
+def test_an_empty_namespace_is_none_that_is_missing(registry: Registry) -> None:
+    fnop.on.create(KIND, registry=registry, id="made")(lambda **_: None)
+    story = Story(registry, [], settings=fnop.Settings(namespaces=("default",)))
+    story.settle()
+    assert story.said_at("warning") == []
