@@ -378,15 +378,46 @@ class Patch(_Asking):
             freeze_json(operation, f"Patch.json[{n}]")
             for n, operation in enumerate(self.json)
         )
-        for operation in operations:
-            if not isinstance(operation, dict) or not {"op", "path"} <= set(operation):
+        for n, operation in enumerate(operations):
+            problem = _wrong_operation(operation)
+            if problem:
                 raise ValueError(
-                    "Patch.json takes RFC 6902 operations such as "
+                    f"Patch.json[{n}] {problem}; it takes RFC 6902 operations such as "
                     '{"op": "add", "path": "/spec/x", "value": 1}'
                 )
         object.__setattr__(self, "json", operations)
         if self.merge is not None and operations:
             raise ValueError("Patch takes either fields or json=, not both")
+
+
+# What operations of a JSON patch have beside their path (RFC 6902).
+_OPERATIONS = {
+    "add": "value",
+    "replace": "value",
+    "test": "value",
+    "remove": "path",
+    "move": "from",
+    "copy": "from",
+}
+
+
+def _wrong_operation(operation: Any) -> str:
+    """Why no server takes an operation of a JSON patch; "" if one may.
+
+    >>> _wrong_operation({"op": "add", "path": "spec/x", "value": 1})
+    "has the path 'spec/x', which does not begin with a /"
+    """
+    if not isinstance(operation, dict) or not {"op", "path"} <= set(operation):
+        return f"is {operation!r:.80}, without op and path"
+    op, path = operation["op"], operation["path"]
+    if op not in _OPERATIONS:
+        return f"has the op {op!r:.80}, and there are {', '.join(_OPERATIONS)}"
+    for name in ("path", "from"):
+        place = operation.get(name, "")
+        if not isinstance(place, str) or (place and not place.startswith("/")):
+            return f"has the {name} {place!r:.80}, which does not begin with a /"
+    lack = _OPERATIONS[op]
+    return "" if lack in operation else f"has no {lack}: {op} {path}"
 
 
 def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 __all__ = [
+    "TOO_LARGE",
     "Answer",
     "Applied",
     "Conflict",
@@ -21,6 +22,16 @@ __all__ = [
     "Unknown",
     "Unreachable",
 ]
+
+# What an API server says of a request that is too large: its own limit, those of etcd
+# and of its client, and those of annotations, ConfigMaps and Secrets.
+TOO_LARGE = (
+    "Request entity too large",
+    "request is too large",
+    "message larger than max",
+    "Too long: must have at most",
+    "Too long: may not be more than",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,11 +24,13 @@ from fnop.core.seam.inputs import (
 )
 from fnop.core.values.body import Body
 from fnop.core.values.errors import as_unicode
+from fnop.core.values.merge import leaves
 from fnop.effects import (
     Answer,
     Applied,
     Apply,
     Conflict,
+    Create,
     Delete,
     Effect,
     Get,
@@ -40,6 +42,8 @@ from fnop.effects import (
     Unknown,
     Unreachable,
 )
+from fnop.effects.outcomes import TOO_LARGE
+from fnop.effects.values import canonical
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = [
@@ -212,6 +216,8 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     if 200 <= status < 300:
         return _success(effect, body)
     message, reason = message_of(response), _reason(body)
+    if any(text in message for text in TOO_LARGE):
+        message += _largest(effect)
     if status in (404, 410):
         return Missing(message, unserved=not _names_object(body))
     if status == 409:
@@ -225,7 +231,37 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     if status >= 500:
         # It may have failed before or after it wrote.
         return Unknown(message)
+    if isinstance(effect, Patch) and effect.json and _REJECTED in message:
+        steps = [f"{each.get('op')} {each.get('path')}" for each in effect.json]
+        message = f"{message}: one of its operations fails, {', '.join(steps[:9])}"
     return Refused(status, message, reason)
+
+
+def _largest(effect: Effect | None) -> str:
+    """The end of a sentence that names the largest field of a write.
+
+    >>> _largest(Patch(merge={"status": {"report": "x" * 2000, "size": 1}}))
+    '; the largest field is status.report, of 2,002 bytes'
+    """
+    match effect:
+        case Patch(merge=dict() as written):
+            pass
+        case Apply(manifest=written) | Create(manifest=written):
+            pass
+        case _:
+            return ""
+    sizes: dict[str, int] = {}
+    for path in leaves(written):
+        value = written
+        for name in path:
+            value = value[name]
+        sizes[".".join(path)] = len(canonical(value))
+    field = max(sizes, key=lambda each: sizes[each])
+    return f"; the largest field is {field}, of {sizes[field]:,} bytes"
+
+
+# All that API servers say of a JSON patch that cannot be applied.
+_REJECTED = "the server rejected our request due to an error in our request"
 
 
 def _names_object(body: Any) -> bool:

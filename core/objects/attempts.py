@@ -54,7 +54,13 @@ from fnop.effects import (
     Return,
     Wait,
 )
-from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
+from fnop.effects.outcomes import (
+    TOO_LARGE,
+    Conflict,
+    Refused,
+    Unknown,
+    Unreachable,
+)
 from fnop.effects.values import canonical
 from fnop.effects.wire import digest_of, to_wire
 
@@ -350,9 +356,10 @@ def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
     assert invocation.plan
     effect = invocation.plan[0]
     in_flight = invocation.in_flight
-    failure = _failure_of(
-        effect, in_flight.label if in_flight else effect.kind, outcome
-    )
+    label = in_flight.label if in_flight else effect.kind
+    if isinstance(effect, Patch) and effect.json:
+        label = f"{label} (planned by {invocation.handler.place})"
+    failure = _failure_of(effect, label, outcome)
     invocation = invocation._replace(in_flight=None, plan=invocation.plan[1:])
     if failure is None:
         return invocation
@@ -372,9 +379,11 @@ def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
             delay = outcome.delay_seconds
             return Failure(outcome.type, outcome.message, delay, exception=problem)
         case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
-            name = type(outcome).__name__
+            name, message = type(outcome).__name__, outcome.message
             rejected = not isinstance(outcome, (Unreachable, Unknown))
-            return Failure(name, f"{what}: {outcome.message}", rejected=rejected)
+            final = rejected and any(text in message for text in TOO_LARGE)
+            text = f"{what}: {message}"
+            return Failure(name, text, permanent=final, rejected=rejected)
 
 
 def answer_effect(

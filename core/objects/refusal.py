@@ -18,6 +18,8 @@ from fnop.core.state.fusion import (
 )
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.values.backoff import backoff_seconds, is_worth_logging
+from fnop.core.values.merge import OPERATION
+from fnop.effects.outcomes import TOO_LARGE
 
 __all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
 
@@ -72,6 +74,8 @@ def judge_refusal(
     split: bool,
     final: bool = False,
 ) -> AfterRefusal:
+    if any(text in message for text in TOO_LARGE):
+        final = True  # as it is, it is too large for the next try as well
     match authors_at(writing, writing.endpoint, split=split):
         case ():
             return _unsaved(context, record, writing, message)
@@ -180,7 +184,9 @@ def _blamed(
     assert work is not None
     was = work.progress[handler.id]._replace(finished=None)
     was = was._replace(retries=max(0, was.retries - 1))
-    failure = Failure("Refused", f"the patch is refused: {message}", permanent=final)
+    where = f" of {handler.place}" if message.startswith(OPERATION) else ""
+    text = f"the patch{where} is refused: {message}"
+    failure = Failure("Refused", text, permanent=final)
     return _judged(context, record, handler, was, failure)
 
 

@@ -15,6 +15,7 @@ from fnop.core.values.errors import TemporaryError, described
 from fnop.effects.values import canonical, freeze_json, same_json, shown, thaw_json
 
 __all__ = [
+    "OPERATION",
     "OperationFailed",
     "applied",
     "collisions",
@@ -27,6 +28,10 @@ __all__ = [
     "shows",
     "transformed",
 ]
+
+
+# The beginning of the text about an operation that cannot be applied.
+OPERATION = "the operation "
 
 
 class OperationFailed(Exception):
@@ -108,6 +113,9 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
         except (KeyError, TypeError, AttributeError, ValueError) as problem:
             known = {key: step[key] for key in ("op", "from", "path") if key in step}
             text = f"{known} is not a JSON patch operation ({problem})"
+            raise OperationFailed(text) from problem
+        except OperationFailed as problem:
+            text = f"{OPERATION}{step['op']} {step['path']} fails: {problem}"
             raise OperationFailed(text) from problem
     return base
 
@@ -224,7 +232,7 @@ def _operated(step: Mapping[str, Any], base: Any) -> Any:
             return _changed(base, path, None, "remove")
         case "test":
             if not same_json(_resolved(base, path), step.get("value")):
-                raise OperationFailed(f"the test of {step['path']} fails")
+                raise OperationFailed("another value is there")
             return base
         case "copy" | "move" as kind:
             source = _parsed(step["from"])
