@@ -455,11 +455,31 @@ def _reason(problem: BaseException) -> str:
     cause = getattr(problem, "os_error", None) or problem
     certificate = getattr(problem, "certificate_error", None)
     if certificate is not None:
-        return getattr(certificate, "verify_message", "") or text_of(certificate)
+        text = getattr(certificate, "verify_message", "") or text_of(certificate)
+        return text + _CERTIFICATES.get(getattr(certificate, "verify_code", 0), "")
     number = getattr(cause, "errno", None)
     if isinstance(number, int) and number > 0:
         return os.strerror(number)
     return getattr(cause, "strerror", None) or text_of(cause) or type(cause).__name__
+
+
+_UNKNOWN_AUTHORITY = (
+    " (put the certificate of the server's authority into the kubeconfig, as "
+    "certificate-authority-data of the cluster)"
+)
+_OTHER_NAME = (
+    " (name the server in the kubeconfig as its certificate does, by server, or by "
+    "tls-server-name of the cluster)"
+)
+# What to do about OpenSSL's verification errors (openssl-verification-options).
+_CERTIFICATES = {
+    18: _UNKNOWN_AUTHORITY,
+    19: _UNKNOWN_AUTHORITY,
+    20: _UNKNOWN_AUTHORITY,
+    21: _UNKNOWN_AUTHORITY,
+    62: _OTHER_NAME,
+    64: _OTHER_NAME,
+}
 
 
 def _answer(server: str, response: aiohttp.ClientResponse, text: bytes) -> ApiResponse:

@@ -38,7 +38,7 @@ from fnop.effects.effects import (
     label_patterns,
 )
 from fnop.effects.manifests import Manifest, each_manifest, manifest_of
-from fnop.effects.names import check_marks, field_selector, label_selector
+from fnop.effects.names import check_made, check_marks, field_selector, label_selector
 from fnop.effects.values import check_seconds, shown, type_name, without_userinfo
 
 __all__ = [
@@ -253,8 +253,8 @@ def patch(
 
 
 def _marked_with_texts(manifest: Any, where: str) -> dict[str, Any]:
-    """A copy of a manifest; raises `ValueError` for labels that are no texts."""
-    check_marks(manifest.get("metadata"), where)
+    """A copy of a manifest; raises `ValueError` for what no server takes."""
+    check_made(manifest, where)
     return dict(manifest)
 
 
@@ -589,7 +589,8 @@ def function_name(function: _Any) -> str:
     if not callable(function) or not name or not module or "<" in name:
         raise ValueError(
             "what runs outside is a function at the top level of a module, not "
-            f"{name or type(function).__name__}"
+            f"{_shown(function)}; write def work(...): ... there, and fnop.call(work, "
+            "name=value)"
         )
     if getattr(function, "__self__", None) is not None and "." in name:
         raise ValueError(
@@ -597,6 +598,14 @@ def function_name(function: _Any) -> str:
             "top level of a module"
         )
     return f"{module}:{name}"
+
+
+def _shown(function: _Any) -> str:
+    name = getattr(function, "__qualname__", None)
+    if name is None:
+        return f"{type(function).__name__} (a function that was called already?)"
+    is_lambda = name.endswith("<lambda>")
+    return "a lambda" if is_lambda else f"{name}, which is within another function"
 
 
 def rate(times: float, *, per: float = 1.0, burst: float | None = None) -> Rate:

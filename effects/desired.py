@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
+from fnop.effects.names import check_made
 from fnop.effects.values import check_seconds, freeze_json, shown
 
 __all__ = [
@@ -62,6 +63,7 @@ class Child:
     def __post_init__(self) -> None:
         object.__setattr__(self, "manifest", freeze_json(self.manifest, "a child"))
         check_manifest(self.manifest, "fnop.child", named=True)
+        check_made(self.manifest, "fnop.child")
         if self.on_immutable not in ("fail", "replace"):
             raise ValueError(
                 f"on_immutable= is 'fail' or 'replace', not {shown(self.on_immutable)}"

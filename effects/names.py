@@ -15,6 +15,7 @@ from fnop.effects.values import shown, type_name
 
 __all__ = [
     "check_label",
+    "check_made",
     "check_marks",
     "check_name",
     "check_namespace",
@@ -32,6 +33,8 @@ _SUBRESOURCE = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
 _PREFIX = r"(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/"
 _LABEL_KEY = re.compile(rf"({_PREFIX})?{_LABEL}")
+# The prefix of an annotation's name may have capital letters (ValidateAnnotations).
+_ANNOTATION_KEY = re.compile(rf"({_PREFIX})?{_LABEL}", re.IGNORECASE)
 _LABEL_VALUE = re.compile(rf"({_LABEL})?")
 _FIELD = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 
@@ -78,8 +81,66 @@ def check_label(key: Any, value: Any) -> None:
         )
 
 
+# The groups whose objects have names of DNS subdomains, all but Events (NameFn of each
+# kind's validation). Others may be as those of rbac.authorization.k8s.io, which have
+# any names, and an aggregated API has rules of its own.
+_STRICT_GROUPS = frozenset(
+    (
+        "",
+        "apps",
+        "autoscaling",
+        "batch",
+        "coordination.k8s.io",
+        "networking.k8s.io",
+        "policy",
+        "scheduling.k8s.io",
+        "storage.k8s.io",
+    )
+)
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
+_OTHER_FORMS = {
+    "Service": (
+        re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
+        "a Service has at most 63 small letters and digits, a letter first, with - "
+        "between them",
+    ),
+    "Namespace": (
+        _NAMESPACE,
+        "a Namespace has at most 63 small letters and digits, with - between them",
+    ),
+}
+
+
+def check_made(manifest: Any, where: str) -> None:
+    """Raise `ValueError` for the name, a label or an annotation that no server takes.
+
+    `manifest` is that of an object to be made. Names are checked of the kinds that are
+    known to be strict (RFC 1123).
+
+    >>> meta = {"name": "my_app"}
+    >>> check_made({"apiVersion": "v1", "kind": "Pod", "metadata": meta}, "Create")
+    Traceback (most recent call last):
+        ...
+    ValueError: Create: 'my_app' cannot be the name of a Pod: it has small letters, ...
+    """
+    metadata, kind = manifest.get("metadata"), manifest.get("kind")
+    check_marks(metadata, where)
+    name = metadata.get("name") if isinstance(metadata, Mapping) else None
+    group = str(manifest.get("apiVersion")).rpartition("/")[0]
+    if group not in _STRICT_GROUPS or kind == "Event" or not name:
+        return
+    form, rule = _SUBDOMAIN, "it has small letters, digits, - and ., such as my-app.v1"
+    if group == "":
+        form, rule = _OTHER_FORMS.get(str(kind), (form, rule))
+    if not _fits(form, name):
+        raise ValueError(
+            f"{where}: {_shown(name)} cannot be the name of a {kind}: {rule}"
+        )
+
+
 def check_marks(metadata: Any, where: str) -> None:
-    """Raise `ValueError` for labels and annotations to be written that are no texts.
+    """Raise `ValueError` for labels and annotations that no server takes.
 
     `metadata` is that of a manifest or of a patch, where None removes one.
 
@@ -102,6 +163,22 @@ def check_marks(metadata: Any, where: str) -> None:
                     f"{where}: the {one} {shown(key)} must be a text, not "
                     f"{shown(value)}; write str(...)"
                 )
+            _check_mark(name, key, value, where)
+
+
+def _check_mark(name: str, key: Any, value: str | None, where: str) -> None:
+    form = _LABEL_KEY if name == "labels" else _ANNOTATION_KEY
+    if not _fits(form, key):
+        raise ValueError(
+            f"{where}: {_shown(key)} in metadata.{name} cannot be a name: it has "
+            "letters, digits, -, _ and ., 63 at most, and perhaps a domain before it, "
+            "as in example.com/tier"
+        )
+    if name == "labels" and value is not None and not _fits(_LABEL_VALUE, value):
+        raise ValueError(
+            f"{where}: the label {key} cannot have the value {_shown(value)}: a value "
+            "has letters, digits, -, _ and ., 63 at most; an annotation takes any text"
+        )
 
 
 def label_selector(labels: Mapping[str, str]) -> str:

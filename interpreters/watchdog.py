@@ -217,14 +217,18 @@ def slow_step(seconds: float, commands: Iterable[Command]) -> str:
     }
     who = ", ".join(sorted(names)) or "a step"
     return (
-        f"{who} blocked the operator for {seconds:.1f} s; move slow work into fnop.call"
+        f"{who} blocked the operator for {seconds:.1f} s; move slow work into "
+        "fnop.call, and wait by fnop.sleep"
     )
 
 
 def _standstill(seconds: float, where: str, coroutine: str) -> str:
     still = f"the operator has been blocked for {seconds:.1f} s"
     if not coroutine:
-        remedy = "move slow work into fnop.call, or into an impure handler"
+        remedy = (
+            "move slow work into fnop.call, or into an impure handler, and wait by "
+            "fnop.sleep"
+        )
         return f"{still}, at {where}; {remedy}"
     return (
         f"{still}: the coroutine {coroutine} goes on without an await, at {where}; "

@@ -28,7 +28,7 @@ from fnop.core.handlers.declaring import Declaring
 from fnop.core.handlers.forms import Form
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.impure import call_of, ended
-from fnop.core.handlers.misuse import is_misuse
+from fnop.core.handlers.misuse import is_misuse, remedy_of
 from fnop.core.handlers.plans import (
     EFFECTS,
     bare_children,
@@ -489,6 +489,7 @@ def failure_of(problem: BaseException) -> Failure:
             return Failure(name, message, permanent=True, exception=problem)
         case _:
             misuse = is_misuse(problem)
+            message += remedy_of(problem) if misuse else ""
             return Failure(name, message, exception=problem, misuse=misuse)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from types import TracebackType
 
-from fnop.core.values.errors import text_of
+from fnop.core.values.errors import nearest, text_of
 from fnop.effects import builders
 
-__all__ = ["is_misuse"]
+__all__ = ["is_misuse", "remedy_of"]
 
 _OWN = ("fnop.effects.", "fnop.core.")
 # Python refuses wrong arguments in the frame of the caller.
@@ -37,6 +38,25 @@ def is_misuse(problem: BaseException) -> bool:
         return True
     found = _BINDING.match(text_of(problem))
     return found is not None and found[1] in builders.__all__
+
+
+def remedy_of(problem: BaseException) -> str:
+    """The end of the sentence about a mistyped argument of an effect.
+
+    >>> remedy_of(TypeError("create() got an unexpected keyword argument 'manifset'"))
+    "; did you mean 'manifest'?"
+    >>> remedy_of(TypeError("sleep() got an unexpected keyword argument 'x'"))
+    '; it takes seconds'
+    """
+    found = _UNEXPECTED.match(text_of(problem))
+    if found is None or found[1] not in builders.__all__:
+        return ""
+    names = [*inspect.signature(getattr(builders, found[1])).parameters]
+    near = nearest(found[2], names)
+    return f"; did you mean {near!r}?" if near else f"; it takes {', '.join(names)}"
+
+
+_UNEXPECTED = re.compile(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'$")
 
 
 def _raised_in(traceback: TracebackType | None) -> str:

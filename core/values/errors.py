@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Hashable, Iterable, Sequence
 from enum import Enum
+from typing import TYPE_CHECKING
 
 from fnop.effects.values import check_seconds, without_addresses, without_userinfo
 
@@ -94,6 +95,17 @@ class PermanentError(Exception):
         raise fnop.PermanentError("spec.size must be set")
     """
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args, **given):
+            """Refuse a delay in a sentence: Python's own names no remedy."""
+            if "delay" in given and cls.__init__ is PermanentError.__init__:
+                raise TypeError(
+                    f"{cls.__name__} is final, and takes no delay; raise "
+                    f"TemporaryError(..., delay={given['delay']!r:.80})"
+                )
+            return super().__new__(cls, *args)
+
 
 class TemporaryError(Exception):
     """Raised by a handler that is to be tried again later.
@@ -107,6 +119,18 @@ class TemporaryError(Exception):
     """
 
     delay: float = 60.0  # also of a class whose author has not called this __init__
+
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args, **given):
+            """Refuse mistyped arguments in a sentence: Python's own has no remedy."""
+            wrong = sorted(given.keys() - {"message", "delay"})
+            if wrong and cls.__init__ is TemporaryError.__init__:
+                raise TypeError(
+                    f"{cls.__name__} has no argument {wrong[0]!r}; write "
+                    f"{cls.__name__}('...', delay=30)"
+                )
+            return super().__new__(cls, *args)
 
     def __init__(self, message: str = "", delay: float | None = 60) -> None:
         super().__init__(message)

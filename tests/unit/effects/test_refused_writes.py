@@ -123,3 +123,102 @@ def test_what_is_too_large_is_not_tried_again(registry: Registry, written: str) 
     [line] = story.said_at("error")
     assert "failed for good" in line
     assert "the largest field is " in line
+
+
+def made(kind: str, name: str, version: str = "v1", **meta: Any) -> dict[str, Any]:
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name, **meta}}
+
+
+MAKING = (fnop.create, fnop.apply, fnop.adopt, fnop.child)
+
+
+@pytest.mark.parametrize("make", MAKING)
+@pytest.mark.parametrize(
+    ("manifest", "why"),
+    [
+        (made("ConfigMap", "A_b"), "'A_b' cannot be the name of a ConfigMap: it has"),
+        (made("Job", "a.-b", "batch/v1"), "'a.-b' cannot be the name of a Job: "),
+        (made("Service", "1a"), "'1a' cannot be the name of a Service: a Service has"),
+        (made("Namespace", "a.b"), "'a.b' cannot be the name of a Namespace: "),
+        (made("Boat", "a", "e.com/v1", labels={"a": "x y"}), "the label a cannot have"),
+        (made("Boat", "a", "e.com/v1", labels={"a": "x" * 64}), "the label a cannot "),
+        (made("Boat", "a", "e.com/v1", labels={"A B": "x"}), "'A B' in metadata.lab"),
+        (made("Boat", "a", "e.com/v1", labels={"E.com/a": "x"}), "'E.com/a' in meta"),
+        (made("Boat", "a", "e.com/v1", annotations={"A B": "x"}), "'A B' in metadata"),
+    ],
+)
+def test_what_no_server_takes_is_refused_where_it_is_built(
+    make: Any, manifest: dict[str, Any], why: str
+) -> None:
+    """As Kubernetes 1.20 refuses them."""
+    with pytest.raises(ValueError, match=why):
+        make(manifest)
+
+
+@pytest.mark.parametrize("make", MAKING)
+@pytest.mark.parametrize(
+    "manifest",
+    [
+        made("ConfigMap", "a.b-1"),
+        made("Role", "A_b:c", "rbac.authorization.k8s.io/v1"),
+        made("Event", "A_b"),
+        made("Boat", "A_b", "e.com/v1"),
+        made("ConfigMap", "a", annotations={"E.com/a": "x y", "b": ""}),
+        made("ConfigMap", "a", labels={"e.com/a": "", "b_C": "x.Y"}),
+    ],
+)
+def test_what_a_server_takes_is_built(make: Any, manifest: dict[str, Any]) -> None:
+    assert make(manifest)
+
+
+@pytest.mark.parametrize(
+    "change", [{"labels": {"a": "x y"}}, {"labels": {"a b": None}}]
+)
+def test_labels_of_a_patch_are_checked(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="cannot "):
+        fnop.patch(**change)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "remedy"),
+    [
+        (lambda: fnop.TemporaryError(dealy=3), "no argument 'dealy'; write Temporary"),  # type: ignore[call-arg]
+        (
+            lambda: fnop.PermanentError("no", delay=3),  # type: ignore[call-arg]
+            r"PermanentError is final, and takes no delay; raise TemporaryError",
+        ),
+    ],
+)
+def test_mistyped_errors_say_what_to_write(wrong: Any, remedy: str) -> None:
+    with pytest.raises(TypeError, match=remedy):
+        wrong()
+
+
+@pytest.mark.parametrize(
+    ("function", "what"),
+    [
+        (lambda: 1, "not a lambda; write def work"),
+        (made, None),
+        (5, "not int .a function that was called already.*write def work"),
+        (test_mistyped_errors_say_what_to_write, None),
+    ],
+)
+def test_what_cannot_be_called_outside_says_what_to_write(
+    function: Any, what: str | None
+) -> None:
+    if what is None:
+        assert fnop.call(function).function.endswith(function.__name__)
+        return
+    with pytest.raises(ValueError, match=what):
+        fnop.call(function)
+
+
+def test_a_mistyped_argument_of_an_effect_is_told(registry: Registry) -> None:
+    @fnop.on.create(KIND, registry=registry)
+    def create(**_: Any) -> Any:
+        return fnop.get("pods", nmae="x")  # type: ignore[call-arg]
+
+    story = Story(registry, [example()])
+    story.settle()
+    [line] = story.said_at("error")
+    assert line.endswith("unexpected keyword argument 'nmae'; did you mean 'name'?")

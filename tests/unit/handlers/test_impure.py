@@ -1364,7 +1364,8 @@ def test_a_handler_that_blocks_is_named_in_a_simulation(registry: Registry) -> N
     watchdog.close()
     found = [line for line in run.lines if "blocked the operator" in line]
     assert found == [
-        "blocking blocked the operator for 0.6 s; move slow work into fnop.call"
+        "blocking blocked the operator for 0.6 s; move slow work into fnop.call, and "
+        "wait by fnop.sleep"
     ]
 
 

@@ -115,7 +115,7 @@ def test_r8_a_refusal_is_raised_in_the_handler(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
     async def create(**_: Any) -> None:
         try:
-            await fnop.create(config_map("Not_A_Name"))
+            await fnop.create({**config_map("a"), "data": {"no key": "1"}})
         except fnop.Refused as problem:
             seen.append((problem.status, problem.reason))
         with pytest.raises(fnop.Refused, match="serves no kind"):
