@@ -471,7 +471,7 @@ _OTHER_NAME = (
     " (name the server in the kubeconfig as its certificate does, by server, or by "
     "tls-server-name of the cluster)"
 )
-# What to do about OpenSSL's verification errors (openssl-verification-options).
+# The remedies for OpenSSL's verification errors (openssl-verification-options).
 _CERTIFICATES = {
     18: _UNKNOWN_AUTHORITY,
     19: _UNKNOWN_AUTHORITY,

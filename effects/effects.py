@@ -390,7 +390,7 @@ class Patch(_Asking):
             raise ValueError("Patch takes either fields or json=, not both")
 
 
-# What operations of a JSON patch have beside their path (RFC 6902).
+# The part that each operation of a JSON patch needs next to its path (RFC 6902).
 _OPERATIONS = {
     "add": "value",
     "replace": "value",

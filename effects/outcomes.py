@@ -23,8 +23,8 @@ __all__ = [
     "Unreachable",
 ]
 
-# What an API server says of a request that is too large: its own limit, those of etcd
-# and of its client, and those of annotations, ConfigMaps and Secrets.
+# The texts of API servers about requests that are too large: by their own limit, those
+# of etcd and of its client, and those of annotations, ConfigMaps and Secrets.
 TOO_LARGE = (
     "Request entity too large",
     "request is too large",

@@ -188,12 +188,14 @@ def _asked(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
         yield "create", ""
         yield "patch", ""
         return
+    # Not those of peering and of leader election, which follow rules of their own.
+    is_of_work = command.subject is not None or bool(command.handler)
+    if (resource.group, resource.plural) == ("", "namespaces") and not is_of_work:
+        return  # whether it is there: without the right there is no warning
     verbs = _verbs_of(effect)
     sub = (effect.subresource or "") if isinstance(effect, Patch) else ""
     for verb in verbs:
         yield verb, sub
-    # Not those of peering and of leader election, which follow rules of their own.
-    is_of_work = command.subject is not None or bool(command.handler)
     if verbs and is_of_work and _may_look(rule_of(effect).purpose):
         yield "get", ""
 
