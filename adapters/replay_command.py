@@ -277,6 +277,8 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
         for line in lines:
             echo(line)
         others = other_handlers(header, program)
+        if not others and not found.difference.doubt:
+            others = _surroundings(*codes, found.difference.handler)
         if others:
             warn(others)
         return EXIT_INCOMPLETE if found.difference.doubt else EXIT_ERROR
@@ -301,6 +303,18 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
         )
     echo(f"identical: {number_of(found.steps, 'step')}")
     return 0
+
+
+def _surroundings(before: Code, now: Code, handler: str | None) -> str:
+    """The sentence about a difference that is not of the code; "" if it may be."""
+    is_same = handler is not None and now.is_other(before, handler) is False
+    if not is_same or now.fnop != before.fnop:
+        return ""
+    return (
+        f"the code of {handler} is the same, so what it takes from elsewhere may "
+        "differ: the environment's variables, files, or what it imports; replay where "
+        "these are as they were"
+    )
 
 
 def _go_on(source: Recording, program: Program, step: int, calls: Sequence[str]) -> int:

@@ -70,6 +70,10 @@ def header_of(program: Program, version: str) -> dict[str, Any]:
         "peering": None if settings.peering is None else _plain(settings.peering),
         "election": None if settings.election is None else _plain(settings.election),
         "explain": settings.explain,
+        "wait_for_kinds": settings.wait_for_kinds,
+        "owns": {
+            e.id: [word for word, _ in e.owns] for e in program.handlers if e.owns
+        },
         "traces": settings.traces,
     }
 

@@ -119,6 +119,8 @@ def recorded_settings(header: dict[str, Any]) -> Settings:
         served = None if namespaces is None else tuple(namespaces)
         found = Settings(header["operator"], served, selector)
         told = {name: header.get(name) is True for name in ("explain", "traces")}
+        # Earlier releases have always waited.
+        told["wait_for_kinds"] = header.get("wait_for_kinds", True) is True
         return found.replace(peering=member, election=candidate, **told)
     except (KeyError, TypeError, ValueError) as problem:
         raise RecordingProblem(
@@ -135,8 +137,10 @@ def other_handlers(header: dict[str, Any], program: Program) -> str:
     names = header.get("handlers")
     recorded = [str(each) for each in names] if isinstance(names, list) else []
     now = [handler.id for handler in program.handlers]
-    if not recorded or now == recorded:
+    if not recorded:
         return ""
+    if now == recorded:
+        return _other_children(header, program)
     lacks, has = Counter(recorded) - Counter(now), Counter(now) - Counter(recorded)
     found = []
     if lacks:
@@ -149,6 +153,21 @@ def other_handlers(header: dict[str, Any], program: Program) -> str:
             f"({_few(recorded)}, and now {_few(now)}); name the files in its order"
         )
     return "; ".join(found)
+
+
+def _other_children(header: dict[str, Any], program: Program) -> str:
+    """The handlers whose `owns=` is another one than in the recording."""
+    owns = header.get("owns")
+    if not isinstance(owns, dict):
+        return ""  # of an earlier release
+    now = {each.id: [word for word, _ in each.owns] for each in program.handlers}
+    others = [
+        f"{name} owns {_few(words) or 'nothing'} now, and {_few(was) or 'nothing'} "
+        "in the recording"
+        for name, words in now.items()
+        if (was := owns.get(name) or []) != words
+    ]
+    return "; ".join(others)
 
 
 def _few(names: Iterable[str]) -> str:

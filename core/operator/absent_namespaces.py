@@ -14,7 +14,10 @@ from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import StreamPurpose
 from fnop.effects import Get, Missing, Outcome, Target, Witness
 
-__all__ = ["look_for_namespaces", "on_namespace"]
+__all__ = ["ABSENT", "look_for_namespaces", "on_namespace"]
+
+# The beginning of the warning.
+ABSENT = "there is no namespace "
 
 _NAMESPACES = Resource("", "v1", "namespaces", "Namespace", namespaced=False)
 
@@ -39,6 +42,6 @@ def on_namespace(turn: Turn, name: str, outcome: Outcome) -> None:
     if isinstance(outcome, Missing):
         turn.say(
             "warning",
-            f"there is no namespace {name!r}: its objects are served once it is there; "
+            f"{ABSENT}{name!r}: its objects are served once it is there; "
             "check the name given by -n or namespaces=",
         )

@@ -13,6 +13,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import ACTIVITIES
 from fnop.core.handlers.settings import Settings
+from fnop.core.operator.absent_namespaces import ABSENT
 from fnop.core.planned.changes import changes_of, notices_of
 from fnop.core.planned.facts import (
     Change,
@@ -264,6 +265,8 @@ class Planner:
         run = self.first
         assert run is not None, "it was rehearsed"
         handlers, masked = self._program.handlers, self._masked
+        # Absent namespaces are told by `_absent`, which may know more.
+        notes = [each for each in _notes(run) if not each.startswith(ABSENT)]
         return Plan(
             changes,
             (*_unmade(self._skipped), *run.unmade),
@@ -272,7 +275,7 @@ class Planner:
             tuple(e._replace(why=self._masking.text(e.why)) for e in run.unread),
             stale,
             again,
-            tuple(map(self._masking.text, (*self.notes, *_notes(run)))),
+            tuple(map(self._masking.text, (*self.notes, *notes))),
             rounds=rounds,
             reads=self.source.reads,
             is_restless=bool(run.unsettled),

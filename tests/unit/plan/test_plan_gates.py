@@ -264,7 +264,7 @@ def test_a_child_that_is_refused_is_one_failure(registry: Registry) -> None:
 def test_a_refusal_that_the_author_catches_is_told(registry: Registry) -> None:
     @fnop.on.create(KIND, registry=registry)
     async def create(**_: Any) -> None:
-        body = note("UPPER")
+        body = example("UPPER")
         try:
             await fnop.apply(body)
         except fnop.Refused:
@@ -272,7 +272,7 @@ def test_a_refusal_that_the_author_catches_is_told(registry: Registry) -> None:
 
     plan = plan_of(registry, Scenario(registry, [example("a")]))
     (failure,) = plan.failures
-    assert "of configmaps/UPPER in default is refused: " in failure.message
+    assert "of fnopexamples.fnop.dev/UPPER in default is refused: " in failure.message
     assert plan.failing == 1
 
 

@@ -235,6 +235,36 @@ def test_who_replays_other_handlers_is_told(case: str, tmp_path: Path) -> None:
     assert done.out.startswith("different at step " if sentence else "identical: ")
 
 
+OWNING = """
+import os
+import fnop
+
+@fnop.reconcile("fnopexamples", owns=["secrets"])
+def keep(name, **_):
+    meta = {"name": name + os.environ.get("SUFFIX", "")}
+    return fnop.desired([{"apiVersion": "v1", "kind": "Secret", "metadata": meta}])
+"""
+
+
+def test_who_replays_with_other_children_or_in_another_environment_is_told(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "owning.py").write_text(OWNING)
+    objects = ("--simulate", HANDLERS / "object.yaml")
+    command = ("run", "owning.py", "--record", "r.fnop")
+    assert fnop(*command, *objects, folder=tmp_path).status == 0
+    more = OWNING.replace('["secrets"]', '["secrets", "pods"]')
+    (tmp_path / "more.py").write_text(more)
+    done = fnop("replay", "r.fnop", "more.py", folder=tmp_path)
+    told = "fnop: keep owns secrets, pods now, and secrets in the recording\n"
+    assert (done.status, done.err) == (1, told)
+    other = {"SUFFIX": "-x"}
+    done = fnop("replay", "r.fnop", "owning.py", folder=tmp_path, variables=other)
+    assert done.status == 1
+    assert done.err.startswith("fnop: the code of keep is the same, so what it takes")
+    assert "the environment's variables" in done.err
+
+
 @pytest.mark.parametrize("text", ["1 / 0", "def f(:", "import no_such_module"])
 def test_an_operator_that_cannot_be_imported_is_no_difference(
     text: str, recording: Path, tmp_path: Path
