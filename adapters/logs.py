@@ -423,7 +423,9 @@ _OWN = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName", "say
 def _json(line: dict[str, Any]) -> str:
     """The line as JSON, in which nothing acts on a terminal."""
     try:
-        return json_line(orjson.dumps(line, default=_text_of, option=_ANY_KEYS).decode())
+        return json_line(
+            orjson.dumps(line, default=_text_of, option=_ANY_KEYS).decode()
+        )
     except TypeError:  # integers of more than 64 bits, half a surrogate pair
         return json.dumps(line, default=_text_of, skipkeys=True)
 

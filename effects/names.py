@@ -135,7 +135,7 @@ def check_made(manifest: Any, where: str) -> None:
         form, rule = _OTHER_FORMS.get(str(kind), (form, rule))
     if not _fits(form, name):
         raise ValueError(
-            f"{where}: {_shown(name)} cannot be the name of a {kind}: {rule}"
+            f"{where}: {shown(name)} cannot be the name of a {kind}: {rule}"
         )
 
 
@@ -170,13 +170,13 @@ def _check_mark(name: str, key: Any, value: str | None, where: str) -> None:
     form = _LABEL_KEY if name == "labels" else _ANNOTATION_KEY
     if not _fits(form, key):
         raise ValueError(
-            f"{where}: {_shown(key)} in metadata.{name} cannot be a name: it has "
+            f"{where}: {shown(key)} in metadata.{name} cannot be a name: it has "
             "letters, digits, -, _ and ., 63 at most, and perhaps a domain before it, "
             "as in example.com/tier"
         )
     if name == "labels" and value is not None and not _fits(_LABEL_VALUE, value):
         raise ValueError(
-            f"{where}: the label {key} cannot have the value {_shown(value)}: a value "
+            f"{where}: the label {key} cannot have the value {shown(value)}: a value "
             "has letters, digits, -, _ and ., 63 at most; an annotation takes any text"
         )
 

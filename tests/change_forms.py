@@ -43,7 +43,7 @@ def counts(found: dict[str, Any]) -> None:
 
 
 SPEC: dict[str, Any] = {"todo": 5, "items": ["a", "b"], "n": 1}
-JSON = [
+JSON: list[dict[str, Any]] = [
     {"op": "test", "path": "/spec/n", "value": 1},
     {"op": "replace", "path": "/spec/n", "value": 2},
     {"op": "add", "path": "/spec/items/-", "value": "c"},

@@ -267,7 +267,8 @@ def _struck(fault: str, perform: Callable[[], Outcome]) -> Outcome:
         case "killed after":
             perform()
             raise Crashed
-    raise AssertionError(fault)
+        case _:
+            raise AssertionError(fault)
 
 
 # --------------------------------------------------------------------- the operator

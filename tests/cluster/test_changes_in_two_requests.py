@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 from tests.change_forms import FORMS, an_example, assert_changed_once
@@ -25,11 +26,11 @@ def test_a_change_is_applied_once(
         for name in names:
             user.create(an_example(name))
         for name in names:
-            eventually(lambda name=name: is_handled(user, name))
+            eventually(partial(is_handled, user, name))
         for name in names:
             user.edit("fnopexamples", name, {"metadata": {"labels": {"edited": "1"}}})
         for name in names:
-            eventually(lambda name=name: is_changed(user, name))
+            eventually(partial(is_changed, user, name))
         log = "\n".join(operator.lines)
     assert "does not keep" not in log, log
     assert "failed" not in log, log

@@ -17,7 +17,7 @@ from tests.commands import fnop
 
 
 def result(*violations: Violation) -> Result:
-    return Result(Task("made up", ()), (Verdict((), violations),))
+    return Result(Task(0, ()), (Verdict((), violations),))
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:

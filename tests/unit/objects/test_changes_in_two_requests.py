@@ -5,6 +5,7 @@ A kind with a status subresource takes the status at an endpoint of its own.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
@@ -23,14 +24,14 @@ ROLES = ("create", "update", "timer", "reconcile", "event")
 
 def operator(role: str, form: Any, calls: list[str]) -> Registry:
     registry = Registry()
-    options = {"registry": registry, "id": "handler"}
-    decorator = {
-        "create": lambda: fnop.on.create(KIND, **options),
-        "update": lambda: fnop.on.update(KIND, **options),
-        "event": lambda: fnop.on.event(KIND, **options),
-        "timer": lambda: fnop.timer(KIND, interval=3600, initial_delay=5, **options),
-        "reconcile": lambda: fnop.reconcile(KIND, **options),
-    }[role]()
+    options: dict[str, Any] = {"registry": registry, "id": "handler"}
+    decorators: dict[str, Any] = {
+        "create": partial(fnop.on.create, KIND),
+        "update": partial(fnop.on.update, KIND),
+        "event": partial(fnop.on.event, KIND),
+        "timer": partial(fnop.timer, KIND, interval=3600, initial_delay=5),
+        "reconcile": partial(fnop.reconcile, KIND),
+    }
 
     def handler(patch: Any, **_: Any) -> Any:
         if calls:
@@ -41,7 +42,7 @@ def operator(role: str, form: Any, calls: list[str]) -> Registry:
             return None
         return form
 
-    decorator(handler)
+    decorators[role](**options)(handler)
     if role != "create":
         fnop.on.create(KIND, registry=registry, id="created")(lambda **_: None)
     return registry

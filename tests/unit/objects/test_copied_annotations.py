@@ -49,7 +49,7 @@ def deployment(**annotations: str) -> dict[str, Any]:
     }
 
 
-def annotations(sim: Simulation, name: str) -> dict[str, str]:
+def annotations_of(sim: Simulation, name: str) -> dict[str, str]:
     found = sim.get(name)
     assert found is not None
     return dict(found["metadata"].get("annotations", {}))
@@ -57,7 +57,7 @@ def annotations(sim: Simulation, name: str) -> dict[str, str]:
 
 def copied(sim: Simulation, source: str, target: str) -> None:
     """Another controller copies all annotations, as deployments do to ReplicaSets."""
-    sim.edit(target, metadata={"annotations": annotations(sim, source)})
+    sim.edit(target, metadata={"annotations": annotations_of(sim, source)})
 
 
 def test_a_deployment_and_its_replica_sets_are_handled_once() -> None:
@@ -95,7 +95,7 @@ def test_what_was_copied_goes_when_the_operator_is_uninstalled() -> None:
     sim = Simulation(operator(Counter()), objects=config_maps()).settle()
     copied(sim, "configmaps/a", "configmaps/b")
     sim.settle()
-    found = annotations(sim, "configmaps/b")
+    found = annotations_of(sim, "configmaps/b")
     assert len(found) == 2
     assert STATE in found
     body = Body(dict(sim["configmaps/b"]))
