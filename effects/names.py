@@ -99,16 +99,10 @@ _STRICT_GROUPS = frozenset(
 )
 _PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
+# Servers before 1.34 take no digit at the beginning of a Service's name (KEP-5311).
+_LABEL_FORM = "has at most 63 small letters and digits, with - between them"
 _OTHER_FORMS = {
-    "Service": (
-        re.compile(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?"),
-        "a Service has at most 63 small letters and digits, a letter first, with - "
-        "between them",
-    ),
-    "Namespace": (
-        _NAMESPACE,
-        "a Namespace has at most 63 small letters and digits, with - between them",
-    ),
+    kind: (_NAMESPACE, f"a {kind} {_LABEL_FORM}") for kind in ("Service", "Namespace")
 }
 
 

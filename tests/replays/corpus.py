@@ -22,13 +22,15 @@ class Recorded:
     """A recording, `name`.fnop: its operator's file, and how many steps it has.
 
     That of a process which was killed is `cut_off`.  Of an earlier format the name
-    begins with a folder, such as `format-2`.
+    begins with a folder, such as `format-2`; of these some are decided otherwise on
+    purpose since, from the step `otherwise` on.
     """
 
     name: str
     operator: str
     steps: int
     cut_off: bool = False
+    otherwise: int | None = None
 
     @property
     def is_traced(self) -> bool:

@@ -225,6 +225,7 @@ def _recorded(
     about = {
         each.name: {"operator": each.operator, "steps": each.steps}
         | ({"cut_off": True} if each.cut_off else {})
+        | ({} if each.otherwise is None else {"otherwise": each.otherwise})
         for each in sorted(index.values(), key=lambda each: each.name)
     }
     INDEX.write_text(json.dumps(about, indent=2) + "\n")

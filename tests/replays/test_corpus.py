@@ -16,7 +16,10 @@ RECORDED = read_index()
 @pytest.mark.parametrize("recorded", RECORDED.values(), ids=lambda each: each.name)
 def test_it_replays_identically(recorded: Recorded, tmp_path: Path) -> None:
     done = replayed(recorded.file, recorded.operator, tmp_path)
-    if recorded.cut_off:
+    if recorded.otherwise is not None:
+        assert done.status == 1
+        assert done.out.startswith(f"different at step {recorded.otherwise}: ")
+    elif recorded.cut_off:
         assert (done.status, done.out) == (4, ""), done.out
         where = "where the recording is cut off: its end was never written"
         assert done.err == f"fnop: identical for {recorded.steps} steps, {where}\n"
