@@ -24,15 +24,14 @@ class Client:
     def __init__(self, address: tuple[str, int], cluster: SimulatedCluster) -> None:
         self.address = address
         self.cluster = cluster
-        self.others: list[http.client.HTTPConnection] = []
+        self.others: list[http.client.HTTPConnection | socket.socket] = []
         self.http = self.connected()
 
     def connected(self) -> http.client.HTTPConnection:
         """One more connection, closed at the end."""
-        self.others.append(
-            http.client.HTTPConnection(*self.address, timeout=patience(20))
-        )
-        return self.others[-1]
+        made = http.client.HTTPConnection(*self.address, timeout=patience(20))
+        self.others.append(made)
+        return made
 
     def ask(
         self,
@@ -52,8 +51,9 @@ class Client:
             return self.answer.status, text.decode()
 
     def raw(self, *, window: int = 0) -> socket.socket:
-        """Another connection, without any HTTP of its own."""
+        """Another connection without any HTTP of its own, closed at the end."""
         connection = socket.socket()
+        self.others.append(connection)
         if window:
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, window)
         connection.settimeout(patience(20))
@@ -75,9 +75,12 @@ def serving() -> Iterator[Client]:
         assert where.hostname is not None
         assert where.port is not None
         client = Client((where.hostname, where.port), cluster)
-        yield client
-    for connection in client.others:
-        connection.close()
+        try:
+            yield client
+        finally:
+            # Also where a test ends early: what is left open is told in another one.
+            for connection in client.others:
+                connection.close()
 
 
 def config_map(name: str, size: int = 1) -> dict[str, Any]:
