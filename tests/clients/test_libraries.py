@@ -7,8 +7,10 @@ built-in one where the library knows it better.
 from __future__ import annotations
 
 import asyncio
+import gc
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,13 @@ HOLD = "harbour.dev/hold"
 
 crd: dict[str, Any] = yaml.safe_load(CRD)
 boat: dict[str, Any] = yaml.safe_load(BOAT)
+
+
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """What a test leaves to the garbage collector is told there, and nowhere else."""
+    yield
+    gc.collect()
 
 
 # -------------------------------------------------------- kubernetes_asyncio
@@ -110,6 +119,7 @@ async def watched(
 
 # It says so of each version later than itself.
 @pytest.mark.filterwarnings("ignore:Kubernetes version:UserWarning")
+@pytest.mark.usefixtures("collected")
 async def test_kr8s(fnop_server: FnopCluster) -> None:
     pytest.importorskip("kr8s")
     import kr8s.asyncio
@@ -171,6 +181,7 @@ LEFT_OPEN = pytest.mark.filterwarnings(
 
 
 @LEFT_OPEN
+@pytest.mark.usefixtures("collected")
 def test_lightkube(fnop_server: FnopCluster) -> None:
     pytest.importorskip("lightkube")
     from lightkube import ApiError, Client, KubeConfig
@@ -235,6 +246,7 @@ def sink(logger, **_):
 
 
 @LEFT_OPEN
+@pytest.mark.usefixtures("collected")
 def test_kopf(fnop_server: FnopCluster, tmp_path: Path) -> None:
     pytest.importorskip("kopf")
     pytest.importorskip("lightkube")
