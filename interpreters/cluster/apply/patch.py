@@ -441,7 +441,7 @@ def _directive(item: Any) -> Any:
 
 
 def _mark(item: Any, key: str) -> str | bytes:
-    """What an item of a list is matched by, as something that can be hashed.
+    """The key by which an item of a list is matched, in a form that can be hashed.
 
     To compare each item with each would take hours for a list of 3 MB.
     """

@@ -138,11 +138,13 @@ def test_r4_an_awaited_own_patch_is_written_at_once(registry: Registry) -> None:
 def test_r4_a_refused_effect_fails_the_attempt_and_the_rest_is_not_done(
     registry: Registry,
 ) -> None:
+    refused = config("refused") | {"data": {"no key of data": "1"}}
+
     @fnop.on.create(KIND, registry=registry, retries=1)
     def create(**_: Any) -> list[fnop.Effect]:
         return [
             fnop.create(config("one")),
-            fnop.create(config("Not_A_Name")),
+            fnop.create(refused),
             fnop.create(config("two")),
             fnop.patch(status={"done": True}),
         ]
