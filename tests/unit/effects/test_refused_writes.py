@@ -138,7 +138,10 @@ MAKING = (fnop.create, fnop.apply, fnop.adopt, fnop.child)
     [
         (made("ConfigMap", "A_b"), "'A_b' cannot be the name of a ConfigMap: it has"),
         (made("Job", "a.-b", "batch/v1"), "'a.-b' cannot be the name of a Job: "),
-        (made("Service", "1.a"), "'1.a' cannot be the name of a Service: a Service has"),
+        (
+            made("Service", "1.a"),
+            "'1.a' cannot be the name of a Service: a Service has",
+        ),
         (made("Namespace", "a.b"), "'a.b' cannot be the name of a Namespace: "),
         (made("Boat", "a", "e.com/v1", labels={"a": "x y"}), "the label a cannot have"),
         (made("Boat", "a", "e.com/v1", labels={"a": "x" * 64}), "the label a cannot "),
