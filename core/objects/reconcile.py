@@ -99,7 +99,7 @@ def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
     # Daemons and timers may be due again and again, faster than they can be served.
     # So that none of them, no change and no deletion waits for ever, what was left at
     # the last step comes first, and among them the one that is due for longest.
-    if at.kind.background:
+    if at.kind.background and not record.vanished:
         action = background_action(at, record, work)
     if isinstance(action, StartRun) and woken is not None:
         began = background_due(at, record, work)
@@ -205,7 +205,7 @@ def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None
     waking = first_due(work.invocations)
     if work.pending_events:
         waking = earlier(waking, _events_due(at, record, work))
-    if not at.kind.background:
+    if record.vanished or not at.kind.background:
         return waking
     return earlier(waking, background_due(at, record, work))
 

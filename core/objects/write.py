@@ -463,5 +463,6 @@ def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None
     all, it is read again before the write goes on: a request may have been done.
     """
     waiting = writing._replace(looking=True, due=context.now.mono)
-    _put(context, vanished(context, record), waiting)
+    looks = record.expected.looks if record.vanished and record.expected else 0
+    _put(context, vanished(context, record, looks=looks), waiting)
     context.due()

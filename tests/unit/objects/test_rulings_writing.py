@@ -1078,6 +1078,31 @@ def test_r24_a_look_that_finds_nothing_forgets_the_object(
     assert not story.machine.state.objects.records
 
 
+def test_r24_no_timer_begins_for_an_object_that_is_said_to_be_gone() -> None:
+    registry, runs = Registry(), []
+
+    @fnop.timer(KIND, interval=20, finalizer=False, registry=registry, id="writes")
+    def writes(now: Any, **_: Any) -> fnop.Effect:
+        return fnop.patch(status={"at": str(now)})
+
+    @fnop.timer(KIND, interval=5, finalizer=False, registry=registry, id="ticks")
+    def ticks(**_: Any) -> None:
+        runs.append(1)
+
+    story = Story(registry, [example()])
+    story.wait(12)
+    story.late_events = True
+    story.delete(KIND)
+    story.lose_events()
+    story.wait(10)
+    assert story.said_at("error") == []
+    last = len(runs)
+    story.wait(60)
+    assert len(runs) == last, "a write has been told that the object is gone"
+    story.wait(60)
+    assert not story.machine.state.objects.records
+
+
 def test_r24_a_look_that_finds_a_namesake_takes_it_for_one(
     sizes: Registry, diary: Diary
 ) -> None:
