@@ -24,6 +24,7 @@ from fnop.interpreters.protocol import (
     ApiRequest,
     ApiResponse,
 )
+from tests.effort import calls_in
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 NOW = 1_700_000_000.0
@@ -168,7 +169,7 @@ def named(prefix: str, count: int) -> list[dict[str, Any]]:
 
 
 def test_a_strategic_merge_of_long_lists_is_quick() -> None:
-    count = 8_000  # half a minute, when each item was compared with each
+    count = 2_000
     texts = [f"x/{number}" for number in range(count)]
     old = {"env": named("a", count), "finalizers": texts}
     patch = {
@@ -177,8 +178,8 @@ def test_a_strategic_merge_of_long_lists_is_quick() -> None:
         "$deleteFromPrimitiveList/finalizers": texts[1:],
     }
     found: list[Any] = []
-    seconds = cpu_seconds(lambda: found.append(strategically_merged(old, patch)))
-    assert seconds < 2
+    calls = calls_in(lambda: found.append(strategically_merged(old, patch)))
+    assert calls < 100 * count, "no item is compared with each other one"
     assert found[0]["env"] == named("b", count) + named("a", count)
     assert found[0]["finalizers"] == ["x/0"]
 
