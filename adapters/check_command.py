@@ -157,8 +157,8 @@ def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
             checking = Checking(paths, options)
         except KeyboardInterrupt:
             fail("interrupted before anything was tried", EXIT_UNKNOWN)
-        if not options["digests"]:
-            sys.exit(checking.run())
+    if not options["digests"]:
+        sys.exit(checking.run())
     if not checking.cases:
         fail("the time was over before anything was tried", EXIT_UNKNOWN)
     with prints_aside():

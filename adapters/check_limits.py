@@ -67,7 +67,7 @@ class _Lines:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """The report tells the end."""
+        """Nothing: the report follows."""
 
     def update(self, steps: int, result: Result | None = None) -> None:
         """Count some steps; from time to time there is a line."""

@@ -21,6 +21,7 @@ from fnop.effects.values import digest
 
 __all__ = [
     "ABSENT",
+    "ANNOTATIONS",
     "DIGEST_VERSION",
     "Observation",
     "Scope",
@@ -168,12 +169,12 @@ def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
     if path in _AROUND_ANNOTATIONS and value is not None:
         states = [key for key, v in body.mapping("annotations").items() if is_state(v)]
         for key in states:
-            value = _without(value, (*_ANNOTATIONS[depth:], key)) or None
+            value = _without(value, (*ANNOTATIONS[depth:], key)) or None
     return value
 
 
-_ANNOTATIONS = ("metadata", "annotations")
-_AROUND_ANNOTATIONS = (_ANNOTATIONS[:1], _ANNOTATIONS)
+ANNOTATIONS = ("metadata", "annotations")
+_AROUND_ANNOTATIONS = (ANNOTATIONS[:1], ANNOTATIONS)
 
 
 def see(body: Body, observation: Observation) -> Seen:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from fnop.core.api.resources import Resource
-from fnop.core.memory.observation import is_state
+from fnop.core.memory.observation import ANNOTATIONS, is_state
 from fnop.core.memory.seals import Seal
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, parse_field
@@ -216,12 +216,11 @@ class _Field:
 
 def _apart(place: Place, uid: str) -> Place | None:
     """The annotation beside another one that belongs to one object alone."""
-    if not isinstance(place, _Field) or place.path[:2] != _ANNOTATIONS:
+    if not isinstance(place, _Field) or place.path[:2] != ANNOTATIONS:
         return None
-    return _Field((*_ANNOTATIONS, f"{place.path[2]}.{digest(uid)[:_UID_DIGITS]}"))
+    return _Field((*ANNOTATIONS, f"{place.path[2]}.{digest(uid)[:_UID_DIGITS]}"))
 
 
-_ANNOTATIONS = ("metadata", "annotations")
 _UID_DIGITS = 8
 
 
@@ -373,10 +372,10 @@ class Places:
         """The merge patches that remove the text from all places, and copies of it."""
         for each in (*self.present, *self.former):
             yield _removal(each, body)
-            if isinstance(each, _Field) and each.path[:2] == _ANNOTATIONS:
+            if isinstance(each, _Field) and each.path[:2] == ANNOTATIONS:
                 for name in body.mapping("annotations"):
                     if _COPY.fullmatch(name.removeprefix(each.path[2])):
-                        yield _removal(_Field((*_ANNOTATIONS, name)), body)
+                        yield _removal(_Field((*ANNOTATIONS, name)), body)
 
 
 _COPY = re.compile(rf"\.[0-9a-f]{{{_UID_DIGITS}}}")
@@ -437,7 +436,7 @@ def _places(storage: AnyStorage, operator: str) -> tuple[Place, Place | None]:
 
 
 def _annotation(prefix: str, operator: str) -> Place:
-    return _Field(("metadata", "annotations", f"{prefix}/{operator}"))
+    return _Field((*ANNOTATIONS, f"{prefix}/{operator}"))
 
 
 _SAMPLE = '{"uid":"0","v":1}'

@@ -116,8 +116,8 @@ def serve(context: Context) -> None:
 def _put_aside(context: Context) -> None:
     """End the work on an object, one conversation a step, without a request.
 
-    Another process may continue it now.  What handlers have ended with is remembered,
-    in case that none does.
+    Another process may continue it now.  The ends of handlers are remembered, in case
+    that no process does.
     """
     record = context.record
     if record is None or (record.stale and record.work is None and not record.gone):
