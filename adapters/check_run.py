@@ -134,7 +134,9 @@ class Checking:
             for note in subjects.notes:
                 self.limits.say(note)
             module = modules[0] if modules else None
-            cases = cases_of(program, subjects, calls=calls, module=module)
+            cases = cases_of(
+                program, subjects, calls=calls, module=module, tell=self.limits.say
+            )
             if options["former"]:
                 former = Program(handlers_of_file(options["former"]), settings)
                 cases = [each._replace(former=former) for each in cases]

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from fnop.adapters.made_up_scripts import made_up_scripts, with_another_namespace
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
 from fnop.adapters.sampling import sampled
@@ -18,7 +19,7 @@ from fnop.core.values.errors import nearest
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, Explorer, prepared
-from fnop.interpreters.check.scripts import Change, Script, changes_of, scripts_for
+from fnop.interpreters.check.scripts import Script
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -41,8 +42,6 @@ Manifest = dict[str, Any]
 
 # Files beside an operator that are taken where no manifests are given.
 BESIDE = ("crd.yaml", "crds.yaml", "crds", "object.yaml", "objects.yaml", "obj.yaml")
-# The families of handlers that see each state of an object.
-_SEEING = frozenset((Family.EVENT, Family.INDEX, Family.BACKGROUND, Family.LEVEL))
 _DEFINITION = "CustomResourceDefinition"
 # Objects that are drawn before it is said that none can be made up.
 DRAWN_MAX = 60
@@ -329,10 +328,12 @@ def cases_of(
     calls: Mapping[Any, Callable[..., Any]] | None = None,
     module: ModuleType | None = None,
     namespace: str = "default",
+    tell: Callable[[str], object] = lambda note: None,
 ) -> list[Case]:
     """The cases of an operator: one for each script.
 
-    `module` is a file of the author's, with SCRIPTS, RIVALS and expectations. Raises
+    `module` is a file of the author's, with SCRIPTS, RIVALS and expectations; scripts
+    that are made up come with notes, which `tell` is given. Raises
     `CheckProblem` where the cluster takes none of the objects, and for models that
     cannot be forked.
     """
@@ -352,9 +353,24 @@ def cases_of(
     base = base._replace(**heeded_in(module))
     scripts = _own_scripts({} if module is None else vars(module))
     if not scripts:
-        base = base._replace(made_up=True)
-        scripts = _default_scripts(program, base, subjects)
-    return [base._replace(name=name, script=actions) for name, actions in scripts]
+        base = with_another_namespace(base._replace(made_up=True))
+        try:
+            found = made_up_scripts(base, subjects.subjects)
+        except ActionRefused as problem:
+            raise CheckProblem(
+                f"{problem}; give another object with --object"
+            ) from None
+        except LookupError as problem:
+            raise CheckProblem(str(problem)) from None
+        scripts = [*found.scripts]
+        for note in found.notes:
+            tell(note)
+    return [
+        base._replace(
+            name=each.name, script=each.actions, calm=each.calm, mistake=each.mistake
+        )
+        for each in scripts
+    ]
 
 
 def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
@@ -503,57 +519,6 @@ def actions_in(found: Any, where: str) -> tuple[Action, ...]:
         if isinstance(each, Apply):
             _manifest(each.manifest, f"a manifest that {where} applies")
     return tuple(found)
-
-
-def _default_scripts(program: Program, base: Case, subjects: Subjects) -> list[Script]:
-    run = prepared(base).base
-    catalogue = catalogue_of(run)
-    where = []
-    for each in subjects.subjects:
-        resource = catalogue.of_manifest(each)
-        if resource is None:
-            absence = catalogue.absence_of(each, "the cluster")
-            raise CheckProblem(f"{absence}; give its definition with --crd")
-        group = f".{resource.group}" if resource.group else ""
-        where.append(f"{resource.plural}{group}/{each['metadata']['name']}")
-    last = catalogue.of_manifest(subjects.subjects[-1])
-    changes = _possible_changes(run, subjects, where[-1], base.namespace)
-    if last is None or not _is_called_for_changes(program, last):
-        changes = []
-    return scripts_for(subjects.subjects, where, changes)
-
-
-def _is_called_for_changes(program: Program, resource: Resource) -> bool:
-    return any(
-        handler.rule.compares or handler.rule.family in _SEEING
-        for handler in program.handlers
-        if handler.selector is not None and handler.selector.matches(resource)
-    )
-
-
-def _possible_changes(
-    run: SimulatedRun, subjects: Subjects, where: str, namespace: str
-) -> list[Change]:
-    """Edits of the last object that the cluster takes, one for each field."""
-    world = run.fork()
-    try:
-        for each in subjects.subjects:
-            act(world, Apply(dict(each)), namespace)
-    except ActionRefused as problem:
-        raise CheckProblem(f"{problem}; give another object with --object") from None
-    place = (subjects.subjects[-1].get("metadata") or {}).get("namespace")
-    found: dict[str, Change] = {}
-    for change in changes_of(subjects.subjects[-1]):
-        if change.path in found:
-            continue
-        try:
-            trial = world.fork()
-            act(trial, Edit(where, change.there, place), namespace)
-            act(trial, Edit(where, change.back, place), namespace)
-        except ActionRefused:
-            continue
-        found[change.path] = change
-    return [*found.values()]
 
 
 def _manifests_in(paths: Sequence[str]) -> list[Manifest]:

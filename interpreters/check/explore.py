@@ -67,7 +67,7 @@ from fnop.interpreters.check.records import (
     has_background,
 )
 from fnop.interpreters.check.replicas import is_elected
-from fnop.interpreters.check.sequels import left_by, sequels_of
+from fnop.interpreters.check.sequels import is_of_given, left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.ticking import ticking_in
 from fnop.interpreters.check.trial import Trial
@@ -111,7 +111,9 @@ class Case(NamedTuple):
     became what it is, such as `persistentvolumeclaims/`. `former` is the code that
     this one replaces. A `listener` hears each command of all runs. `restored` are
     objects as another cluster has them, with their uids and versions, and `start` is
-    the wall time at which all begins. A script that is `made_up` is no author's.
+    the wall time at which all begins. A script that is `made_up` is no author's. No
+    fault strikes one that is `calm`; in one with a `mistake` the user writes what the
+    operator does not serve, and corrects it.
     """
 
     program: Program
@@ -129,6 +131,8 @@ class Case(NamedTuple):
     restored: Sequence[Mapping[str, Any]] = ()
     start: float = EPOCH
     made_up: bool = False
+    calm: bool = False
+    mistake: bool = False
 
     @property
     def other_start(self) -> float:
@@ -239,8 +243,9 @@ def reference_of(case: Case, *, watched: bool = True) -> Reference:
     forks: dict[int, Trial] = {}
     while trial.phase is Phase.SCRIPT and not trial.unsettled:
         # Schedules that strike where it cannot be forked begin at the beginning.
-        with suppress(CannotFork):
-            forks[trial.turns] = trial.fork()
+        if not case.calm:
+            with suppress(CannotFork):
+                forks[trial.turns] = trial.fork()
         trial.go_on()
     trial.play()
     handlers = case.program.handlers
@@ -301,11 +306,13 @@ def _benign(
         case.history,
         tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
-        _has_no_way_back(case.script),
+        _has_no_way_back(trial.scene),
         gates.idleness.idle,
         gates.heeding,
-        _followed(trial, forks),
+        () if case.calm else _followed(trial, forks),
         ticking_in(trial),
+        case.calm,
+        case.mistake,
     )
 
 
@@ -361,9 +368,15 @@ def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
     return (*found, twin.run.cluster)
 
 
-def _has_no_way_back(script: Sequence[Action]) -> bool:
-    """Whether it deletes nothing: then its end is that of one creation (`history`)."""
-    return not any(isinstance(each, Delete) for each in script)
+def _has_no_way_back(scene: Scene) -> bool:
+    """Whether a user deletes nothing that the script has made.
+
+    Then its end is that of one creation (`history`).
+    """
+    return not any(
+        isinstance(each, Delete) and not is_of_given(scene, each)
+        for each in scene.script
+    )
 
 
 class Explorer:
@@ -427,9 +440,9 @@ class Explorer:
     def singles(self) -> list[Schedule]:
         """All single faults that can strike the benign run: the sorts by turns.
 
-        There are none for a run that has no end already.
+        There are none for a run that has no end already, nor for a calm one.
         """
-        if self._trial.is_endless:
+        if self._trial.is_endless or self.case.calm:
             return []
         trial = self.reference.benign.seen.trial
         found = [*candidates(trial.visits, self.case)]

@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from fnop.core.api.resources import Resource
 from fnop.core.values.merge import applied
 from fnop.interpreters.actions import (
     Action,
@@ -26,7 +27,15 @@ from fnop.interpreters.check.worlds import alias_of, is_builtin
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.scenario import catalogue_of
 
-__all__ = ["Known", "Sequel", "left_by", "owned_in", "sequels_of", "trespasses"]
+__all__ = [
+    "Known",
+    "Sequel",
+    "is_of_given",
+    "left_by",
+    "owned_in",
+    "sequels_of",
+    "trespasses",
+]
 
 Manifest = Mapping[str, Any]
 # Kinds of which another object is nothing but there, by their plain plurals.
@@ -58,28 +67,42 @@ def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
 
     An object is made anew where it was made first: others may build upon it. A status,
     which the user writes in the place of another controller, comes after it: a creation
-    would not take it.
+    would not take it. What becomes of objects that were there before comes first.
     """
     left: dict[object, Action | None] = {}
     statuses: dict[object, Edit] = {}
-    for number, each in enumerate(script):
+    before = [each for each in script if is_of_given(scene, each)]
+    others = [each for each in script if not is_of_given(scene, each)]
+    for number, each in enumerate(others):
         place = _address(scene, each)
-        before = left.get(place)
+        known = left.get(place)
         if place not in left:
             left[place if isinstance(each, Apply) else number] = each
-        elif isinstance(each, Delete) or before is None:
+        elif isinstance(each, Delete) or known is None:
             left[place] = each if isinstance(each, Apply) else None
             statuses.pop(place, None)
         else:
-            assert isinstance(before, Apply)
+            assert isinstance(known, Apply)
             assert isinstance(each, (Apply, Edit))  # all others are about no object
             changes = dict(each.manifest if isinstance(each, Apply) else each.changes)
             status = changes.pop("status", None)
-            left[place] = Apply(applied(changes, before.manifest))
+            left[place] = Apply(applied(changes, known.manifest))
             if status is not None:
                 statuses[place] = _with_status(statuses.get(place), scene, each, status)
     made = [each for each in left.values() if each is not None]
-    return (*made, *statuses.values())
+    return (*before, *made, *statuses.values())
+
+
+def is_of_given(scene: Scene, action: Action) -> bool:
+    """Whether an action is about an object that was there before the script."""
+    place = _address(scene, action)
+    if place is None or place[0] is None:
+        return False
+    resource, name, namespace = place
+    assert isinstance(resource, Resource)
+    shelf = scene.base.cluster.shelves.get((resource.group, resource.plural))
+    key = str(namespace) if resource.namespaced else "", str(name)
+    return shelf is not None and shelf.get(key) is not None
 
 
 def _with_status(

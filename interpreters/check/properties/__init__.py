@@ -65,6 +65,9 @@ _OF_THE_END = frozenset(
     ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
 )
 
+# What a user who makes a mistake has to expect, until it is corrected.
+_OF_MISTAKES = frozenset(("total", "no_refused_writes", "serves"))
+
 
 def judged(
     benign: Benign, seen: Seen, only: Collection[str] | None = None
@@ -73,6 +76,8 @@ def judged(
     names = set(PROPERTIES if only is None else only)
     if any(each.kind.code == "F21" for each in seen.trial.struck):
         names &= _OF_THE_END  # versions count again from the backup on
+    if benign.mistake:
+        names -= _OF_MISTAKES
     return [
         found
         for name, judge in PROPERTIES.items()

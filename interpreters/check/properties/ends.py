@@ -120,7 +120,9 @@ def _is_spent(handler: Handler, trial: Trial) -> bool:
 
 def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The end does not depend on how the object became what it is."""
-    if seen is not benign.seen or benign.fresh is None or seen.trial.unsettled:
+    if seen is not benign.seen or benign.fresh is None:
+        return
+    if not benign.mistake and seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
     if not benign.straight:
         return

@@ -101,7 +101,9 @@ class Benign(NamedTuple):
     except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise. `background` tells of timers and daemons, and `ticking` has
-    the aliases of the systems outside that they change while all else rests.
+    the aliases of the systems outside that they change while all else rests. No
+    fault strikes a script that is `calm`; with a `mistake` the user writes what the
+    operator does not serve, and corrects it.
     """
 
     seen: Seen
@@ -117,6 +119,8 @@ class Benign(NamedTuple):
     heeding: Heeding = Heeding()
     followed: tuple[Followed, ...] = ()
     ticking: frozenset[str] = frozenset()
+    calm: bool = False
+    mistake: bool = False
 
 
 Judge = Callable[[Benign, Seen], Iterator[Violation]]

@@ -18,7 +18,7 @@ def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if (who, name) not in known:
             yield Violation("total", f"{who} raises {name}: {message}")
             return
-    if seen is benign.seen:
+    if seen is benign.seen and not benign.calm:
         yield from told("total", benign.heeding.unforeseen)
 
 

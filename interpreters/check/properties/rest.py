@@ -23,6 +23,8 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
             continue
         if seen is benign.seen and found.waits:
             continue  # for what nobody does in the script
+        if benign.mistake and phase is Phase.SCRIPT:
+            continue  # before it is corrected
         if found.endless or not tampers(seen.trial):
             yield Violation("settles", found.reason)
             return

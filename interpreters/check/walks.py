@@ -1,0 +1,359 @@
+"""Scripts that are made up: what users do to the objects of an operator.
+
+A user creates the objects; edits a field, and takes that back; unsets a field; deletes
+the objects, and creates them again. Every fault strikes these. In *walks*, which no
+fault strikes, the user changes all fields, one after another: each gets another value,
+is unset, or is set where it was absent. A user also makes a mistake and corrects it,
+and others change the objects that the operator only watches.
+
+A walk takes those changes that the cluster takes, and with which the operator serves a
+new object. What it does not serve, without an error of its own, is the user's mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from fnop.core.values.merge import applied
+from fnop.interpreters.actions import Action, ActionRefused, Apply, Delete, Edit, act
+from fnop.interpreters.check.changes import Change, Sort
+from fnop.interpreters.check.explore import Case, prepared
+from fnop.interpreters.check.records import Phase
+from fnop.interpreters.check.redeciding import OWN_ERRORS
+from fnop.interpreters.check.scripts import Script
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.interrupts import interruptible
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["MadeUp", "Subject", "scripts_for"]
+
+# The fields of an object that are edited in scripts which all faults strike.
+STRUCK_MAX = 2
+# The fields of an object that a walk changes, and the values that it tries for each.
+FIELDS_MAX, VALUES_MAX = 40, 3
+# The mistakes of a user that are corrected, and the odd values that are tried for them.
+MISTAKES_MAX, ODD_MAX = 2, 16
+
+
+class Subject(NamedTuple):
+    """An object, its name as kind/name, and the changes that a user may make to it.
+
+    Nobody deletes one that `stays`.
+    """
+
+    manifest: Mapping[str, Any]
+    where: str
+    changes: tuple[Change, ...] = ()
+    stays: bool = False
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that its manifest names."""
+        found = (self.manifest.get("metadata") or {}).get("namespace")
+        return found if isinstance(found, str) else None
+
+    def edit(self, changes: Mapping[str, Any]) -> Edit:
+        """The action of a user who makes these changes to it."""
+        return Edit(self.where, dict(changes), self.namespace)
+
+    @property
+    def deletion(self) -> Delete:
+        """The action of a user who deletes it."""
+        return Delete(self.where, self.namespace)
+
+
+class MadeUp(NamedTuple):
+    """The scripts for some objects, and notes for their author."""
+
+    scripts: tuple[Script, ...]
+    notes: tuple[str, ...] = ()
+
+
+def scripts_for(
+    case: Case, subjects: Sequence[Subject], watched: Sequence[Subject] = ()
+) -> MadeUp:
+    """The scripts for the objects that an operator serves, and those that it watches.
+
+    The objects that are `watched` are among those given in the case. Raises
+    `ActionRefused` where the cluster does not take the objects as they are.
+    """
+    ground = _Ground(case, subjects)
+    create = ground.create
+    gone = tuple(each.deletion for each in subjects)
+    last = {each.where.partition("/")[0]: each for each in subjects}
+    walks: list[Script] = []
+    for subject in last.values():
+        of = f" of {subject.where}" if len(last) > 1 else ""
+        walks += _walks(ground, subject, of)
+    for each in watched:
+        walks += _beside(ground, each)
+    scripts = [
+        Script("create", create),
+        *_struck(ground, subjects[-1]),
+        Script("delete", (*create, *gone)),
+        Script("delete and recreate", (*create, *gone, *create)),
+    ]
+    known = [each.actions for each in scripts]
+    scripts += [each for each in walks if each.actions not in known]
+    return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))
+
+
+# -------------------------------------------------------------------------- the ground
+
+
+class _Served(NamedTuple):
+    """What came of a script without faults: why a handler has failed, or ""."""
+
+    trouble: str
+    is_error: bool
+    verbs: tuple[str, ...]
+
+
+class _Ground:
+    """Where it is found out what the cluster takes, and what the operator serves."""
+
+    def __init__(self, case: Case, subjects: Sequence[Subject]) -> None:
+        self.scene, self.subjects = prepared(case), subjects
+        self.namespace = case.namespace
+        self.notes: list[str] = []
+        self.mistakes: dict[str, list[Change]] = {}
+        self._picked: dict[tuple[str, Sort], list[Change]] = {}
+        self.world = self.scene.base.fork()
+        for each in self.create:
+            act(self.world, each, self.namespace)
+        self.usual = self.served(self.create)
+
+    @property
+    def create(self) -> tuple[Action, ...]:
+        """The user creates the objects."""
+        return tuple(Apply(dict(each.manifest)) for each in self.subjects)
+
+    def creating(
+        self, subject: Subject, manifest: Mapping[str, Any]
+    ) -> tuple[Action, ...]:
+        """The user creates the objects, one of them as another manifest says."""
+        return tuple(
+            Apply(dict(manifest if each is subject else each.manifest))
+            for each in self.subjects
+        )
+
+    def served(self, actions: Sequence[Action]) -> _Served:
+        """What comes of a script until all is at rest."""
+        trial = Trial(self.scene._replace(script=tuple(actions)))
+        with interruptible():
+            while trial.phase is Phase.SCRIPT and not trial.unsettled:
+                trial.go_on()
+        ends = [say for _, say in trial.lines if say.ended is not None]
+        failed = [
+            say.error or say.message
+            for say in ends
+            if say.ended is not None
+            and say.ended.result in ("error", "timeout")
+            and not say.ended.retried
+        ]
+        reasons = [*trial.refused, *failed]
+        reasons += [each.reason for each in trial.unsettled.values()]
+        errors = [e for e in ends if isinstance(e.exception, OWN_ERRORS)]
+        named = [f"{type(e.exception).__name__}: {e.exception}" for e in errors]
+        return _Served(
+            next(iter((*named, *reasons)), "") if reasons else "",
+            bool(errors),
+            tuple(each.site.verb for each in trial.writes),
+        )
+
+    def taken(
+        self, world: SimulatedRun, subject: Subject, change: Change
+    ) -> SimulatedRun | None:
+        """The world after a change; None where it, or the way back, is refused."""
+        after = world.fork()
+        try:
+            act(after, subject.edit(change.there), self.namespace)
+            act(after.fork(), subject.edit(change.back), self.namespace)
+        except ActionRefused:
+            return None
+        return after
+
+    def walk(self, subject: Subject, sort: Sort) -> list[Change]:
+        """A change of each field that can be had of a sort, one after another."""
+        key = subject.where, sort
+        if key not in self._picked:
+            self._picked[key] = self._walk(subject, sort)
+        return self._picked[key]
+
+    def _walk(self, subject: Subject, sort: Sort) -> list[Change]:
+        world, manifest = self.world, subject.manifest
+        picked: list[Change] = []
+        for values in _by_field(subject.changes, sort):
+            for change in values[:VALUES_MAX]:
+                after = self.taken(world, subject, change)
+                changed = applied(change.there, manifest)
+                if after is None or not self._serves(subject, changed, change):
+                    continue
+                if self._is_required(subject, change):
+                    continue
+                world, manifest = after, changed
+                picked.append(change)
+                break
+        return picked
+
+    def _is_required(self, subject: Subject, change: Change) -> bool:
+        """Whether handlers need a field of which no schema says that it is optional."""
+        if change.sort is not Sort.UNSET or change.optional:
+            return False
+        return self.served((*self.create, subject.edit(change.there))).is_error
+
+    def _serves(
+        self, subject: Subject, changed: Mapping[str, Any], change: Change
+    ) -> bool:
+        """Whether the operator serves an object that is created with a change at once.
+
+        Where it does not serve the object as it is, nothing can be told.
+        """
+        if self.usual.trouble:
+            return True
+        found = self.served(self.creating(subject, changed))
+        if not found.trouble:
+            return True
+        if not found.is_error:
+            self.mistakes.setdefault(subject.where, []).append(change)
+        elif change.optional:
+            self.notes.append(
+                f"not tried: {subject.where} without {change.path}, which its "
+                f"definition does not require, and of which a handler fails "
+                f"({found.trouble}); require it there, or do without it"
+            )
+        return False
+
+    def resumptions(self, subject: Subject) -> list[Change]:
+        """The changes by which an operator that pauses goes on, if the cluster lets it.
+
+        There is no way back: one that pauses leaves all as it is.
+        """
+        return [
+            each
+            for each in subject.changes
+            if each.resumes and self.taken(self.world, subject, each) is not None
+        ]
+
+    def walk_beside(self, watched: Subject, sort: Sort) -> list[Change]:
+        """A change of each field of what is watched, with which objects are served."""
+        world, picked = self.world, list[Change]()
+        for values in _by_field(watched.changes, sort):
+            for change in values[:VALUES_MAX]:
+                after = self.taken(world, watched, change)
+                edits = [watched.edit(each.there) for each in (*picked, change)]
+                if after is None or self.served((*edits, *self.create)).trouble:
+                    continue
+                world = after
+                picked.append(change)
+                break
+        return picked
+
+    def corrected(self, subject: Subject) -> list[Change]:
+        """The mistakes that are corrected: odd values, if too few are known."""
+        self._try_odd_values(subject)
+        return self.mistakes[subject.where][:MISTAKES_MAX]
+
+    def _try_odd_values(self, subject: Subject) -> None:
+        known = self.mistakes.setdefault(subject.where, [])
+        tries = 0
+        for values in _by_field(subject.changes, Sort.ODD):
+            for change in values:
+                if len(known) >= MISTAKES_MAX or tries >= ODD_MAX:
+                    return
+                if self.taken(self.world, subject, change) is None:
+                    continue
+                tries += 1
+                changed = applied(change.there, subject.manifest)
+                if not self._serves(subject, changed, change):
+                    break
+
+
+def _by_field(changes: Iterable[Change], sort: Sort) -> list[list[Change]]:
+    """The changes of a sort, field by field."""
+    found = (each for each in changes if each.sort is sort and not each.is_of_pauses)
+    return [[*each] for _, each in groupby(found, key=lambda each: each.path)][
+        :FIELDS_MAX
+    ]
+
+
+# ------------------------------------------------------------------------- the scripts
+
+
+def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
+    """The edits which all faults strike: first those of which something comes."""
+    usual = len(ground.usual.verbs)
+
+    def verbs(change: Change) -> tuple[str, ...]:
+        script = (*ground.create, subject.edit(change.there))
+        return ground.served(script).verbs[usual:]
+
+    changes = sorted(ground.walk(subject, Sort.CHANGE), key=lambda e: not verbs(e))
+    for change in changes[:STRUCK_MAX]:
+        there, back = subject.edit(change.there), subject.edit(change.back)
+        yield Script(f"edit {change.path}", (*ground.create, there))
+        yield Script(f"edit and revert {change.path}", (*ground.create, there, back))
+    for change in ground.resumptions(subject):
+        yield Script(
+            f"edit {change.path}", (*ground.create, subject.edit(change.there))
+        )
+    for change in ground.walk(subject, Sort.UNSET):
+        if "delete" in verbs(change):
+            there = subject.edit(change.there)
+            yield Script(f"unset {change.path}", (*ground.create, there))
+            return
+
+
+def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
+    """The walks over the fields of an object, and the mistakes that are corrected."""
+    for sort, there, back in (
+        (Sort.CHANGE, "change all fields", "and change them back"),
+        (Sort.UNSET, "unset all fields", "and set them again"),
+        (Sort.SET, "set all absent fields", "and unset them again"),
+    ):
+        changes = ground.walk(subject, sort)
+        edits = tuple(subject.edit(each.there) for each in changes)
+        backs = tuple(subject.edit(each.back) for each in reversed(changes))
+        if edits:
+            forth = (*ground.create, *edits)
+            yield Script(f"{there}{of}", forth, calm=True)
+            yield Script(f"{there}{of} {back}", (*forth, *backs), calm=True)
+    others = {each.path: each.there for each in ground.walk(subject, Sort.CHANGE)}
+    for change in ground.corrected(subject):
+        # Another value than before, so that it matters whether anything comes of it.
+        right = others.get(change.path, change.back)
+        edits = subject.edit(change.there), subject.edit(right)
+        name = f"correct a mistake in {change.path}{of}"
+        yield Script(name, (*ground.create, *edits), calm=True, mistake=True)
+
+
+def _beside(ground: _Ground, watched: Subject) -> Iterator[Script]:
+    """What others do to an object that the operator watches, and does not serve.
+
+    It is compared with a world in which the object has been so all the time.
+    """
+    create = ground.create
+    for sort, said in _OF_WATCHED.items():
+        changes = ground.walk_beside(watched, sort)
+        edits = tuple(watched.edit(each.there) for each in changes)
+        backs = tuple(watched.edit(each.back) for each in reversed(changes))
+        if edits:
+            name = f"{watched.where} {said}"
+            yield Script(name, (*create, *edits), calm=True)
+            yield Script(f"{name}, and back", (*create, *edits, *backs), calm=True)
+    if watched.stays:
+        return
+    away, again = watched.deletion, Apply(dict(watched.manifest))
+    name = f"{watched.where} comes later"
+    yield Script(name, (away, *create, again), calm=True)
+    name = f"{watched.where} goes and comes back"
+    yield Script(name, (*create, away, again), calm=True)
+
+
+_OF_WATCHED = {
+    Sort.CHANGE: "changes",
+    Sort.SET: "gets what it does not have",
+    Sort.UNSET: "loses what it has",
+}
