@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from itertools import count
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, BinaryIO, Generic, NamedTuple, Protocol, TypeVar
 
@@ -21,6 +21,7 @@ __all__ = [
     "Unfolding",
     "account_in",
     "lacks",
+    "opened_recording",
     "places_in",
     "tell_what_lacks",
     "understood",
@@ -56,12 +57,15 @@ class _Apart:
 class Recording(NamedTuple):
     """A recording, which may be read several times at once.
 
-    All methods raise `fnop.interpreters.recordings.RecordingProblem`.
+    It may be of several files, the `parts`, of processes that ran one after another:
+    then `file` is that of the first one. All methods raise
+    `fnop.interpreters.recordings.RecordingProblem`.
     """
 
     path: str
     file: BinaryIO
     limits: Any
+    parts: tuple[Recording, ...] = ()
 
     def opened(
         self, file: _Apart | None = None
@@ -70,7 +74,14 @@ class Recording(NamedTuple):
         from fnop.interpreters.recordings import read_header, read_records
 
         records = read_records(file or _Apart(self.file), self.limits)
-        return read_header(records), records
+        header = read_header(records)
+        return header, _joined(records, self.parts[1:]) if self.parts else records
+
+    @property
+    def began(self) -> float:
+        """The wall time of its first step, in seconds; 0 where it has none."""
+        first = next(self.opened()[1], None)
+        return float(first["wall"]) if first and "wall" in first else 0.0
 
     @property
     def problem(self) -> str:
@@ -117,6 +128,76 @@ class Recording(NamedTuple):
                 found = add(record)
             then(found)
         return Read(steps, False)
+
+
+def _joined(
+    records: Iterator[dict[str, Any] | None], others: Sequence[Recording]
+) -> Iterator[dict[str, Any] | None]:
+    """The records of several files, as if they were one; the end of the last counts.
+
+    A process that was killed has not written the end of its file, and another one goes
+    on. Raises `RecordingProblem` where two were there at once.
+    """
+    from fnop.interpreters.recordings import RecordingProblem
+
+    wall, last = 0.0, None
+    for each in chain([records], (each.opened()[1] for each in others)):
+        last, is_first = None, True
+        for record in each:
+            last = record
+            if record is None:
+                break
+            now = record.get("wall", wall)
+            if is_first and now < wall:
+                raise RecordingProblem(
+                    "two of the recordings are of the same time, so they are no story "
+                    "of one process after another; name one of them"
+                )
+            wall, is_first = max(now, wall), False
+            yield record
+    if last is None:
+        yield None
+
+
+# ---------------------------------------------------------------------------- folders
+
+
+@contextmanager
+def opened_recording(path: str, limits: Any) -> Iterator[Recording]:
+    """The recording in a file, or in all files of a folder, in their order of time.
+
+    Raises `fnop.interpreters.recordings.RecordingProblem`.
+    """
+    place = Path(path)
+    with ExitStack() as stack:
+        if not place.is_dir():
+            yield Recording(path, stack.enter_context(place.open("rb")), limits)
+            return
+        found = [
+            Recording(str(each), stack.enter_context(each.open("rb")), limits)
+            for each in sorted(place.glob("*.fnop"))
+        ]
+        _must_be_one_run(path, [(each.path, each.header) for each in found])
+        parts = tuple(sorted(found, key=lambda each: (each.began, each.path)))
+        yield Recording(path, parts[0].file, limits, parts)
+
+
+def _must_be_one_run(path: str, found: Sequence[tuple[str, Header]]) -> None:
+    """Raise `RecordingProblem` where the files of a folder are no single run."""
+    from fnop.interpreters.recordings import RecordingProblem
+
+    if not found:
+        raise RecordingProblem(f"{path} has no recordings: no file ends with .fnop")
+    operators = {str(each.get("operator")): name for name, each in found}
+    if len(operators) > 1:
+        files = ", ".join(f"{name} ({file})" for name, file in operators.items())
+        raise RecordingProblem(f"{path} has recordings of {files}; name one of them")
+    for name, each in found:
+        if each.get("dropped") and len(found) > 1:
+            raise RecordingProblem(
+                f"{name} has only the last of a run, so it goes on from no other "
+                "recording; name it alone"
+            )
 
 
 # ------------------------------------------------------------- as far as it is needed
@@ -193,6 +274,7 @@ class Unfolding(Generic[_F]):
         left = Path(self._recording.path).stat().st_size - began
         is_quick = step is not None and step - self.steps < _QUICK_STEPS
         hidden = is_quick or left < _QUICK_BYTES or not sys.stderr.isatty()
+        hidden = hidden or bool(self._recording.parts)  # the size of the whole is none
         with click.progressbar(
             length=left, label="reading", file=sys.stderr, hidden=hidden
         ) as bar:

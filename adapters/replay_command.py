@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -28,6 +27,7 @@ from fnop.adapters.programs import guarded, program_of
 from fnop.adapters.recorded import (
     CUT_OFF,
     Recording,
+    opened_recording,
     places_in,
     tell_what_lacks,
     understood,
@@ -48,7 +48,7 @@ __all__ = ["replay"]
 
 
 @click.command()
-@click.argument("recording", type=click.Path(exists=True, dir_okay=False))
+@click.argument("recording", type=click.Path(exists=True))
 @files
 @shared("module")
 @click.option(
@@ -160,6 +160,7 @@ def replay(
       fnop replay run.fnop --object default/orders --why status.phase
       fnop replay run.fnop --step
       fnop replay run.fnop --html report.html
+      fnop replay runs/ --html report.html
       fnop replay run.fnop --at 412 --as-test > test_incident.py
 
     With the files of an operator it is decided again, or goes on:
@@ -169,6 +170,8 @@ def replay(
       fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
       fnop replay run.fnop new_operator.py --from 412
       fnop replay run.fnop operator.py --explore --from 412
+
+    A folder of recordings is one story, of processes one after another.
 
     The story has each call of a handler, its cause, what it asked for and was answered,
     and its end; and what others did to its objects.
@@ -195,15 +198,16 @@ def replay(
 
     wish = wish_of(options, has_files=bool(paths or module))
     limits = UNLIMITED if trusted else RecordingLimits()
-    with Path(recording).open("rb") as file:
-        try:
-            with as_far_as_it_goes(limits) as limits:
-                source = Recording(recording, file, limits)
-                status = _done(source, wish, paths, module, guard=guard)
-        except Unsupported as problem:
-            fail(str(problem), EXIT_UNSUPPORTED)
-        except RecordingProblem as problem:
-            fail(str(problem), EXIT_DAMAGED)
+    try:
+        with (
+            as_far_as_it_goes(limits) as limits,
+            opened_recording(recording, limits) as source,
+        ):
+            status = _done(source, wish, paths, module, guard=guard)
+    except Unsupported as problem:
+        fail(str(problem), EXIT_UNSUPPORTED)
+    except RecordingProblem as problem:
+        fail(str(problem), EXIT_DAMAGED)
     sys.exit(status)
 
 
@@ -235,8 +239,20 @@ def _done(
             return _go_on(source, program, wish.begin or 1, wish.calls)
         case Mode.SHADOW:
             return _shadow(source, records, header, program, wish.fail_on)
+        case _ if source.parts:
+            return _verify_each(source, program)
         case _:
             return _verify(source, header, program)
+
+
+def _verify_each(source: Recording, program: Program) -> int:
+    """Compare the decisions of each process, up to the first recording that differs."""
+    for part in source.parts:
+        echo(f"{part.path}:")
+        status = _verify(part, part.header, program, goes_on=part != source.parts[-1])
+        if status:
+            return status
+    return 0
 
 
 def _asked(source: Recording, wish: Wish) -> int:
@@ -257,8 +273,17 @@ def _asked(source: Recording, wish: Wish) -> int:
             return _tell(source, about, changes_only=wish.changes_only)
 
 
-def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
-    """Compare all decisions, up to the first that differs."""
+def _verify(
+    source: Recording,
+    header: dict[str, Any],
+    program: Program,
+    *,
+    goes_on: bool = False,
+) -> int:
+    """Compare all decisions, up to the first that differs.
+
+    Where another process `goes_on`, the end of the recording need not be there.
+    """
     from fnop.interpreters.replay import other_handlers, replay_file
 
     dropped = header.get("dropped", 0)
@@ -289,7 +314,7 @@ def _verify(source: Recording, header: dict[str, Any], program: Program) -> int:
             "the rest with --shadow or --why",
             EXIT_INCOMPLETE,
         )
-    if found.truncated:
+    if found.truncated and not goes_on:
         fail(
             f"identical for {number_of(found.steps, 'step')}, where the recording "
             f"{'is damaged' if source.problem else CUT_OFF}",
@@ -416,8 +441,9 @@ def _shadow(
 
 def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
     """Tell the story of a run, or of one object in it."""
-    from fnop.adapters.story_report import story_lines
+    from fnop.adapters.story_report import is_shown, story_line
     from fnop.core.history.busy import Busy
+    from fnop.core.history.folding import Folding
     from fnop.core.history.story import Story
 
     named = None if about is None else _named(source, about, None)
@@ -426,15 +452,20 @@ def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
         found = Busy()
         source.into(found.add)
         busy = found.calls
-    story, told = Story(manager=source.manager), False
+    story, folding = Story(manager=source.manager), Folding()
+    told = False
 
     def tell(lines: list[Line]) -> None:
         nonlocal told
-        for line in story_lines(lines, named, busy):
-            echo(line)
-            told = True
+        for line in lines:
+            if is_shown(line, named, busy):
+                for each in folding.take(line):
+                    echo(story_line(each, named))
+                told = True
 
     read = source.into(story.add, then=tell)
+    for each in folding.end():
+        echo(story_line(each, named))
     if named is not None and not told:
         warn(
             f"the story has no line about {named}: no handler was called for it, "

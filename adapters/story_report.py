@@ -17,7 +17,7 @@ from fnop.core.history.times import clock
 from fnop.core.values.errors import number_of
 from fnop.core.values.paths import contrasts, path_text
 
-__all__ = ["quoted", "story_lines", "why_lines", "written"]
+__all__ = ["is_shown", "quoted", "story_line", "story_lines", "why_lines", "written"]
 
 _VALUE_LENGTH = 200
 _SIGHTS_SHOWN = 10
@@ -26,22 +26,32 @@ _ANSWERS_SHOWN = 8
 _SOURCES_SHOWN = 3
 
 
-def story_lines(
-    lines: Iterable[Line], about: Named | None, busy: Container[Call] | None = None
-) -> Iterator[str]:
-    """Time, step, object and text; of one object, where one is asked for.
+def is_shown(
+    line: Line, about: Named | None, busy: Container[Call] | None = None
+) -> bool:
+    """Whether a line is told: of one object, where one is asked for.
 
     Those of a child are the requests about it, and what others have done to it.  With
     `busy` calls are left out that are not among these.
     """
-    for each in lines:
-        if not (about is None or _is_about(each, about)) or _is_quiet(each, busy):
-            continue
-        is_known = about is not None and each.where == about.where
-        where = f"[{each.where}] " if each.where and not is_known else ""
-        indent = "    " * each.depth
-        step = f"#{each.step}"
-        yield f"{clock(each.wall)} {step:>6} {indent}{where}{each.text}"
+    return (about is None or _is_about(line, about)) and not _is_quiet(line, busy)
+
+
+def story_line(line: Line, about: Named | None) -> str:
+    """Time, step, object and text."""
+    is_known = about is not None and line.where == about.where
+    where = f"[{line.where}] " if line.where and not is_known else ""
+    indent = "    " * line.depth
+    step = f"#{line.step}"
+    return f"{clock(line.wall)} {step:>6} {indent}{where}{line.text}"
+
+
+def story_lines(
+    lines: Iterable[Line], about: Named | None, busy: Container[Call] | None = None
+) -> Iterator[str]:
+    """The lines that are shown, as texts."""
+    shown = (each for each in lines if is_shown(each, about, busy))
+    return (story_line(each, about) for each in shown)
 
 
 def _is_about(line: Line, about: Named) -> bool:

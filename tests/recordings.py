@@ -87,6 +87,10 @@ class Recording:
         records = read_records(io.BytesIO(self._file.getvalue()))
         return read_header(records), records
 
+    def written(self) -> bytes:
+        """What the file holds by now: a process that is killed leaves that."""
+        return self._file.getvalue()
+
     def shadow(self, registry: Registry, settings: Settings = TRACED) -> Shadow:
         """All attempts, asked again of these handlers."""
         header, records = self.records()

@@ -89,6 +89,7 @@ class Story:
     _others: Others = field(default_factory=Others)
     _reasons: Reasons = field(default_factory=Reasons)
     _process: int = 0
+    _is_to_stop: bool = False
     _wall: float = 0.0
 
     def __post_init__(self) -> None:
@@ -117,11 +118,22 @@ class Story:
             self._process += 1
         lines = [*self._heard(input, step, wall)]
         commands = record["commands"]
+        if any(each.get("do") == "Exit" for each in commands):
+            self._is_to_stop = True
         told = {each.get("handler") for each in commands if _is_trouble(each)}
         timed = input["in"] == "AlarmRang"
         for command in commands:
             lines += self._done(command, known, told, step, wall, timed=timed)
         return lines
+
+    def _start(self) -> str:
+        """The beginning of a process; one before it that was not to stop was killed."""
+        was_killed = self._process > 1 and not self._is_to_stop
+        self._is_to_stop = False
+        if self._process == 1:
+            return "the operator starts"
+        killed = ": the process before has ended without a stop" if was_killed else ""
+        return f"the operator starts again{killed}"
 
     def _missed(self, count: Any) -> Line:
         if not isinstance(count, int):
@@ -136,8 +148,9 @@ class Story:
     def _heard(self, input: Json, step: int, wall: float) -> Iterator[Line]:
         match input:
             case {"in": "Started"}:
-                yield Line(step, wall, "", "the operator starts", sort="start")
+                yield Line(step, wall, "", self._start(), sort="start")
             case {"in": "StopRequested", "reason": reason}:
+                self._is_to_stop = True
                 text = f"the operator is to stop: {brief(reason)}"
                 yield Line(step, wall, "", text, sort="stop")
             case {"in": "Answered", "id": number, "outcome": outcome}:
