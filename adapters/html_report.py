@@ -287,7 +287,7 @@ def _is_asked(row: Row, crash: Crash) -> bool:
 
 
 def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
-    """The acts of users and faults, the begins of the operator, the first failures."""
+    """The acts of users and faults, beginnings, repairs, and the first failures."""
     rest, failures = False, Counter[str]()
     for row in rows:
         event = row.event
@@ -299,8 +299,11 @@ def _landmarks(rows: Iterable[Row]) -> Iterator[Row]:
         is_failure = is_failure and failures[who] <= _FAILURES_SHOWN
         is_start = event.sort == "start" and not rest  # of those a rest tells
         rest = event.sort == "rest"
-        if is_start or is_failure or event.sort in ("user", "fault", "rest", "stop"):
+        if is_start or is_failure or event.sort in _HEADLINES:
             yield row
+
+
+_HEADLINES = frozenset(("user", "fault", "rest", "stop", "note"))
 
 
 def _first_trouble(events: Sequence[Event]) -> int:

@@ -43,10 +43,10 @@ class Line(NamedTuple):
 
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
     1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
-    "send", "answer", "end", "say", "gap", or "other" for what others did; `attempt` is
-    the one that it belongs to, `request` the number of the one that is sent, or
-    answered, and `object` what that is about, or what others have changed:
-    `pods/default/web`.
+    "send", "answer", "end", "say" for trouble, "note" for a repair, or a change of
+    who works, "gap", or "other" for what others did; `attempt` is the
+    one that it belongs to, `request` the number of the one that is sent, or answered,
+    and `object` what that is about, or what others have changed: `pods/default/web`.
     """
 
     step: int
@@ -210,6 +210,9 @@ class Story:
                 text = f"{command['level']}: {brief(message)}"
                 by = _by(known, command.get("handler"), where)
                 yield Line(step, wall, where, text, 1 if where else 0, "say", by)
+            case {"do": "Say", "message": message} if _is_notable(command):
+                where = brief(command.get("subject") or "")
+                yield Line(step, wall, where, brief(message), 1 if where else 0, "note")
             case _:
                 pass
 
@@ -281,6 +284,19 @@ def _by(known: Mapping[int, Attempt], handler: Any, where: str) -> Attempt | Non
 
 def _is_trouble(command: Json) -> bool:
     return command["do"] == "Say" and command.get("level") in ("warning", "error")
+
+
+# The beginnings of lines about who works (`core.peers.election`, `core.peers.freezing`).
+_OF_PEERS = ("leading: ", "standing by: ", "frozen: ", "serving again")
+
+
+def _is_notable(command: Json) -> bool:
+    """Whether a line of the log tells of a repair, or of another one who works."""
+    if command.get("level") != "info":
+        return False
+    fields = command.get("fields") or ()
+    is_repair = any(list(each)[:1] == ["repaired"] for each in fields)
+    return is_repair or str(command["message"]).startswith(_OF_PEERS)
 
 
 def _is_sent(effect: Json) -> bool:
