@@ -286,7 +286,7 @@ def _is_trouble(command: Json) -> bool:
     return command["do"] == "Say" and command.get("level") in ("warning", "error")
 
 
-# The beginnings of lines about who works (`core.peers.election`, `core.peers.freezing`).
+# The beginnings of lines about who works (`core.peers`: election, freezing).
 _OF_PEERS = ("leading: ", "standing by: ", "frozen: ", "serving again")
 
 
