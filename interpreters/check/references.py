@@ -12,7 +12,14 @@ from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster import Cluster
 
-__all__ = ["Need", "labels_of_pods", "missing_in", "needs_of", "unfit_selector"]
+__all__ = [
+    "Need",
+    "labels_of_pods",
+    "missing_in",
+    "needs_of",
+    "selector_of",
+    "unfit_selector",
+]
 
 Json = Mapping[str, Any]
 
@@ -165,6 +172,24 @@ def unfit_selector(found: Json, labels: Sequence[Json]) -> Json:
         for each in labels
     )
     return {} if fits or not labels else selector
+
+
+def selector_of(found: Json) -> Json:
+    """The labels by which a Service, or what makes pods, tells its pods from others.
+
+    >>> selector_of({"kind": "Service", "spec": {"selector": {"app": "a"}}})
+    {'app': 'a'}
+    >>> selector = {"matchLabels": {"app": "a"}}
+    >>> selector_of({"kind": "Deployment", "spec": {"selector": selector}})
+    {'app': 'a'}
+    """
+    selector: Json = (found.get("spec") or {}).get("selector") or {}
+    if found.get("kind") == "Service":
+        return selector
+    return selector.get("matchLabels") or {} if found.get("kind") in _MAKERS else {}
+
+
+_MAKERS = frozenset(("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"))
 
 
 def labels_of_pods(found: Any) -> Iterator[Json]:

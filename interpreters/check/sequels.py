@@ -1,9 +1,10 @@
-"""Sequels of a script: another object like the last one, and the end of all.
+"""Sequels of a script: other objects like the last one, and the end of all.
 
-Objects of a kind share nothing but their operator.  So another one, of another name,
-comes and goes without a trace in what belongs to the first; and whatever has an owner
-of its own is no business of the operator, however much its labels are like those of a
-child.  When all that the user has made is deleted, nothing that was made for it stays.
+Objects of a kind share nothing but their operator.  So another one, of another name or
+in another namespace, comes and goes without a trace in what belongs to the first.
+Whatever has an owner of its own is no business of the operator, however much its labels
+are like those of a child.  When all that the user has made is deleted, nothing that was
+made for it stays.
 """
 
 from __future__ import annotations
@@ -45,6 +46,8 @@ _PASSIVE = frozenset(
 # Fields that the cluster has put into a spec, for this object alone.
 _ASSIGNED = ("nodeName", "volumeName")
 _OURS = "fnop.dev/"
+# The namespace of a namesake.
+ELSEWHERE = "elsewhere"
 
 
 class Known(NamedTuple):
@@ -175,8 +178,25 @@ def sequels_of(scene: Scene, handled: frozenset[str], end: Cluster) -> list[Sequ
     )
     return [
         Sequel((*begin, *comes_and_goes), strangers, owners),
+        *_elsewhere(scene, objects[-1], owners),
         Sequel((*begin, *ends), strangers, owners, ends=True),
     ]
+
+
+def _elsewhere(
+    scene: Scene, last: tuple[str, Manifest, str], owners: tuple[str, ...]
+) -> Iterator[Sequel]:
+    """A namesake in another namespace comes and goes: of kinds that have one."""
+    kind, manifest, _ = last
+    resource = catalogue_of(scene.base).of_manifest(manifest)
+    if resource is None or not resource.namespaced:
+        return
+    name = manifest["metadata"]["name"]
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}}
+    meta = {**manifest["metadata"], "namespace": ELSEWHERE}
+    namesake = Apply({**manifest, "metadata": meta})
+    actions = (Apply(space), namesake, Delete(f"{kind}/{name}", ELSEWHERE))
+    yield Sequel(actions, (), owners)
 
 
 def _own_objects(
