@@ -30,7 +30,7 @@ from fnop.interpreters.actions import (
     SetPace,
     act,
 )
-from fnop.interpreters.check.differences import learned
+from fnop.interpreters.check.differences import Volatile, learned
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
     BY_NAME,
@@ -71,7 +71,6 @@ from fnop.interpreters.check.sequels import is_of_given, left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.ticking import ticking_in
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import World
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.externals import forked
@@ -299,10 +298,10 @@ def _benign(
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
         seen,
-        learned(seen.world, again.world, seen.healed, again.healed),
+        _volatile(seen, again),
         handled_kinds(trial),
         has_background(case.program),
-        None if trial.is_endless else _fresh_world(case, trial.scene),
+        None if trial.is_endless else _created(case, trial.scene),
         case.history,
         tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
@@ -316,8 +315,16 @@ def _benign(
     )
 
 
-def _fresh_world(case: Case, scene: Scene) -> World | None:
-    """The world of a user who creates at once what the script ends with.
+def _volatile(seen: Seen, again: Seen) -> Volatile:
+    """What two benign runs have otherwise, after the restart or before it."""
+    found = learned(seen.world, again.world, seen.healed, again.healed)
+    before = learned(seen.healed, again.healed)
+    paths, objects = found.paths | before.paths, found.objects | before.objects
+    return found._replace(paths=paths, objects=objects)
+
+
+def _created(case: Case, scene: Scene) -> Seen | None:
+    """The run of a user who creates at once what the script ends with.
 
     None where the script changes nothing that it has created.
     """
@@ -326,7 +333,7 @@ def _fresh_world(case: Case, scene: Scene) -> World | None:
     if not changed or any(isinstance(each, SetPace) for each in script):
         return None
     actions = left_by(scene, script)
-    return seen_by(Trial(scene._replace(script=actions)).play()).world
+    return seen_by(Trial(scene._replace(script=actions)).play())
 
 
 def _followed(trial: Trial, forks: Mapping[int, Trial]) -> tuple[Followed, ...]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator
+from enum import Enum
 
 import orjson
 
 from fnop.core.handlers.handler import Handler
-from fnop.interpreters.check.differences import differences
+from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.expectations import Picture, error_in
+from fnop.interpreters.check.faults import Severity
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
@@ -31,65 +33,94 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults the world becomes that of the benign run."""
     if tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
         return
-    bare = benign.handled if merges(seen.trial) else frozenset[str]()
-    found = differences(
-        benign.seen.world, seen.world, benign.volatile, without_status=bare
-    )
-    before_restart = not found and not seen.trial.crashes
-    if before_restart:
-        # A restart may repair what nobody would have repaired without one.
-        found = differences(
-            benign.seen.healed, seen.healed, benign.volatile, without_status=bare
-        )
-    # A system that timers change depends on when it is looked at.
-    found = [each for each in found if each.alias not in benign.ticking]
-    if found and skips(seen.trial):  # it has another history
-        depends = benign.history or ("\0",)
-        rolling = _rolling(benign.seen) | _rolling(seen)
-        found = [
-            each
-            for each in found
-            if not f"{each.alias} {each.path}".startswith(depends)
-            and each.alias.partition(" (")[0] not in rolling
-        ]
-    fresh = None if benign.straight else benign.fresh
-    if found and fresh is not None and skips(seen.trial):
-        # It may not have seen what was there for a while, or not come to it.
-        other = differences(fresh, seen.world, benign.volatile, without_status=bare)
-        wrong = {each.alias for each in other}
-        wrong -= _partial_records(benign.seen, fresh, seen)
-        found = [each for each in found if each.alias in wrong]
+    found = [*map(str, _astray(benign, seen, benign.seen.world, _End.RESTARTED))]
+    # A restart may repair what nobody would have repaired without one.
+    found = found or [f"{each}{_UNTIL}" for each in _mended(benign, seen)]
     usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
-    refused = [
+    found += [
         f"the user's action is refused: {each}"
         for each in seen.trial.refused
         if each.partition(": ")[0] not in usual
     ]
-    if found or refused:
-        until = " until the operator restarts" if before_restart else ""
-        details = tuple([*(f"{each}{until}" for each in found), *refused])
-        yield Violation("same_end", details[0], details)
+    yield from told("same_end", found)
 
 
-def _partial_records(benign: Seen, fresh: World, seen: Seen) -> set[str]:
+class _End(Enum):
+    """A time at which worlds are compared: before the restart at the end, or after."""
+
+    HEALED = "healed"
+    RESTARTED = "world"
+
+    def of(self, seen: Seen) -> World:
+        """The world of a trial at that time."""
+        return seen.healed if self is _End.HEALED else seen.world
+
+
+_UNTIL = " until the operator restarts"
+
+
+def _mended(benign: Benign, seen: Seen) -> list[Difference]:
+    """What is astray before the restart at the end, and not after it.
+
+    An operator that has crashed may have resumed, or not yet: it is neither as before
+    the restart of the benign run nor as after it.
+    """
+    found = _astray(benign, seen, benign.seen.healed, _End.HEALED)
+    if not (found and seen.trial.crashes):
+        return found
+    if any(each.kind.severity is Severity.SPECIAL for each in seen.trial.struck):
+        return []
+    resumed = _astray(benign, seen, benign.seen.world, _End.HEALED)
+    both = {(each.alias, each.path) for each in resumed}
+    return [each for each in found if (each.alias, each.path) in both]
+
+
+def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Difference]:
+    """The differences of a world to the usual one, without those that are no error."""
+    bare = benign.handled if merges(seen.trial) else frozenset[str]()
+    now = end.of(seen)
+    found = differences(usual, now, benign.volatile, without_status=bare)
+    # A system that timers change depends on when it is looked at.
+    found = [each for each in found if each.alias not in benign.ticking]
+    if not (found and skips(seen.trial)):
+        return found
+    rolling = _rolling(benign.seen, end) | _rolling(seen, end)
+    found = [each for each in found if not _has_a_past(benign, each, rolling)]
+    if found and not benign.straight and benign.created is not None:
+        # It may not have seen what was there for a while, or not come to it.
+        fresh = end.of(benign.created)
+        other = differences(fresh, now, benign.volatile, without_status=bare)
+        wrong = {each.alias for each in other}
+        wrong -= _partial_records(usual, fresh, now, seen.trial)
+        found = [each for each in found if each.alias in wrong]
+    return found
+
+
+def _has_a_past(benign: Benign, each: Difference, rolling: Collection[str]) -> bool:
+    """Whether what differs depends on the past, by the author or by the cluster."""
+    is_excepted = f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
+    return is_excepted or each.alias.partition(" (")[0] in rolling
+
+
+def _partial_records(usual: World, fresh: World, now: World, trial: Trial) -> set[str]:
     """The records outside of some of the lives of the benign run, and of no other.
 
     Those of what is there at last are among them.
     """
-    worlds = fresh, seen.world, benign.world
     found = set()
-    for alias in records_in(seen.trial.run.calls):
-        kept = [orjson.loads(each[alias])[""] for each in worlds]
+    for alias in records_in(trial.run.calls):
+        kept = [orjson.loads(each[alias])[""] for each in (fresh, now, usual)]
         if all(isinstance(each, list) for each in kept):
-            least, now, most = (Counter(map(orjson.dumps, each)) for each in kept)
-            if least <= now <= most:
+            least, present, most = (Counter(map(orjson.dumps, each)) for each in kept)
+            if least <= present <= most:
                 found.add(alias)
     return found
 
 
-def _rolling(seen: Seen) -> frozenset[str]:
+def _rolling(seen: Seen, end: _End) -> frozenset[str]:
     """The aliases of what a rollout that waits has kept."""
-    return rolling_in(seen.trial.ends[Phase.RESTARTED])
+    is_healed = end is _End.HEALED
+    return rolling_in(seen.trial.ends[Phase.HEALED if is_healed else Phase.RESTARTED])
 
 
 def _gave_up(benign: Benign, seen: Seen) -> bool:
@@ -120,24 +151,34 @@ def _is_spent(handler: Handler, trial: Trial) -> bool:
 
 def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The end does not depend on how the object became what it is."""
-    if seen is not benign.seen or benign.fresh is None:
+    if seen is not benign.seen or benign.created is None:
         return
     if not benign.mistake and seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
     if not benign.straight:
         return
-    rolling = _rolling(seen)
     found = [
-        f"after the edits {each}, as after one creation"
-        for each in differences(
-            benign.fresh, seen.world, benign.volatile, without_status=benign.handled
-        )
-        if each.alias not in benign.ticking
-        and each.alias.partition(" (")[0] not in rolling
-        and not f"{each.alias} {each.path}".startswith(benign.history or ("\0",))
+        f"after the edits {e}, as after one creation"
+        for e in _of_the_past(benign, benign.created, _End.RESTARTED)
     ]
     found += _conditions_of_the_past(benign, seen)
+    found = found or [
+        f"after the edits {each}, as after one creation,{_UNTIL}"
+        for each in _of_the_past(benign, benign.created, _End.HEALED)
+    ]
     yield from told("history", found)
+
+
+def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Difference]:
+    """The differences to the end of one creation, but for the status."""
+    expected, now = end.of(created), end.of(benign.seen)
+    rolling = _rolling(benign.seen, end)
+    for each in differences(
+        expected, now, benign.volatile, without_status=benign.handled
+    ):
+        if each.alias in benign.ticking or _has_a_past(benign, each, rolling):
+            continue
+        yield each
 
 
 def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:

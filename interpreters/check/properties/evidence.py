@@ -96,8 +96,8 @@ class Benign(NamedTuple):
     """The run without faults, which the others are compared with.
 
     `handled` are the kinds that the operator has handlers for (`claims.example.com`);
-    `fresh` is the world of a user who creates at once what the script ends with; where
-    the script is `straight`, and deletes nothing, it is that of the script as well,
+    `created` is the run of a user who creates at once what the script ends with; where
+    the script is `straight`, and deletes nothing, it ends like that of the script,
     except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise. `background` tells of timers and daemons, and `ticking` has
@@ -110,7 +110,7 @@ class Benign(NamedTuple):
     volatile: Volatile
     handled: frozenset[str]
     background: bool
-    fresh: World | None = None
+    created: Seen | None = None
     history: tuple[str, ...] = ()
     impure: tuple[str, ...] = ()
     unsteady: frozenset[tuple[str, str]] = frozenset()
@@ -121,6 +121,11 @@ class Benign(NamedTuple):
     ticking: frozenset[str] = frozenset()
     calm: bool = False
     mistake: bool = False
+
+    @property
+    def fresh(self) -> World | None:
+        """The world of a user who creates at once what the script ends with."""
+        return None if self.created is None else self.created.world
 
 
 Judge = Callable[[Benign, Seen], Iterator[Violation]]
@@ -140,7 +145,7 @@ def seen_by(trial: Trial) -> Seen:
     drawn = trial.drawn
     world = world_of(after, base, calls, drawn)
     healed = world
-    if before is not after:
+    if before is not after or trial.healed_calls:  # a restart may act outside alone
         healed = world_of(before, base, trial.healed_calls, drawn)
     return Seen(trial, events, writes, world, healed)
 

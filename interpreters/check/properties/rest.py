@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fnop.core.handlers.roles import BACKGROUND
-from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, tampers
+from fnop.interpreters.check.differences import differences
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Seen,
+    Violation,
+    tampers,
+    told,
+)
 from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.worlds import records_in
 
 __all__ = ["WORK_FACTOR", "WORK_MORE", "bounded_work", "no_more_writes", "settles"]
 
@@ -33,10 +41,11 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The last restart at the end changes nothing: the second one, or the third.
 
-    Timers and daemons may tell in their own object, again and again, that they are
+    In a run without faults the first one changes nothing that others look at.  Timers and daemons may tell in their own object, again and again, that they are
     alive, and make what has the time in its name, as they would have done without the
     restart; what else they have made stays as it is.
     """
+    yield from _made_by_resuming(benign, seen)
     last = max(seen.trial.ends)
     if last in seen.trial.unsettled:
         return
@@ -58,6 +67,57 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield Violation(
             "no_more_writes", f"a restart at the end changes something again: {what}"
         )
+
+
+def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """What only a restart makes, of other objects and outside, without any fault.
+
+    What a handler notes on its own object when it resumes, as a counter, is about the
+    restart itself.
+    """
+    if seen is not benign.seen or seen.trial.unsettled:
+        return
+    written = {*_written_by_resuming(seen)}
+    records = records_in(seen.trial.run.calls)
+    found = [
+        each
+        for each in differences(
+            *(seen.world, seen.healed, benign.volatile), without_status=benign.handled
+        )
+        if each.alias in written
+        or _is_outside(each.alias)
+        and not (benign.background or each.alias in records)
+    ]
+    yield from told(
+        "no_more_writes",
+        [
+            f"{each} until the operator restarts; let handlers of creations and "
+            "changes do what resuming does"
+            for each in found
+        ],
+    )
+
+
+def _is_outside(alias: str) -> bool:
+    """Whether an alias is that of a system outside."""
+    return "/" not in alias
+
+
+def _written_by_resuming(seen: Seen) -> Iterator[str]:
+    """The aliases of what others than timers and daemons write when it restarts.
+
+    The handled object itself is not among them.
+    """
+    trial = seen.trial
+    others = {e.id for e in trial.scene.program.handlers if e.role in BACKGROUND}
+    for event in seen.events:
+        write = seen.writes.get(event.version)
+        if write is None or write.phase is not Phase.RESTARTED:
+            continue
+        if event.object["metadata"]["uid"] == write.subject:
+            continue
+        if others.isdisjoint(write.site.handler.split(", ")):
+            yield seen.alias_of(event.resource, event.object)
 
 
 def _due(benign: Benign, write: Write) -> tuple[str, str, str | None]:
