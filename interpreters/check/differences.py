@@ -12,7 +12,7 @@ import orjson
 from fnop.interpreters.check.moments import counted, moment_in, moments_of, timeless
 from fnop.interpreters.check.worlds import World
 
-__all__ = ["Difference", "Volatile", "differences", "learned"]
+__all__ = ["Difference", "Volatile", "differences", "learned", "leaves"]
 
 
 class Volatile(NamedTuple):
@@ -223,6 +223,22 @@ def _within(alias: str, path: str, one: Any, other: Any) -> Iterator[Difference]
             yield from _within(alias, f"{path}[{number}]", mine, yours)
     elif one != other or type(one) is not type(other):
         yield Difference(alias, path or ".", one, other)
+
+
+def leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The plain values in a JSON value, each with its path.
+
+    >>> [*leaves("", {"a": [1, {"b": None}]})]
+    [('a[0]', 1), ('a[1].b', None)]
+    """
+    if isinstance(value, dict):
+        for key, each in value.items():
+            yield from leaves(f"{path}.{key}" if path else key, each)
+    elif isinstance(value, list):
+        for number, each in enumerate(value):
+            yield from leaves(f"{path}[{number}]", each)
+    else:
+        yield path, value
 
 
 def learned(one: World, other: World, *later: World) -> Volatile:

@@ -45,6 +45,8 @@ LIKELY, LIKELIEST = 12, 5
 # The attempts of which further situations are looked for.
 PLACES_MAX = 3
 _RETRIES = (0, 0, 0, 1, 3, 10)
+# Seconds by which the clock is moved ahead: an age is an input as well.
+_LATER = (2.0, 60.0, 3600.0, 1e5, 1e8)
 
 
 class Input(NamedTuple):
@@ -168,11 +170,14 @@ def _matters(
     for attempt, path in places:
         inputs = attempt.inputs
         usual = attempt.decided(inputs)
-        for other in ways[attempt].others(path, inputs.at(path)):
+        others = [*ways[attempt].others(path, inputs.at(path))]
+        for other in others:
             decision = attempt.decided(inputs.with_(path, other))
             if decision.differs(usual):
                 return True
             decisions += decision.error is None
+        if any(_differs_later(attempt, path, others[:LIKELY])):
+            return True
     if decisions < DECISIONS_MIN:
         return None  # nobody knows what it could be
     few = places[:PLACES_MAX]
@@ -180,6 +185,17 @@ def _matters(
         ways[attempt].go_further()
     chosen = (source.choice(few) for _ in range(TRIES))
     return any(ways[attempt].differs_at(path) for attempt, path in chosen)
+
+
+def _differs_later(
+    attempt: Attempt, path: Path, others: Sequence[Any]
+) -> Iterator[bool]:
+    """Whether other values lead to another decision when time has passed."""
+    for seconds in _LATER:
+        inputs = attempt.inputs._replace(later=seconds)
+        usual = attempt.decided(inputs)
+        for other in others:
+            yield attempt.decided(inputs.with_(path, other)).differs(usual)
 
 
 class _Ways:
@@ -201,23 +217,31 @@ class _Ways:
         self.looks.update(fetched(attempt, attempt.inputs))
         for path in unsaid(attempt):
             self.looks.setdefault(path, None)
+        for seconds in _LATER:
+            self._look_at(attempt.inputs._replace(later=seconds))
         steps = 0
         for inputs in self._situations:  # it grows meanwhile
             for path in [*self.looks]:
                 for other in islice(self.others(path, inputs.at(path)), LIKELY):
                     steps += 1
-                    there = inputs.with_(path, other)
-                    looks = fetched(attempt, there)
-                    if not looks.keys() <= self.looks.keys():
-                        self.looks.update(looks)
-                        self._situations.append(there)
+                    self._look_at(inputs.with_(path, other))
                     if steps >= STEPS_MAX or len(self._situations) >= SITUATIONS_MAX:
                         return
+
+    def _look_at(self, inputs: Inputs) -> None:
+        """Keep a situation in which the code looks at what it never did before."""
+        looks = fetched(self._attempt, inputs)
+        if not looks.keys() <= self.looks.keys():
+            self.looks.update(looks)
+            self._situations.append(inputs)
 
     def differs_at(self, path: Path) -> bool:
         """Whether an input matters in a random one of the situations."""
         inputs = self._random.choice(self._situations)
-        inputs = inputs._replace(retry=self._random.choice(_RETRIES))
+        inputs = inputs._replace(
+            retry=self._random.choice(_RETRIES),
+            later=self._random.choice((*3 * (inputs.later,), *_LATER)),
+        )
         paths = [each for each in self.looks if each != path]
         number = self._random.randint(0, min(3, len(paths)))
         for each in self._random.sample(paths, number):
@@ -241,6 +265,7 @@ class _Ways:
                 yield None
                 yield from other_objects(value, owner)
             elif isinstance(value, list):
+                yield []
                 for other in other_objects(value[0], owner) if value else ():
                     yield [other, *value[1:]]
                 yield from ([*value, each] for each in one_more(value))
@@ -254,6 +279,13 @@ class _Ways:
         yield from (
             each for each in near if type(each) is type(value) and each != value
         )
+        if path[0] == "answers" and isinstance(value, str):
+            yield from self._own_names()
         yield from others_of(value)
         yield ABSENT
         yield from others_of(value, self._known)
+
+    def _own_names(self) -> Iterator[str]:
+        """The texts by which others may refer to the handled object."""
+        meta = (self._attempt.inputs.object or {}).get("metadata", {})
+        yield from (meta[key] for key in ("name", "uid") if key in meta)

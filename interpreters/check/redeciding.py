@@ -28,6 +28,7 @@ from fnop.core.handlers.invocation import (
 )
 from fnop.core.history.shadow import end_to_wire
 from fnop.core.values.body import Body
+from fnop.core.values.now import Now
 from fnop.effects import (
     Adopt,
     Answer,
@@ -92,11 +93,15 @@ class Asked(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """The inputs of a decision: the object, the answers in their order, the number."""
+    """The inputs of a decision: the object, the answers in their order, the number.
+
+    The decision is made `later` by so many seconds.
+    """
 
     object: Any
     answers: tuple[Any, ...]
     retry: int = 0
+    later: float = 0.0
 
     def at(self, path: Path) -> Any:
         """The value at a path; ABSENT where there is none."""
@@ -210,7 +215,9 @@ class Attempt:
 
     def with_(self, inputs: Inputs) -> Situation:
         """The facts at the beginning, with these inputs."""
-        situation = self.situation._replace(retry=inputs.retry)
+        now = self.situation.now
+        moved = Now(now.wall + inputs.later, now.mono + inputs.later)
+        situation = self.situation._replace(retry=inputs.retry, now=moved)
         if situation.body is not None:
             situation = situation._replace(body=Body(inputs.object))
         return situation
@@ -253,14 +260,15 @@ class Attempt:
         self, effect: Effect, text: bytes, inputs: Inputs, left: list[int]
     ) -> JournalEntry | None:
         """The answer to an effect: the one that it had, or one that is likely."""
-        wall = self.situation.now.wall
+        wall = self.situation.now.wall + inputs.later
         number = next((each for each in left if self._known[each] == text), None)
         if number is None:
             outcome = self._answers.get(text) or _made_up(effect)
         else:
             left.remove(number)
             asked = self.asked[number]
-            outcome, wall = _with_value(asked, inputs.answers[number]), asked.wall
+            outcome = _with_value(asked, inputs.answers[number])
+            wall = asked.wall + inputs.later
         return (
             None if outcome is None else JournalEntry(digest_of(effect), outcome, wall)
         )

@@ -9,6 +9,7 @@ from enum import Enum
 import orjson
 
 from fnop.core.handlers.handler import Handler
+from fnop.interpreters.check.allotments import given_by, in_turn
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.expectations import Picture, error_in
 from fnop.interpreters.check.faults import Severity
@@ -82,6 +83,8 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
     found = differences(usual, now, benign.volatile, without_status=bare)
     # A system that timers change depends on when it is looked at.
     found = [each for each in found if each.alias not in benign.ticking]
+    given = given_by(seen.trial.scene.script)
+    found = in_turn(usual, now, found, benign.handled, given)
     if not (found and skips(seen.trial)):
         return found
     rolling = _rolling(benign.seen, end) | _rolling(seen, end)

@@ -41,9 +41,10 @@ def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The last restart at the end changes nothing: the second one, or the third.
 
-    In a run without faults the first one changes nothing that others look at.  Timers and daemons may tell in their own object, again and again, that they are
-    alive, and make what has the time in its name, as they would have done without the
-    restart; what else they have made stays as it is.
+    In a run without faults the first one changes nothing that others look at. Timers
+    and daemons may tell in their own object, again and again, that they are alive, and
+    make what has the time in its name, as they would have done without the restart;
+    what else they have made stays as it is.
     """
     yield from _made_by_resuming(benign, seen)
     last = max(seen.trial.ends)
@@ -84,9 +85,10 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
         for each in differences(
             *(seen.world, seen.healed, benign.volatile), without_status=benign.handled
         )
-        if each.alias in written
-        or _is_outside(each.alias)
-        and not (benign.background or each.alias in records)
+        if each.alias not in records
+        and (
+            each.alias in written or (_is_outside(each.alias) and not benign.background)
+        )
     ]
     yield from told(
         "no_more_writes",

@@ -143,9 +143,22 @@ def _invented(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if (alias, path) not in usual or (alias, path) in benign.unsteady:
             continue
         if min(values) < min(usual[alias, path]):
+            if min(values) and _is_shown(min(values), alias, path, usual):
+                continue
             message = f"{alias} says {path} {min(values):g}, which no benign run shows"
             yield Violation("honest_status", message)
             return
+
+
+def _is_shown(
+    number: float, alias: str, path: str, usual: Mapping[tuple[str, str], set[float]]
+) -> bool:
+    """Whether another object of the kind has a number there: it came first, then."""
+    kind = alias.partition("/")[0]
+    return any(
+        number in values and place == path and each.partition("/")[0] == kind
+        for (each, place), values in usual.items()
+    )
 
 
 def _numbers(seen: Seen) -> dict[tuple[str, str], set[float]]:

@@ -89,17 +89,15 @@ def keep(**_: Any) -> Any: ...
 class Site(PutService):
     """A page for each key."""
 
-    def keep(self, key: str) -> str:
-        return self.put(key)
+    def keep(self, key: str) -> None:
+        self.put(key)
 
 
 class Visits(JobService):
     """A book of visits, which is never taken back."""
 
-    keeps_records = True
-
-    def keep(self, key: str) -> str:
-        return self.run(key)
+    def keep(self, key: str) -> None:
+        self.submit(key)
 
 
 def published(*roles: Any) -> Registry:
