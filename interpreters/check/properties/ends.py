@@ -22,6 +22,7 @@ from fnop.interpreters.check.properties.evidence import (
     tampers,
     told,
 )
+from fnop.interpreters.check.properties.status import left_over
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, records_in, rolling_in
@@ -165,11 +166,26 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         for e in _of_the_past(benign, benign.created, _End.RESTARTED)
     ]
     found += _conditions_of_the_past(benign, seen)
+    if not _depends(benign, benign.created):
+        found += [
+            f"after the edits {e}, as after one creation"
+            for e in left_over(benign, seen)
+        ]
     found = found or [
         f"after the edits {each}, as after one creation,{_UNTIL}"
         for each in _of_the_past(benign, benign.created, _End.HEALED)
     ]
     yield from told("history", found)
+
+
+def _depends(benign: Benign, created: Seen) -> bool:
+    """Whether any of the world has another past, by its author or by the cluster.
+
+    A status may tell of it.
+    """
+    rolling = _rolling(benign.seen, _End.RESTARTED)
+    found = differences(created.world, benign.seen.world, benign.volatile)
+    return bool(rolling) or any(_has_a_past(benign, each, rolling) for each in found)
 
 
 def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Difference]:

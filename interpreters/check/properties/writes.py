@@ -13,8 +13,10 @@ from fnop.interpreters.check.properties.evidence import (
     Violation,
     merges,
     tampers,
+    told,
     value_at,
 )
+from fnop.interpreters.check.properties.status import boasts, misread, unobserved
 from fnop.interpreters.check.strikes import RIVAL
 from fnop.interpreters.cluster import StoredEvent
 
@@ -113,6 +115,8 @@ def _takes_back(field: tuple[str, ...], was: Any, now: Any) -> bool:
 def honest_status(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A status tells what was observed: no generation, no number is made up."""
     yield from _invented(benign, seen)
+    for judge in (unobserved, misread, boasts):
+        yield from told("honest_status", [*dict.fromkeys(judge(benign, seen))])
     for event in seen.events:
         write = seen.writes.get(event.version)
         if write is None or event.previous is None:

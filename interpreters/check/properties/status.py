@@ -1,0 +1,342 @@
+"""What the status of handled objects says: of which generation, and of what is there.
+
+A status is what clients wait for. It says of which generation it is, it says nothing
+of an edit ago, and it says of pods what pods say.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.interpreters.actions import Edit
+from fnop.interpreters.check.differences import Difference, leaves
+from fnop.interpreters.check.properties.evidence import Benign, Seen, tampers
+from fnop.interpreters.check.records import Phase
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.worlds import World, is_builtin, world_of
+from fnop.interpreters.cluster import Cluster
+
+__all__ = ["boasts", "left_over", "misread", "unobserved"]
+
+Object = Mapping[str, Any]
+
+
+def _handled(
+    benign: Benign, seen: Seen, cluster: Cluster
+) -> Iterator[tuple[str, Object]]:
+    """The objects of custom kinds that handlers are for, with their aliases."""
+    for resource, shelf in sorted(cluster.shelves.items()):
+        kind = f"{resource[1]}.{resource[0]}"
+        if is_builtin(resource[0]) or kind not in benign.handled:
+            continue
+        for each in shelf.values():
+            if "deletionTimestamp" not in each["metadata"]:
+                yield seen.alias_of(resource, each), each
+
+
+def _given_up(trial: Trial) -> frozenset[str]:
+    """The uids of objects of which a handler has failed for good: they stay behind."""
+    return frozenset(
+        say.subject.uid
+        for _, say in trial.lines
+        if say.ended is not None
+        and not say.ended.retried
+        and say.subject is not None
+        and say.subject.uid is not None
+    )
+
+
+# ------------------------------------------------------------------ of which generation
+
+
+def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
+    """The objects at rest whose status says that it is of another generation.
+
+    Who waits for a change waits for `observedGeneration` to be that of the object (API
+    conventions), and for ever.
+    """
+    trial = seen.trial
+    if trial.unsettled or tampers(trial):
+        return
+    telling = {
+        event.object["metadata"]["uid"]
+        for event in seen.events
+        if event.version in seen.writes
+        and _generations(event.object) != _generations(event.previous or {})
+    }
+    behind = _given_up(trial)
+    for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
+        meta = each["metadata"]
+        if meta["uid"] not in telling or meta["uid"] in behind:
+            continue
+        for field, number in _generations(each).items():
+            if number != meta["generation"]:
+                yield (
+                    f"{alias} says {field} {number} at rest, and is of generation "
+                    f"{meta['generation']}: write it in the handler of each change"
+                )
+
+
+def _generations(found: Object) -> dict[str, int]:
+    """The generations that a status says it is of: as a whole, and each condition."""
+    status = found.get("status")
+    if not isinstance(status, dict):
+        return {}
+    said: dict[str, Any] = {"observedGeneration": status.get("observedGeneration")}
+    for each in status.get("conditions") or ():
+        if isinstance(each, dict) and not str(each.get("type")).startswith(_OWN):
+            name = f"observedGeneration of the condition {each.get('type')}"
+            said[name] = each.get("observedGeneration")
+    return {name: each for name, each in said.items() if isinstance(each, int)}
+
+
+_OWN = "fnop.dev/"
+
+
+# ----------------------------------------------------------------------- of an edit ago
+
+
+def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
+    """What the status of objects still says that was so before the edits alone.
+
+    It is as it was after the creation, and a creation with the edits makes another one:
+    so it follows from the spec, and does not follow the spec. What tells of the past
+    by its name does not, nor the result of a handler, which its status keeps.
+    """
+    if benign.created is None:
+        return
+    trial = seen.trial
+    script = trial.scene.script
+    first = next((n for n, each in enumerate(script) if isinstance(each, Edit)), None)
+    if first is None or first not in trial.rests:
+        return
+    before = world_of(trial.rests[first], trial.scene.bare, None, trial.drawn)
+    results = {each.id.partition("/")[0] for each in trial.scene.program.handlers}
+    behind = _given_up(trial)
+    for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
+        if each["metadata"]["uid"] in behind:
+            continue
+        was, fresh, now = (
+            _said(world, alias) for world in (before, benign.created.world, seen.world)
+        )
+        grown = {_list_of(path) for path in now.keys() - was.keys()} - {""}
+        for path in {**fresh, **now} if alias in benign.created.world else ():
+            before_it, value, other = (e.get(path) for e in (was, now, fresh))
+            if before_it != value or other == value:
+                continue
+            if path.partition(".")[0] in results or _is_past(path):
+                continue
+            if (
+                _list_of(path) in grown
+                or (alias, f"status.{path}") in benign.volatile.paths
+            ):
+                continue
+            yield Difference(alias, f"status.{path}", other, value)
+
+
+def _said(world: World, alias: str) -> dict[str, Any]:
+    """The plain values in the status of an object, with conditions by their types."""
+    status = orjson.loads(world.get(alias, b"{}")).get("status")
+    if not isinstance(status, dict):
+        return {}
+    conditions = status.pop("conditions", None)
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and "type" in each:
+            kept = {key: each[key] for key in ("reason", "message") if key in each}
+            status[f"conditions[{each['type']}]"] = kept
+    return dict(leaves("", status))
+
+
+def _list_of(path: str) -> str:
+    """The path of the list that a path leads into; "" for none.
+
+    >>> _list_of("log[0].text"), _list_of("size")
+    ('log', '')
+    """
+    return path.partition("[")[0] if re.search(r"\[\d+\]", path) else ""
+
+
+# Words for what is about the past.
+_PAST = frozenset(
+    (
+        *("last", "previous", "prior", "former", "old", "first", "initial", "original"),
+        *("history", "log", "logs", "event", "events", "since", "created", "started"),
+        *("at", "time", "timestamp"),
+    )
+)
+
+
+def _is_past(path: str) -> bool:
+    words = {*_words(path)}
+    return not _PAST.isdisjoint(words) or words >= {"resource", "version"}
+
+
+def _words(name: str) -> list[str]:
+    """The words of a name.
+
+    >>> _words("status.lastSeenAt")
+    ['status', 'last', 'seen', 'at']
+    """
+    return [each.lower() for each in re.findall(r"[A-Z]?[a-z]+|[A-Z]+|\d+", name)]
+
+
+# --------------------------------------------------------------------- of what is there
+
+
+def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
+    """What a status at rest says of pods while a controller of the cluster is stuck.
+
+    None of them is ready then, and no Job has ended.
+    """
+    trial = seen.trial
+    stuck = [each for each in trial.struck if each.kind.name == "F14:stuck"]
+    if not stuck or len(stuck) < len(trial.struck):
+        return
+    for number, cluster in sorted(trial.rests.items()):
+        for alias, each in _handled(benign, seen, cluster) if number else ():
+            made = _made_for(each, cluster, seen)
+            for claim in _claims(each.get("status")):
+                there = _number_of(claim, made)
+                if there is not None and there < claim.number:
+                    yield (
+                        f"{alias} says {claim} while the controller "
+                        f"{stuck[0].site.target} is stuck, and {there} of its pods are "
+                        f"{claim.word}: let it say what the status of its children says"
+                    )
+
+
+def misread(benign: Benign, seen: Seen) -> Iterator[str]:
+    """The numbers of pods in a status that its only workload at rest has otherwise."""
+    trial = seen.trial
+    if seen is not benign.seen or trial.unsettled:
+        return
+    cluster = trial.ends[Phase.HEALED]
+    for alias, each in _handled(benign, seen, cluster):
+        made = _made_for(each, cluster, seen)
+        workloads = [found for kind, found in made if kind in _WORKLOADS]
+        if len(workloads) != 1:
+            continue
+        (workload,) = workloads
+        theirs = workload.get("status") or {}
+        for name in sorted(_COUNTS & {*(each.get("status") or {})}):
+            mine, real = each["status"][name], theirs.get(name, 0)
+            if type(mine) is int and mine != real:
+                child = f"{workload['kind']} {workload['metadata']['name']}"
+                yield f"{alias} says {name} {mine} at rest, and the {child} says {real}"
+
+
+class _Claim(NamedTuple):
+    """What a status says: that at least so many pods are ready, or have succeeded."""
+
+    field: str
+    value: Any
+    number: int
+    word: str
+
+    def __str__(self) -> str:
+        return f"{self.field}={orjson.dumps(self.value).decode()}"
+
+
+# What a status calls pods that serve, and Jobs that have come to their end.
+_READY = frozenset(("ready", "available", "running", "healthy"))
+_DONE = frozenset(("succeeded", "completed", "complete", "finished"))
+# ... and where it tells so in a word; what it wants is no claim.
+_TELLING = frozenset(("phase", "state", "status", "health"))
+_WANTED = frozenset(
+    ("not", "un", "desired", "expected", "wanted", "min", "max", "required", "target")
+)
+_WORKLOADS = frozenset(
+    ("apps", each) for each in ("deployments", "statefulsets", "daemonsets")
+)
+_COUNTS = frozenset(
+    ("readyReplicas", "availableReplicas", "numberReady", "numberAvailable")
+)
+
+
+def _claims(status: Any) -> Iterator[_Claim]:
+    """What a status says of pods that are ready, and of Jobs that have succeeded."""
+    for name, value in status.items() if isinstance(status, dict) else ():
+        words = {*_words(name)}
+        if isinstance(value, str) and words & _TELLING:
+            yield from _claimed(name, value, 1, {value.lower()})
+        elif isinstance(value, int):
+            yield from _claimed(name, value, int(value), words)
+    conditions = status.get("conditions") if isinstance(status, dict) else None
+    for each in conditions if isinstance(conditions, list) else ():
+        if isinstance(each, dict) and each.get("status") == "True":
+            name = str(each.get("type"))
+            if "/" not in name:
+                yield from _claimed(name, "True", 1, {*_words(name)})
+
+
+def _claimed(
+    name: str, value: Any, number: int, words: Collection[str]
+) -> Iterator[_Claim]:
+    known = {*words} & (_READY | _DONE)
+    if number > 0 and len(known) == 1 and _WANTED.isdisjoint(words):
+        yield _Claim(name, value, number, *known)
+
+
+_Made = tuple[tuple[str, str], Object]
+
+
+def _made_for(owner: Object, cluster: Cluster, seen: Seen) -> list[_Made]:
+    """The objects that belong to one, by their owners or by who has made them."""
+    uids = {owner["metadata"]["uid"]}
+    mine = {
+        event.object["metadata"]["uid"]
+        for event in seen.events
+        if event.previous is None
+        and event.version in seen.writes
+        and seen.writes[event.version].subject in uids
+    }
+    found: dict[str, _Made] = {}
+    for kind in (*_OF_PODS, _PODS):  # an owner comes before what it owns
+        for each in cluster.shelves.get(kind, {}).values():
+            meta = each["metadata"]
+            owners = {one["uid"] for one in meta.get("ownerReferences") or ()}
+            if owners & uids or meta["uid"] in mine:
+                uids.add(meta["uid"])
+                found[meta["uid"]] = kind, each
+    return [*found.values()]
+
+
+_PODS = ("", "pods")
+_JOBS = ("batch", "jobs")
+_OF_PODS = (*sorted(_WORKLOADS), ("apps", "replicasets"), ("batch", "cronjobs"), _JOBS)
+
+
+def _number_of(claim: _Claim, made: Collection[_Made]) -> int | None:
+    """How many pods are so, as they and what they belong to say; None for no matter."""
+    is_done = claim.word in _DONE
+    jobs = [each for kind, each in made if kind == _JOBS]
+    pods = [each for kind, each in made if kind == _PODS]
+    if is_done:
+        counts = [(each.get("status") or {}).get("succeeded", 0) for each in jobs]
+        return sum(counts) if jobs else None
+    sets = [each for kind, each in made if kind in _WORKLOADS]
+    if jobs or not (pods or any(map(_wants_pods, sets))):
+        return None
+    said = [_most_ready(each.get("status") or {}) for each in sets]
+    return max(sum(said), sum(map(_is_ready, pods)))
+
+
+def _wants_pods(found: Object) -> bool:
+    return bool(found["spec"].get("replicas", 1))
+
+
+def _most_ready(status: Object) -> int:
+    return max((status.get(each, 0) for each in _COUNTS), default=0)
+
+
+def _is_ready(pod: Object) -> bool:
+    """Whether a pod is ready, or runs as far as it ever does."""
+    status = pod.get("status") or {}
+    return any(
+        each.get("type") == "Ready" and each.get("status") == "True"
+        for each in status.get("conditions") or ()
+    ) or status.get("phase") in ("Running", "Succeeded")
