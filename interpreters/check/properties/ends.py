@@ -197,7 +197,23 @@ def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Differenc
     ):
         if each.alias in benign.ticking or _has_a_past(benign, each, rolling):
             continue
-        yield each
+        if not _keeps_data(each):
+            yield each
+
+
+def _keeps_data(each: Difference) -> bool:
+    """Whether what an object has grown to stays, with its data.
+
+    A claim does not shrink ("requested storage can not be less"), and whoever deletes
+    it loses what is in it; the claim templates of a StatefulSet cannot be changed.
+    """
+    kind, path = each.alias.partition("/")[0], each.path.strip(".")
+    if kind == "statefulsets.apps":
+        return path.startswith("spec.volumeClaimTemplates")
+    is_left = not path and each.expected is None
+    return kind == "persistentvolumeclaims" and (
+        is_left or path.startswith("spec.resources")
+    )
 
 
 def _conditions_of_the_past(benign: Benign, seen: Seen) -> Iterator[str]:
