@@ -22,7 +22,7 @@ from fnop.interpreters.check.properties.evidence import (
     tampers,
     told,
 )
-from fnop.interpreters.check.properties.status import left_over
+from fnop.interpreters.check.properties.status import given_up, left_over
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, records_in, rolling_in
@@ -159,8 +159,8 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     if not benign.mistake and seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
-    if not benign.straight:
-        return
+    if not benign.straight or given_up(seen.trial):
+        return  # nor is one that the operator has refused to follow
     found = [
         f"after the edits {e}, as after one creation"
         for e in _of_the_past(benign, benign.created, _End.RESTARTED)

@@ -20,7 +20,7 @@ from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, is_builtin, world_of
 from fnop.interpreters.cluster import Cluster
 
-__all__ = ["boasts", "left_over", "misread", "unobserved"]
+__all__ = ["boasts", "given_up", "left_over", "misread", "unobserved"]
 
 Object = Mapping[str, Any]
 
@@ -38,7 +38,7 @@ def _handled(
                 yield seen.alias_of(resource, each), each
 
 
-def _given_up(trial: Trial) -> frozenset[str]:
+def given_up(trial: Trial) -> frozenset[str]:
     """The uids of objects of which a handler has failed for good: they stay behind."""
     return frozenset(
         say.subject.uid
@@ -68,7 +68,7 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
         if event.version in seen.writes
         and _generations(event.object) != _generations(event.previous or {})
     }
-    behind = _given_up(trial)
+    behind = given_up(trial)
     for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
         meta = each["metadata"]
         if meta["uid"] not in telling or meta["uid"] in behind:
@@ -116,7 +116,7 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
         return
     before = world_of(trial.rests[first], trial.scene.bare, None, trial.drawn)
     results = {each.id.partition("/")[0] for each in trial.scene.program.handlers}
-    behind = _given_up(trial)
+    behind = given_up(trial)
     for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
         if each["metadata"]["uid"] in behind:
             continue

@@ -81,14 +81,23 @@ def test_a_generation_that_is_never_observed_is_told(show: Show) -> None:
     assert told(shown(show, *BOTH), *EDITED) == []
 
 
-def test_an_object_that_a_handler_has_given_up_stays_behind() -> None:
-    def strict(body: fnop.Body, **given: Any) -> fnop.Effect:
-        if body["spec"]["size"] > 1:
-            raise fnop.PermanentError("it does not grow")
-        return observe(body, **given)
+def test_an_edit_that_the_operator_refuses_for_good_leaves_all_as_it_was() -> None:
+    registry = Registry()
 
-    found = told(shown(strict, *BOTH), *EDITED)
-    assert not any("observedGeneration" in each for each in found)
+    @fnop.on.create(XS, id="follow", registry=registry)
+    @fnop.on.update(XS, id="follow", registry=registry)
+    def follow(body: fnop.Body, **given: Any) -> list[fnop.Effect]:
+        size, name = body["spec"]["size"], body["metadata"]["name"]
+        if size > 1:
+            raise fnop.PermanentError("it does not grow")
+        meta, data = {"name": name}, {"size": str(size)}
+        child = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": meta}
+        return [
+            fnop.apply(fnop.owned({**child, "data": data}, body)),
+            observe(body, **given),
+        ]
+
+    assert told(registry, *EDITED) == []
 
 
 # ----------------------------------------------------------------------- an edit ago
