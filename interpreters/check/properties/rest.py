@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from fnop.core.handlers.roles import BACKGROUND
+from fnop.core.handlers.roles import BACKGROUND, Family
 from fnop.interpreters.check.differences import differences
 from fnop.interpreters.check.properties.evidence import (
     Benign,
@@ -80,15 +80,16 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     written = {*_written_by_resuming(seen)}
     records = records_in(seen.trial.run.calls)
+    handlers = seen.trial.scene.program.handlers
+    # The others are called by the time, or whenever a process begins.
+    only_objects = all(each.rule.family in _OF_OBJECTS for each in handlers)
     found = [
         each
         for each in differences(
             *(seen.world, seen.healed, benign.volatile), without_status=benign.handled
         )
         if each.alias not in records
-        and (
-            each.alias in written or (_is_outside(each.alias) and not benign.background)
-        )
+        and (each.alias in written or (_is_outside(each.alias) and only_objects))
     ]
     yield from told(
         "no_more_writes",
@@ -98,6 +99,9 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
             for each in found
         ],
     )
+
+
+_OF_OBJECTS = (Family.CHANGE, Family.LEVEL, Family.INDEX)
 
 
 def _is_outside(alias: str) -> bool:

@@ -62,13 +62,7 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
     trial = seen.trial
     if trial.unsettled or tampers(trial):
         return
-    telling = {
-        event.object["metadata"]["uid"]
-        for event in seen.events
-        if event.version in seen.writes
-        and _generations(event.object) != _generations(event.previous or {})
-    }
-    behind = given_up(trial)
+    telling, behind = {*_telling(seen)}, given_up(trial)
     for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
         meta = each["metadata"]
         if meta["uid"] not in telling or meta["uid"] in behind:
@@ -79,6 +73,20 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
                     f"{alias} says {field} {number} at rest, and is of generation "
                     f"{meta['generation']}: write it in the handler of each change"
                 )
+
+
+def _telling(seen: Seen) -> Iterator[str]:
+    """The uids of objects whose status the operator lets say a generation.
+
+    Where a kind has no status of its own, the write itself makes another generation.
+    """
+    for event in seen.events:
+        if event.version not in seen.writes or event.previous is None:
+            continue
+        meta, was = event.object["metadata"], event.previous["metadata"]
+        tells = _generations(event.object) != _generations(event.previous)
+        if tells and meta.get("generation") == was.get("generation"):
+            yield meta["uid"]
 
 
 def _generations(found: Object) -> dict[str, int]:
@@ -107,12 +115,10 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
     so it follows from the spec, and does not follow the spec. What tells of the past
     by its name does not, nor the result of a handler, which its status keeps.
     """
-    if benign.created is None:
-        return
-    trial = seen.trial
-    script = trial.scene.script
-    first = next((n for n, each in enumerate(script) if isinstance(each, Edit)), None)
-    if first is None or first not in trial.rests:
+    trial, created = seen.trial, benign.created
+    edits = (isinstance(each, Edit) for each in trial.scene.script)
+    first = next((number for number, is_edit in enumerate(edits) if is_edit), -1)
+    if created is None or first not in trial.rests:
         return
     before = world_of(trial.rests[first], trial.scene.bare, None, trial.drawn)
     results = {each.id.partition("/")[0] for each in trial.scene.program.handlers}
@@ -120,22 +126,37 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
     for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
         if each["metadata"]["uid"] in behind:
             continue
-        was, fresh, now = (
-            _said(world, alias) for world in (before, benign.created.world, seen.world)
-        )
-        grown = {_list_of(path) for path in now.keys() - was.keys()} - {""}
-        for path in {**fresh, **now} if alias in benign.created.world else ():
-            before_it, value, other = (e.get(path) for e in (was, now, fresh))
-            if before_it != value or other == value:
-                continue
-            if path.partition(".")[0] in results or _is_past(path):
-                continue
-            if (
-                _list_of(path) in grown
-                or (alias, f"status.{path}") in benign.volatile.paths
-            ):
-                continue
-            yield Difference(alias, f"status.{path}", other, value)
+        if alias not in before or alias not in created.world:
+            continue
+        worlds = before, created.world, seen.world
+        for path, fresh, now in _kept(*(_said(world, alias) for world in worlds)):
+            is_result = re.split(r"[.\[]", path)[0] in results
+            if not (is_result or _is_past(path) or _is_volatile(benign, alias, path)):
+                yield Difference(alias, f"status.{path}", fresh, now)
+
+
+_Said = Mapping[str, Any]
+
+
+def _kept(was: _Said, fresh: _Said, now: _Said) -> Iterator[tuple[str, Any, Any]]:
+    """What stays as it was, and is another thing in a fresh status.
+
+    A list that has grown goes on to tell what was.
+    """
+    grown = {_list_of(path) for path in now.keys() - was.keys()} - {""}
+    for path in {**fresh, **now}:
+        before, there, other = (each.get(path) for each in (was, now, fresh))
+        if before == there != other and _list_of(path) not in grown:
+            yield path, other, there
+
+
+def _is_volatile(benign: Benign, alias: str, path: str) -> bool:
+    """Whether two runs without faults differ there, or in any condition."""
+    where = f"status.{path.partition('[')[0]}"
+    return any(
+        each == alias and place.startswith(where)
+        for each, place in benign.volatile.paths
+    )
 
 
 def _said(world: World, alias: str) -> dict[str, Any]:
@@ -244,10 +265,14 @@ class _Claim(NamedTuple):
 # What a status calls pods that serve, and Jobs that have come to their end.
 _READY = frozenset(("ready", "available", "running", "healthy"))
 _DONE = frozenset(("succeeded", "completed", "complete", "finished"))
-# ... and where it tells so in a word; what it wants is no claim.
+# ... and where it tells so in a word.
 _TELLING = frozenset(("phase", "state", "status", "health"))
-_WANTED = frozenset(
-    ("not", "un", "desired", "expected", "wanted", "min", "max", "required", "target")
+# Words that make no other claim of it, as those for a port that is available do.
+_OF_THE_SAME = frozenset(
+    (
+        *("replicas", "pods", "pod", "jobs", "job", "members", "instances", "workers"),
+        *("nodes", "number", "count", "all", "is", "deployment", "workload", "current"),
+    )
 )
 _WORKLOADS = frozenset(
     ("apps", each) for each in ("deployments", "statefulsets", "daemonsets")
@@ -262,7 +287,7 @@ def _claims(status: Any) -> Iterator[_Claim]:
     for name, value in status.items() if isinstance(status, dict) else ():
         words = {*_words(name)}
         if isinstance(value, str) and words & _TELLING:
-            yield from _claimed(name, value, 1, {value.lower()})
+            yield from _claimed(name, value, 1, {*words - _TELLING, value.lower()})
         elif isinstance(value, int):
             yield from _claimed(name, value, int(value), words)
     conditions = status.get("conditions") if isinstance(status, dict) else None
@@ -277,7 +302,7 @@ def _claimed(
     name: str, value: Any, number: int, words: Collection[str]
 ) -> Iterator[_Claim]:
     known = {*words} & (_READY | _DONE)
-    if number > 0 and len(known) == 1 and _WANTED.isdisjoint(words):
+    if number > 0 and len(known) == 1 and {*words} <= known | _OF_THE_SAME:
         yield _Claim(name, value, number, *known)
 
 

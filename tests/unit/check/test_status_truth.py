@@ -267,9 +267,10 @@ def test_a_number_that_is_read_too_early_is_told() -> None:
     ]
 
 
-def test_what_a_status_wants_is_no_claim() -> None:
+def test_what_a_status_says_of_others_is_no_claim() -> None:
     def say(size: int, ready: int) -> dict[str, Any]:
-        return {"phase": "Applied", "desiredReady": size, "unavailable": size - ready}
+        ports = {"availablePorts": 97, "configState": "Ready"}
+        return {"phase": "Applied", "unavailable": size - ready, **ports}
 
     assert told(served(say, looks=True), *CREATED, faults=STUCK) == []
 
