@@ -19,7 +19,7 @@ import orjson
 
 from fnop.interpreters.actions import Action, Apply, Edit
 from fnop.interpreters.check.differences import Difference, leaves
-from fnop.interpreters.check.worlds import World
+from fnop.interpreters.check.worlds import World, is_builtin
 
 __all__ = ["given_by", "in_turn"]
 
@@ -72,14 +72,18 @@ def in_turn(
 ) -> list[Difference]:
     """The differences of two worlds that another order of coming does not explain.
 
-    Values are given by turns to objects of the `handled` kinds, if no user has `given`
-    them.
+    Values are given by turns to objects of the `handled` kinds, and of custom ones, if
+    no user has `given` them.
     """
     owners = _Owners(usual, now, handled)
     if len(owners.names) < 2 or len(found) < 2:
         return [*found]
     swapped: dict[_Place, _Change] = {}
-    for several in (*_by_object(found), *_by_entry(found), *_by_name(found, owners)):
+    for several in (
+        *_by_object(found),
+        *filter(owners.are_named, _by_entry(found)),
+        *_by_name(found, owners),
+    ):
         if _is_permutation(several) and not _is_fixed(several, now, owners, given):
             swapped |= several
     words: defaultdict[str | None, dict[str, str]] = defaultdict(dict)
@@ -202,16 +206,23 @@ def _elsewhere(several: _Changes, now: World) -> Iterator[str]:
 
 
 class _Owners:
-    """The handled objects of a world by their `names`, and what belongs to each."""
+    """The handled and the custom objects of a world, by their `names`.
+
+    All others may belong to one of them.
+    """
 
     def __init__(self, usual: World, now: World, handled: Collection[str]) -> None:
         self._texts = {**usual, **now}
-        known = [each for each in self._texts if _kind_of(each) in handled]
+        known = [
+            each
+            for each in self._texts
+            if _kind_of(each) in handled or _is_custom(_kind_of(each))
+        ]
         self.names = {_name_of(each): each for each in known}
         self._known: dict[str, str | None] = {each: each for each in known}
 
     def of(self, alias: str) -> str | None:
-        """The handled object that an object belongs to, by owners or by its name."""
+        """The one of them that an object belongs to, by owners or by its name."""
         if alias not in self._known:
             self._known[alias] = self._found(alias)
         return self._known[alias]
@@ -224,6 +235,13 @@ class _Owners:
                 return self.of(owner[1])
         found = [each for each in self.names if _has(_name_of(alias), each)]
         return self.names[found[0]] if len(found) == 1 else None
+
+    def are_named(self, several: _Changes) -> bool:
+        """Whether entries of a register are those of objects, by their names."""
+        return all(
+            any(_has(text, each) for each in self.names for text in (path, *change))
+            for (_, path), change in several.items()
+        )
 
     def is_own(self, place: _Place, change: _Change, given: _Given) -> bool:
         """Whether the usual value belongs there by a name, or by what a user says."""
@@ -248,6 +266,10 @@ def _has(text: str, name: str) -> bool:
         re.search(rf"(?<![A-Za-z0-9]){re.escape(name)}(?![A-Za-z0-9])", text)
         is not None
     )
+
+
+def _is_custom(kind: str) -> bool:
+    return "." in kind and not is_builtin(kind.partition(".")[2])
 
 
 def _kind_of(alias: str) -> str:

@@ -144,6 +144,10 @@ SWAPPED: dict[str, tuple[World, World]] = {
         world(xs_a={}, xs_b={}, cm_ports=ordinary({"a": "3000", "b": "3001"})),
         world(xs_a={}, xs_b={}, cm_ports=ordinary({"a": "3001", "b": "3000"})),
     ),
+    "a list of those who wait": (
+        world(xs_a={}, xs_b={}, cm_queue={"spec": {"next": ["a", "b"]}}),
+        world(xs_a={}, xs_b={}, cm_queue={"spec": {"next": ["b", "a"]}}),
+    ),
     "the owner of what has the value": (
         world(xs_a={}, xs_b={}, cm_p1=ordinary({}, "a"), cm_p2=ordinary({}, "b")),
         world(xs_a={}, xs_b={}, cm_p1=ordinary({}, "b"), cm_p2=ordinary({}, "a")),
@@ -180,6 +184,10 @@ ASTRAY: dict[str, tuple[World, World]] = {
     "a text that does not follow": (
         world(xs_a=port(1), xs_b=port(2), cm_a=ordinary({"url": "http://a:1"}, "a")),
         world(xs_a=port(2), xs_b=port(1), cm_a=ordinary({"url": "http://a:3"}, "a")),
+    ),
+    "the order of what belongs to one": (
+        world(xs_a={}, xs_b={}, cm_a={"spec": {"args": ["-v", "-q"]}}),
+        world(xs_a={}, xs_b={}, cm_a={"spec": {"args": ["-q", "-v"]}}),
     ),
     "whether they are ready": (
         world(xs_a={"status": {"ready": True}}, xs_b={"status": {"ready": False}}),
