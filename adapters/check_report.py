@@ -51,6 +51,7 @@ EXPLAINED = {
     "no_more_writes": "a second restart at the end changes nothing",
     "no_refused_writes": "no write is refused as invalid",
     "bounded_work": "at most three times the writes of the benign run",
+    "quiet": "at rest nothing is asked for in vain again and again",
     "pure": "handlers decide by their arguments alone",
     "idle": "each handler does something",
     "heeds": "what a handler looks at matters",

@@ -70,6 +70,7 @@ from fnop.interpreters.check.replicas import is_elected
 from fnop.interpreters.check.sequels import is_of_given, left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.ticking import ticking_in
+from fnop.interpreters.check.traffic import traffic_in
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Cluster, empty_cluster
@@ -310,6 +311,7 @@ def _benign(
         gates.heeding,
         () if case.calm else _followed(trial, forks),
         ticking_in(trial),
+        traffic_in(trial),
         case.calm,
         case.mistake,
     )

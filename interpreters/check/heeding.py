@@ -35,12 +35,12 @@ from fnop.interpreters.check.redeciding import (
     quietly,
 )
 
-__all__ = ["Heeding"]
+__all__ = ["CHANGING", "Heeding"]
 
 # The number of different attempts of each function that are heard, and decided again.
 HEARD_MAX, ATTEMPTS_MAX = 24, 6
 # Arguments that change while a handler waits.
-_CHANGING = frozenset(
+CHANGING = frozenset(
     ("status", "memo", "now", "runtime", "started", "children", "conditions", "stopped")
 )
 _RETRIES = (0, 1, 2, 3, 5, 10, 60)
@@ -204,7 +204,7 @@ def _waits_for_nothing(attempt: Attempt) -> bool:
     wants = {*handler.signature.wants}
     if attempt.asked or handler.retries is not None or handler.timeout is not None:
         return False
-    if wants & {*_CHANGING, *attempt.situation.indices}:
+    if wants & {*CHANGING, *attempt.situation.indices}:
         return False
     if any(path[:2] != ("object", "spec") for path, _ in looks_at(attempt)):
         return False

@@ -33,7 +33,7 @@ SHOWN_MAX = 10
 FAULTLESS = frozenset(
     (
         *("apart", "heeds", "history", "idle", "no_refused_writes"),
-        *("pure", "refers", "serves"),
+        *("pure", "quiet", "refers", "serves"),
     )
 )
 

@@ -22,6 +22,7 @@ from fnop.interpreters.check.properties.neighbours import apart, refers
 from fnop.interpreters.check.properties.rest import (
     bounded_work,
     no_more_writes,
+    quiet,
     settles,
 )
 from fnop.interpreters.check.properties.secrets import keeps_secrets
@@ -50,6 +51,7 @@ PROPERTIES: dict[str, Judge] = {
     "no_more_writes": no_more_writes,
     "no_refused_writes": no_refused_writes,
     "bounded_work": bounded_work,
+    "quiet": quiet,
     "pure": pure,
     "idle": idle,
     "heeds": heeds,

@@ -101,9 +101,10 @@ class Benign(NamedTuple):
     except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise. `background` tells of timers and daemons, and `ticking` has
-    the aliases of the systems outside that they change while all else rests. No
-    fault strikes a script that is `calm`; with a `mistake` the user writes what the
-    operator does not serve, and corrects it.
+    the aliases of the systems outside that they change while all else rests. `vain` are
+    sentences about what is asked for again and again at rest. No fault strikes a script
+    that is `calm`; with a `mistake` the user writes what the operator does not serve,
+    and corrects it.
     """
 
     seen: Seen
@@ -119,6 +120,7 @@ class Benign(NamedTuple):
     heeding: Heeding = Heeding()
     followed: tuple[Followed, ...] = ()
     ticking: frozenset[str] = frozenset()
+    vain: tuple[str, ...] = ()
     calm: bool = False
     mistake: bool = False
 

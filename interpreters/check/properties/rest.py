@@ -17,7 +17,14 @@ from fnop.interpreters.check.records import Phase, Write
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import records_in
 
-__all__ = ["WORK_FACTOR", "WORK_MORE", "bounded_work", "no_more_writes", "settles"]
+__all__ = [
+    "WORK_FACTOR",
+    "WORK_MORE",
+    "bounded_work",
+    "no_more_writes",
+    "quiet",
+    "settles",
+]
 
 # The trial may take so many times the benign run's writes, and some more.
 WORK_FACTOR, WORK_MORE = 3, 12
@@ -162,6 +169,12 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield Violation(
             "bounded_work", f"{now} writes, where the benign run has {usual}"
         )
+
+
+def quiet(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """At rest the operator asks for nothing again and again that comes to nothing."""
+    if seen is benign.seen:
+        yield from told("quiet", benign.vain)
 
 
 def _writes_of(trial: Trial, benign: Benign) -> int:
