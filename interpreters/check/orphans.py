@@ -18,7 +18,15 @@ from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import digests_of, is_builtin
 from fnop.interpreters.cluster import Cluster, StoredEvent
 
-__all__ = ["is_shared", "left_by_fault", "left_outside", "uids_in"]
+__all__ = [
+    "Sort",
+    "is_shared",
+    "kind_of",
+    "kinds_made_for",
+    "left_by_fault",
+    "left_outside",
+    "uids_in",
+]
 
 # The group and the kind, or the plural, of objects.
 Sort = tuple[str, str]
@@ -79,12 +87,12 @@ def left_outside(trial: Trial) -> list[str]:
     outside upon an object of a custom kind is made for it; Nodes and Leases come and go
     as they are. No object of these kinds may stay: others may share what was made.
     """
-    kinds = frozenset((*_cleaned_up(trial), *_custom(trial)))
+    kinds = kinds_made_for(trial)
     script = trial.scene.script
     deletions = [
         number
         for number, each in enumerate(script)
-        if isinstance(each, Delete) and _kind_of(trial, each) in kinds
+        if isinstance(each, Delete) and kind_of(trial, each) in kinds
     ]
     states = trial.outside
     if not deletions or len(states) <= deletions[-1] + 1:
@@ -112,6 +120,11 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
     return [each for each in found if found[each] != usual[each]]
 
 
+def kinds_made_for(trial: Trial) -> frozenset[Sort]:
+    """The kinds whose objects something may be made for outside, and only for them."""
+    return frozenset((*_cleaned_up(trial), *_custom(trial)))
+
+
 def _cleaned_up(trial: Trial) -> Iterator[Sort]:
     """The kinds whose deletions a handler is called for."""
     for kind in trial.run.machine.state.survey.kinds.values():
@@ -126,7 +139,8 @@ def _custom(trial: Trial) -> Iterator[Sort]:
             yield kind.resource.group, kind.resource.plural
 
 
-def _kind_of(trial: Trial, action: Delete) -> Sort | None:
+def kind_of(trial: Trial, action: Delete) -> Sort | None:
+    """The kind of what a user deletes; None for one that nobody knows."""
     with suppress(ActionRefused):
         resource, _ = address_of(trial.scene.base, action.where)
         return resource.group, resource.plural

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fnop.core.children.marks import KEEP_ANNOTATION
+from fnop.interpreters.check.leaks import left_partly
 from fnop.interpreters.check.orphans import (
     is_shared,
     left_by_fault,
@@ -39,10 +40,9 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
     if tampers(seen.trial):
         return  # whoever takes an owner away answers for what is left
     yield from _of_sequels(no_orphans, benign, seen)
-    outside = left_outside(seen.trial) if seen is benign.seen else []
-    if outside:
-        yield Violation("no_orphans", _LEFT_OUTSIDE.format(", ".join(outside)))
-    if seen is not benign.seen:
+    if seen is benign.seen:
+        yield from _left_outside(seen.trial)
+    else:
         yield from _left_by_fault(benign, seen)
     end = seen.trial.ends[Phase.RESTARTED]
     base = seen.trial.scene.base.cluster
@@ -74,6 +74,24 @@ _LEFT_OUTSIDE = (
     "handler take it away, before a patch of it lets the object go; a model of which "
     "nothing is to be taken away says so by `keeps_records = True` in its class"
 )
+
+
+_LEFT_PARTLY = (
+    "which was made before the deletion, and is left by a deletion that takes others "
+    "away: let the deletion handler take away all that was made for the object, also "
+    "under its former names; a model of which nothing is to be taken away says so by "
+    "`keeps_records = True` in its class"
+)
+
+
+def _left_outside(trial: Trial) -> Iterator[Violation]:
+    """The things outside that no deletion takes away: all of them, or some."""
+    systems = left_outside(trial)
+    if systems:
+        yield Violation("no_orphans", _LEFT_OUTSIDE.format(", ".join(systems)))
+        return
+    parts = left_partly(trial)
+    yield from told("no_orphans", [f"{each}, {_LEFT_PARTLY}" for each in parts])
 
 
 def _left_by_fault(benign: Benign, seen: Seen) -> Iterator[Violation]:
