@@ -52,6 +52,7 @@ from fnop.interpreters.check.properties.evidence import (
     Seen,
     Violation,
     handled_kinds,
+    made_by,
     seen_by,
 )
 from fnop.interpreters.check.properties.writes import unsteady
@@ -344,7 +345,8 @@ def _followed(trial: Trial, forks: Mapping[int, Trial]) -> tuple[Followed, ...]:
     if end is None or trial.is_endless:
         return ()
     found = []
-    for sequel in sequels_of(trial.scene, handled_kinds(trial), end):
+    made = frozenset(made_by(trial))
+    for sequel in sequels_of(trial.scene, handled_kinds(trial), end, made):
         script = (*trial.scene.script, *sequel.actions)
         scene = trial.scene._replace(script=script)
         if forks:

@@ -3,8 +3,9 @@
 Objects of a kind share nothing but their operator.  So another one, of another name or
 in another namespace, comes and goes without a trace in what belongs to the first.
 Whatever has an owner of its own is no business of the operator, however much its labels
-are like those of a child.  When all that the user has made is deleted, nothing that was
-made for it stays.
+are like those of a child; nor is a *bystander*, of a kind of which the operator makes
+objects, that has no labels at all.  When all that the user has made is deleted, nothing
+that was made for it stays.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.scenario import catalogue_of
 
 __all__ = [
+    "BYSTANDER",
+    "ELSEWHERE",
     "Known",
     "Sequel",
     "is_of_given",
@@ -48,6 +51,8 @@ _ASSIGNED = ("nodeName", "volumeName")
 _OURS = "fnop.dev/"
 # The namespace of a namesake.
 ELSEWHERE = "elsewhere"
+# The name of an object that nothing connects with the operator.
+BYSTANDER = "bystander"
 
 
 class Known(NamedTuple):
@@ -157,10 +162,13 @@ class Sequel(NamedTuple):
         return f"the script goes on: {'; '.join(map(str, self.actions))}"
 
 
-def sequels_of(scene: Scene, handled: frozenset[str], end: Cluster) -> list[Sequel]:
+def sequels_of(
+    scene: Scene, handled: frozenset[str], end: Cluster, made: Collection[str] = ()
+) -> list[Sequel]:
     """The sequels of a script that has ended in this cluster; `handled` are kinds.
 
-    There are none where nothing is left of a custom kind that handlers are for.
+    There are none where nothing is left of a custom kind that handlers are for. `made`
+    are the uids of what the operator has made.
     """
     objects = [*_own_objects(scene, handled, end)]
     if not objects:
@@ -176,10 +184,18 @@ def sequels_of(scene: Scene, handled: frozenset[str], end: Cluster) -> list[Sequ
         Delete(f"{kind}/{each['metadata']['name']}", each["metadata"].get("namespace"))
         for kind, each, _ in objects
     )
+    # What lists all objects of a namespace may well count one that comes: so none comes
+    # where the children of others are looked at.
+    several = (*strangers, *_bystanders(scene, end, made))
+    begin_end = tuple(Apply(dict(each)) for each in several)
     return [
         Sequel((*begin, *comes_and_goes), strangers, owners),
+<<<<<<< HEAD
         *_elsewhere(scene, objects[-1], owners),
         Sequel((*begin, *ends), strangers, owners, ends=True),
+=======
+        Sequel((*begin_end, *ends), several, owners, ends=True),
+>>>>>>> 7907e5f6 (Check: what a bystander, a user or another object has is not to be taken (apart))
     ]
 
 
@@ -321,6 +337,28 @@ def _strangers(cluster: Cluster, owners: Sequence[str]) -> Iterator[Manifest]:
         yield _stranger(found, space)
 
 
+def _bystanders(
+    scene: Scene, cluster: Cluster, made: Collection[str]
+) -> Iterator[Manifest]:
+    """Objects without a label or an owner, one of each kind that the operator makes.
+
+    There are none of kinds that handlers are called for, nor in a namespace that was
+    not there before the operator: all within may be its own.
+    """
+    spaces = scene.base.cluster.shelves.get(("", "namespaces")) or ()
+    for resource in sorted(_PASSIVE):
+        kind = catalogue_of(scene.base).lookup(resource[1])
+        if kind is None or any(
+            each.selector is not None and each.selector.matches(kind)
+            for each in scene.program.handlers
+        ):
+            continue
+        for (space, _), found in sorted(cluster.shelves.get(resource, {}).items()):
+            if found["metadata"]["uid"] in made and ("", space) in spaces:
+                yield _copied(found, {"name": BYSTANDER, "namespace": space})
+                break
+
+
 def _stranger(found: Mapping[str, Any], space: Mapping[str, Any]) -> Manifest:
     meta = found["metadata"]
     owner = {"apiVersion": "v1", "kind": "Namespace", "name": space["metadata"]["name"]}
@@ -332,6 +370,11 @@ def _stranger(found: Mapping[str, Any], space: Mapping[str, Any]) -> Manifest:
     for stanza in ("labels", "annotations"):
         values = meta.get(stanza) or {}
         kept[stanza] = {k: v for k, v in values.items() if not k.startswith(_OURS)}
+    return _copied(found, kept)
+
+
+def _copied(found: Mapping[str, Any], kept: Mapping[str, Any]) -> Manifest:
+    """The manifest of an object under other metadata."""
     rest = {
         key: each for key, each in found.items() if key not in ("metadata", "status")
     }

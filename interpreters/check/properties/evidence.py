@@ -21,6 +21,7 @@ __all__ = [
     "Seen",
     "Violation",
     "handled_kinds",
+    "made_by",
     "merges",
     "seen_by",
     "skips",
@@ -159,6 +160,13 @@ def handled_kinds(trial: Trial) -> frozenset[str]:
         f"{each.resource.plural}.{each.resource.group}".rstrip(".")
         for each in kinds.values()
     )
+
+
+def made_by(trial: Trial) -> Iterator[str]:
+    """The uids of the objects that the operator has made, or taken for its own."""
+    for each in trial.writes:
+        if each.site.verb in ("create", "adopt", "apply") and each.body:
+            yield str((each.body.get("metadata") or {}).get("uid"))
 
 
 def merges(trial: Trial) -> bool:

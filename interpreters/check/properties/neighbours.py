@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from fnop.interpreters.check.belongings import taken_from_living, taken_from_users
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.faults import Site
 from fnop.interpreters.check.properties.evidence import (
@@ -20,7 +21,7 @@ from fnop.interpreters.check.references import (
     missing_in,
     unfit_selector,
 )
-from fnop.interpreters.check.sequels import owned_in, trespasses
+from fnop.interpreters.check.sequels import BYSTANDER, owned_in, trespasses
 from fnop.interpreters.check.worlds import World, objects_in, world_of
 
 __all__ = ["apart", "refers"]
@@ -30,11 +31,18 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """Objects share nothing: what one has, or a stranger, is no affair of another."""
     if seen is not benign.seen:
         return
-    sentences: list[str] = []
+    sentences = [*taken_from_users(seen)]
     for followed in benign.followed:
         found = [*_trespasses(benign, followed), *_changes(benign, followed)]
+        found += [] if followed.sequel.ends else taken_from_living(followed)
         sentences += [found[0], str(followed.sequel), *found[1:]] if found else []
     yield from told("apart", sentences)
+
+
+_NOBODYS = (
+    ", and the operator has not made it: it has no label and no owner; let the handler "
+    "name what it deletes, or list by labels that it gives to its objects alone"
+)
 
 
 def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
@@ -48,6 +56,10 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
         where = "/".join((*known.resource, *known.key))
         sites = [each.site for each in trial.writes if each.path == where]
         by = f" by {sites[-1]}" if sites else ""
+        if known.key[1] == BYSTANDER:
+            if sites:
+                yield f"{known.alias} {words}{by}{_NOBODYS}"
+            continue
         yield (
             f"{known.alias} {words}{by}, and belongs to somebody else: the uid in its "
             "owner references tells whose it is"
