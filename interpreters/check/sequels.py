@@ -53,6 +53,41 @@ _OURS = "fnop.dev/"
 ELSEWHERE = "elsewhere"
 # The name of an object that nothing connects with the operator.
 BYSTANDER = "bystander"
+_POD = {"containers": [{"name": "c", "image": "c"}]}
+_ASKS = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+_MARK = {"bystander": "yes"}
+_SET = {
+    "replicas": 0,
+    "selector": {"matchLabels": _MARK},
+    "template": {"metadata": {"labels": _MARK}, "spec": _POD},
+}
+_JOB = {"suspend": True, "template": {"spec": {**_POD, "restartPolicy": "Never"}}}
+# The manifests of bystanders, which do nothing by themselves, by their kinds.
+_BYSTANDERS: Mapping[tuple[str, str], Manifest] = {
+    ("", "configmaps"): {"apiVersion": "v1", "kind": "ConfigMap"},
+    ("", "persistentvolumeclaims"): {
+        **{"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+        "spec": _ASKS,
+    },
+    ("", "pods"): {"apiVersion": "v1", "kind": "Pod", "spec": _POD},
+    ("", "secrets"): {"apiVersion": "v1", "kind": "Secret"},
+    ("", "services"): {
+        **{"apiVersion": "v1", "kind": "Service"},
+        "spec": {"ports": [{"port": 80}]},
+    },
+    ("apps", "deployments"): {
+        **{"apiVersion": "apps/v1", "kind": "Deployment"},
+        "spec": _SET,
+    },
+    ("apps", "statefulsets"): {
+        **{"apiVersion": "apps/v1", "kind": "StatefulSet"},
+        "spec": {**_SET, "serviceName": BYSTANDER},
+    },
+    ("batch", "jobs"): {"apiVersion": "batch/v1", "kind": "Job", "spec": _JOB},
+}
 
 
 class Known(NamedTuple):
@@ -317,7 +352,8 @@ def _known(manifest: Manifest, cluster: Cluster) -> Known:
     """The object of a stranger's manifest, there or not."""
     meta = manifest["metadata"]
     key = meta["namespace"], meta["name"]
-    resource = "", f"{manifest['kind'].lower()}s"
+    group = manifest["apiVersion"].rpartition("/")[0]
+    resource = group, f"{manifest['kind'].lower()}s"
     shelf = cluster.shelves.get(resource)
     found = shelf.get(key) if shelf else None
     uid = found["metadata"]["uid"] if found else ""
@@ -346,16 +382,17 @@ def _bystanders(
     not there before the operator: all within may be its own.
     """
     spaces = scene.base.cluster.shelves.get(("", "namespaces")) or ()
-    for resource in sorted(_PASSIVE):
-        kind = catalogue_of(scene.base).lookup(resource[1])
+    for (group, plural), manifest in _BYSTANDERS.items():
+        kind = catalogue_of(scene.base).lookup(f"{plural}.{group}".rstrip("."))
         if kind is None or any(
             each.selector is not None and each.selector.matches(kind)
             for each in scene.program.handlers
         ):
             continue
-        for (space, _), found in sorted(cluster.shelves.get(resource, {}).items()):
+        shelf = cluster.shelves.get((group, plural))
+        for (space, _), found in sorted(shelf.items()) if shelf else ():
             if found["metadata"]["uid"] in made and ("", space) in spaces:
-                yield _copied(found, {"name": BYSTANDER, "namespace": space})
+                yield {**manifest, "metadata": {"name": BYSTANDER, "namespace": space}}
                 break
 
 
@@ -370,11 +407,6 @@ def _stranger(found: Mapping[str, Any], space: Mapping[str, Any]) -> Manifest:
     for stanza in ("labels", "annotations"):
         values = meta.get(stanza) or {}
         kept[stanza] = {k: v for k, v in values.items() if not k.startswith(_OURS)}
-    return _copied(found, kept)
-
-
-def _copied(found: Mapping[str, Any], kept: Mapping[str, Any]) -> Manifest:
-    """The manifest of an object under other metadata."""
     rest = {
         key: each for key, each in found.items() if key not in ("metadata", "status")
     }

@@ -65,6 +65,72 @@ def test_a_deletion_of_a_whole_listing_strikes_a_bystander() -> None:
     assert "list by labels that it gives to its objects alone" in message
 
 
+BODIES: dict[str, dict[str, Any]] = {
+    "secrets": {"apiVersion": "v1", "kind": "Secret"},
+    "services": {
+        **{"apiVersion": "v1", "kind": "Service"},
+        "spec": {"ports": [{"port": 1}]},
+    },
+    "pods": {
+        **{"apiVersion": "v1", "kind": "Pod"},
+        "spec": {"containers": [{"name": "c", "image": "c"}]},
+    },
+    "persistentvolumeclaims": {
+        **{"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    },
+    "jobs.batch": {
+        **{"apiVersion": "batch/v1", "kind": "Job"},
+        "spec": {
+            "template": {
+                "spec": {
+                    "restartPolicy": "Never",
+                    "containers": [{"name": "c", "image": "c"}],
+                }
+            }
+        },
+    },
+    "deployments.apps": {
+        **{"apiVersion": "apps/v1", "kind": "Deployment"},
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "c", "image": "c"}]},
+            },
+        },
+    },
+}
+
+
+@pytest.mark.parametrize("kind", BODIES)
+@pytest.mark.parametrize("wide", [True, False])
+def test_each_kind_that_the_operator_makes_has_a_bystander(
+    kind: str, wide: bool
+) -> None:
+    def operator(registry: Registry) -> None:
+        @fnop.on.create(KIND, registry=registry)
+        async def make(name: str, body: fnop.Body, **_: Any) -> None:
+            meta = {"name": f"{name}-a", "labels": {"owner": name}}
+            made = {**BODIES[kind], "metadata": meta}
+            await fnop.apply(fnop.owned(made, body), force=True)
+
+        @fnop.on.delete(KIND, registry=registry)
+        async def unmake(name: str, uid: str, **_: Any) -> None:
+            labels = {} if wide else {"owner": name}
+            for each in await fnop.list(kind, labels=labels):
+                owners = each["metadata"].get("ownerReferences", ())
+                if not owners or owners[0]["uid"] == uid:
+                    await fnop.delete(each)
+
+    messages = [each for each in found(operator) if "/bystander is gone" in each]
+    assert len(messages) == wide
+    assert wide or found(operator) == []
+
+
 @pytest.mark.parametrize("how", ["by name", "by label", "by prefix"])
 def test_a_deletion_of_what_was_made_is_no_trespass(how: str) -> None:
     assert found(sweeping(how)) == []
