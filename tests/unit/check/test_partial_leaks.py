@@ -187,3 +187,52 @@ def test_a_thing_under_a_former_name_is_an_orphan(keeps: bool) -> None:
     assert [each.partition(",")[0] for each in messages] == (
         ["Zone (1) has 1m"] if keeps else []
     )
+
+
+# --------------------------------------------------------------- within the cluster
+
+
+def placing(*, keeps: bool, where: str) -> Operator:
+    """An operator whose objects nothing owns, and are named by the spec."""
+
+    def named(name: str, key: Any) -> dict[str, Any]:
+        made = {**BODIES[where], "metadata": {"name": f"{name}-{key}"}}
+        if where == "configmaps":
+            made["metadata"]["namespace"] = "kube-system"
+        return made
+
+    def operator(registry: Registry) -> None:
+        @fnop.on.create(KIND, registry=registry)
+        @fnop.on.update(KIND, registry=registry)
+        async def make(
+            name: str, spec: fnop.Spec, status: fnop.Status, **_: Any
+        ) -> None:
+            key, former = str(spec["duration"]), status.get("key")
+            await fnop.apply(named(name, key), force=True)
+            if former not in (None, key) and not keeps:
+                await fnop.delete(named(name, former))
+            await fnop.patch(status={"key": key})
+
+        @fnop.on.delete(KIND, registry=registry)
+        async def unmake(name: str, spec: fnop.Spec, **_: Any) -> None:
+            await fnop.delete(named(name, spec["duration"]))
+
+    return operator
+
+
+BODIES: dict[str, dict[str, Any]] = {
+    "configmaps": {"apiVersion": "v1", "kind": "ConfigMap"},
+    "clusterroles": {
+        **{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"},
+        "rules": [],
+    },
+}
+
+
+@pytest.mark.parametrize("where", BODIES)
+@pytest.mark.parametrize("keeps", [True, False])
+def test_an_object_under_a_former_name_is_an_orphan(where: str, keeps: bool) -> None:
+    script = apply(example(duration="1m")), edit(NAME, spec={"duration": "2m"})
+    messages = found(placing(keeps=keeps, where=where), Zone(), *script)
+    assert any("example-1-1m" in each for each in messages) is keeps
+    assert keeps or messages == []
