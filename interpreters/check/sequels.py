@@ -225,12 +225,8 @@ def sequels_of(
     begin_end = tuple(Apply(dict(each)) for each in several)
     return [
         Sequel((*begin, *comes_and_goes), strangers, owners),
-<<<<<<< HEAD
         *_elsewhere(scene, objects[-1], owners),
-        Sequel((*begin, *ends), strangers, owners, ends=True),
-=======
         Sequel((*begin_end, *ends), several, owners, ends=True),
->>>>>>> 7907e5f6 (Check: what a bystander, a user or another object has is not to be taken (apart))
     ]
 
 

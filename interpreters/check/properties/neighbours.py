@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from fnop.interpreters.actions import Apply
 from fnop.interpreters.check.belongings import taken_from_living, taken_from_users
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.faults import Site
+from fnop.interpreters.check.mixing import leaves_of, mixed_selectors
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,
@@ -23,6 +25,7 @@ from fnop.interpreters.check.references import (
 )
 from fnop.interpreters.check.sequels import BYSTANDER, owned_in, trespasses
 from fnop.interpreters.check.worlds import World, objects_in, world_of
+from fnop.interpreters.scenario import catalogue_of
 
 __all__ = ["apart", "refers"]
 
@@ -34,7 +37,8 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
     sentences = [*taken_from_users(seen)]
     for followed in benign.followed:
         found = [*_trespasses(benign, followed), *_changes(benign, followed)]
-        found += [] if followed.sequel.ends else taken_from_living(followed)
+        if not followed.sequel.ends:
+            found += [*taken_from_living(followed), *_mixed(followed)]
         sentences += [found[0], str(followed.sequel), *found[1:]] if found else []
     yield from told("apart", sentences)
 
@@ -64,6 +68,23 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
             f"{known.alias} {words}{by}, and belongs to somebody else: the uid in its "
             "owner references tells whose it is"
         )
+
+
+def _mixed(followed: Followed) -> Iterator[str]:
+    """The selectors of the last object that take the pods of its twin, too."""
+    actions, rests = followed.sequel.actions, followed.rests
+    twin = actions[-2]
+    if not isinstance(twin, Apply) or len(rests) < len(actions):
+        return
+    both, meta = rests[len(actions) - 1], twin.manifest["metadata"]
+    place = meta.get("namespace") or followed.seen.trial.scene.namespace
+    resource = catalogue_of(followed.seen.trial.run).of_manifest(twin.manifest)
+    shelf = resource and both.shelves.get((resource.group, resource.plural))
+    found = shelf.get((place, meta["name"])) if shelf else None
+    if found is not None:
+        chosen = frozenset(leaves_of(twin.manifest.get("spec")))
+        uid, last = found["metadata"]["uid"], followed.sequel.owners[-1]
+        yield from mixed_selectors(both, last, uid, chosen)
 
 
 def _changes(benign: Benign, followed: Followed) -> Iterator[str]:

@@ -1,0 +1,75 @@
+"""Operators as text, with the scripts that are made up for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from textwrap import dedent
+from typing import Any
+
+from fnop.adapters.checking import cases_of, sound, subjects_of
+from fnop.adapters.loading import handlers_of_file
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.check.campaign import heeded_together
+from fnop.interpreters.check.explore import Case, Explorer
+from tests.checks import OBJECT
+
+__all__ = ["NUMBER", "TEXT", "Manifest", "alarms", "cases", "definition", "x"]
+
+Manifest = dict[str, Any]
+TEXT = {"type": "string"}
+NUMBER = {"type": "integer"}
+
+
+def definition(required: tuple[str, ...] = (), **fields: Any) -> Manifest:
+    """The definition of xs.example.com with these fields of its spec."""
+    spec: Manifest = {"type": "object", "properties": fields, "required": [*required]}
+    if not fields:
+        spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema = {"type": "object", "properties": {"spec": spec, "status": anything}}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "schema": {"openAPIV3Schema": schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "xs.example.com"},
+        "spec": {
+            "group": "example.com",
+            "scope": "Namespaced",
+            "names": {"plural": "xs", "singular": "x", "kind": "X"},
+            "versions": [version],
+        },
+    }
+
+
+def x(**spec: Any) -> Manifest:
+    return {**OBJECT, "spec": spec}
+
+
+def cases(
+    folder: Path, code: str, found: Manifest, crd: Manifest, *given: Manifest
+) -> tuple[list[Case], list[str]]:
+    """The cases of an operator, and the notes to its author."""
+    file = folder / "operator.py"
+    file.write_text(f"import fnop\n\n{dedent(code)}")
+    program = Program(tuple(handlers_of_file(str(file))), Settings())
+    notes: list[str] = []
+    subjects = subjects_of(program, [crd, found, *given])
+    return cases_of(program, subjects, tell=notes.append), notes
+
+
+def alarms(several: list[Case]) -> dict[str, set[str]]:
+    """The properties that are violated without any fault, by the script."""
+    explorers, _ = sound([Explorer(each) for each in several])
+    heeded_together(explorers)
+    found = {
+        each.case.name: {e.property for e in each.confirmed(each.benign)}
+        for each in explorers
+    }
+    return {name: properties for name, properties in found.items() if properties}
