@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from fnop.adapters.sampling import sampled
@@ -14,6 +16,7 @@ from fnop.core.handlers.roles import Family
 from fnop.interpreters.check.changes import Change, Sort, at, changes_of
 from fnop.interpreters.check.explore import Case, prepared
 from fnop.interpreters.check.walks import MadeUp, Subject, scripts_for
+from fnop.interpreters.check.worlds import is_builtin
 from fnop.interpreters.scenario import catalogue_of
 
 __all__ = ["made_up_scripts", "with_another_namespace"]
@@ -33,14 +36,13 @@ def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
     """
     catalogue = catalogue_of(prepared(case).base)
     made = [_subject(case, catalogue, each) for each in subjects]
-    kinds = {_kind(each.where) for each in made}
-    watched = [
-        _watched(case, catalogue, each)
-        for each in case.given
-        if _kind(_where(catalogue, each)) not in kinds
-        and _handlers_of(case.program, catalogue.of_manifest(each))
-    ]
-    return scripts_for(case, made, watched)
+    beside = [*case.given]
+    if any(_is_custom(catalogue, each) for each in subjects):
+        beside += [each for each in subjects if not _is_custom(catalogue, each)]
+    labels = [*_selectors_in([each.get("spec") for each in subjects])]
+    labels += chain.from_iterable(_labels_on(each).items() for each in beside)
+    found = [_beside(case, catalogue, each, labels) for each in beside]
+    return scripts_for(case, made, found)
 
 
 def with_another_namespace(case: Case) -> Case:
@@ -60,10 +62,6 @@ def with_another_namespace(case: Case) -> Case:
     if labels:
         meta["labels"] = labels
     return case._replace(given=(*case.given, {**manifest, "metadata": meta}))
-
-
-def _kind(where: str) -> str:
-    return where.partition("/")[0]
 
 
 def _where(catalogue: Catalogue, manifest: Manifest) -> str:
@@ -103,19 +101,54 @@ def _subject(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
     return Subject(manifest, where, changes)
 
 
-def _watched(case: Case, catalogue: Catalogue, manifest: Manifest) -> Subject:
-    """An object that handlers watch; a label that they ask for comes and goes."""
+def _beside(
+    case: Case,
+    catalogue: Catalogue,
+    manifest: Manifest,
+    labels: Sequence[tuple[str, str]],
+) -> Subject:
+    """An object that is not served; a label that somebody asks for comes and goes."""
     handlers = _handlers_of(case.program, catalogue.of_manifest(manifest))
     schema = _schema_of(case.definitions, manifest)
-    found = [each for each in changes_of(manifest, schema, sampled)]
-    labels = (manifest.get("metadata") or {}).get("labels") or {}
-    for key, value in _labels_wanted(handlers):
-        if key not in labels:
+    found = [*changes_of(manifest, schema, sampled)]
+    known = _labels_on(manifest)
+    for key, value in dict((*labels, *_labels_wanted(handlers))).items():
+        if key not in known:
             there, back = (at(("metadata", "labels", key), e) for e in (value, None))
             found.append(Change(Sort.SET, f"metadata.labels.{key}", there, back))
     where, name = _where(catalogue, manifest), manifest["metadata"].get("name")
-    stays = where == f"namespaces/{case.namespace}" or name == case.namespace
-    return Subject(manifest, where, tuple(filter(_is_of_users, found)), stays)
+    stays = manifest not in case.given or name == case.namespace
+    changes = tuple(filter(_is_of_users, found))
+    return Subject(manifest, where, changes, stays, bool(handlers))
+
+
+def _labels_on(manifest: Manifest) -> Mapping[str, str]:
+    labels: Mapping[str, str] = (manifest.get("metadata") or {}).get("labels") or {}
+    return labels
+
+
+def _selectors_in(found: Any) -> Iterator[tuple[str, str]]:
+    """What may be labels by which an object selects others: texts by names.
+
+    >>> [*_selectors_in({"namespaceLabels": {"tier": "dev"}, "size": 1})]
+    [('tier', 'dev')]
+    """
+    if isinstance(found, list):
+        for each in found:
+            yield from _selectors_in(each)
+    if isinstance(found, Mapping):
+        for name, each in found.items():
+            if isinstance(each, Mapping) and _SELECTING.search(name):
+                yield from ((k, v) for k, v in each.items() if isinstance(v, str))
+            yield from _selectors_in(each)
+
+
+_SELECTING = re.compile("label|select|match", re.IGNORECASE)
+
+
+def _is_custom(catalogue: Catalogue, manifest: Manifest) -> bool:
+    resource = catalogue.of_manifest(manifest)
+    return resource is not None and not is_builtin(resource.group)
 
 
 def _is_of_users(change: Change) -> bool:

@@ -73,10 +73,11 @@ def taken_from_users(seen: Seen) -> Iterator[str]:
 
 
 def taken_from_living(followed: Followed) -> Iterator[str]:
-    """The keys of an object that the handling of another one has taken for good.
+    """What the handling of another object has taken for good: objects, and keys.
 
-    They were written for an object that lives.
+    They were made, or written, for an object that lives.
     """
+    yield from _deleted_of_living(followed)
     seen, owners = followed.seen, frozenset(followed.sequel.owners)
     end = _keys_in(seen.trial.ends[Phase.RESTARTED])
     writers: dict[tuple[str, str], str] = {}
@@ -101,6 +102,28 @@ def taken_from_living(followed: Followed) -> Iterator[str]:
         for key in after:
             if before.get(key) != after[key]:
                 writers[alias, key] = subject
+
+
+def _deleted_of_living(followed: Followed) -> Iterator[str]:
+    """The objects without an owner that were made for one object, and go with another.
+
+    The children of others, which have one, are looked at as a whole.
+    """
+    seen, owners = followed.seen, frozenset(followed.sequel.owners)
+    end = seen.trial.ends[Phase.RESTARTED]
+    makers: dict[str, str] = {}
+    for change in _changes(seen, made=True):
+        meta, subject = (change.now or change.was)["metadata"], change.write.subject
+        maker = makers.setdefault(change.alias, subject)
+        shelf = end.shelves.get(change.resource)
+        is_there = shelf and shelf.get((meta.get("namespace") or "", meta["name"]))
+        if change.now is not None or is_there or meta.get("ownerReferences"):
+            continue
+        if maker in owners and subject not in ("", maker):
+            yield (
+                f"{change.write.site} deletes {change.alias}, which was made for "
+                "another object; let its name tell whose it is, with the namespace"
+            )
 
 
 def _changes(seen: Seen, *, made: bool = False) -> Iterator[_Change]:

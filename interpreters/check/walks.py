@@ -40,13 +40,14 @@ MISTAKES_MAX, ODD_MAX = 2, 16
 class Subject(NamedTuple):
     """An object, its name as kind/name, and the changes that a user may make to it.
 
-    Nobody deletes one that `stays`.
+    Nobody deletes one that `stays`. One that is `watched` has handlers that hear of it.
     """
 
     manifest: Mapping[str, Any]
     where: str
     changes: tuple[Change, ...] = ()
     stays: bool = False
+    watched: bool = False
 
     @property
     def namespace(self) -> str | None:
@@ -72,12 +73,13 @@ class MadeUp(NamedTuple):
 
 
 def scripts_for(
-    case: Case, subjects: Sequence[Subject], watched: Sequence[Subject] = ()
+    case: Case, subjects: Sequence[Subject], beside: Sequence[Subject] = ()
 ) -> MadeUp:
-    """The scripts for the objects that an operator serves, and those that it watches.
+    """The scripts for the objects that an operator serves, and for those beside them.
 
-    The objects that are `watched` are among those given in the case. Raises
-    `ActionRefused` where the cluster does not take the objects as they are.
+    Objects `beside` are of interest where handlers watch them, or read others of their
+    kind, though they follow the changes of what they serve. Raises `ActionRefused`
+    where the cluster does not take the objects as they are.
     """
     ground = _Ground(case, subjects)
     create = ground.create
@@ -87,8 +89,11 @@ def scripts_for(
     for subject in last.values():
         of = f" of {subject.where}" if len(last) > 1 else ""
         walks += _walks(ground, subject, of)
-    for each in watched:
-        walks += _beside(ground, each)
+    follows = any(each.changes for each in subjects)
+    for each in beside:
+        kind = each.where.partition("/")[0].partition(".")[0]
+        if each.watched or (follows and kind in ground.usual.reads):
+            walks += _beside(ground, each)
     scripts = [
         Script("create", create),
         *_struck(ground, subjects[-1]),
@@ -104,11 +109,15 @@ def scripts_for(
 
 
 class _Served(NamedTuple):
-    """What came of a script without faults: why a handler has failed, or ""."""
+    """What came of a script without faults: why a handler has failed, or "".
+
+    `verbs` are those of its writes, and `reads` the kinds that it has read.
+    """
 
     trouble: str
     is_error: bool
     verbs: tuple[str, ...]
+    reads: frozenset[str]
 
 
 class _Ground:
@@ -161,6 +170,11 @@ class _Ground:
             next(iter((*named, *reasons)), "") if reasons else "",
             bool(errors),
             tuple(each.site.verb for each in trial.writes),
+            frozenset(
+                each.site.target.partition("/")[0]
+                for each in trial.visits
+                if each.site.verb in ("get", "list")
+            ),
         )
 
     def taken(

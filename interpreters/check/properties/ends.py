@@ -159,7 +159,9 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     if not benign.mistake and seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
-    if not benign.straight or given_up(seen.trial):
+    if not benign.straight:
+        return
+    if not benign.mistake and given_up(seen.trial):
         return  # nor is one that the operator has refused to follow
     found = [
         f"after the edits {e}, as after one creation"
