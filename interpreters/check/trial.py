@@ -81,6 +81,8 @@ LOOK_EVERY = 64
 WRITES_MAX = 250
 # An operator that changes nothing for this long (turns, seconds) waits for others.
 STILL_TURNS, STILL_SECONDS = 300, 120.0
+# The place of calls, as sites are counted by it.
+_CALL = Place.CALL.value
 
 
 class Trial:
@@ -120,6 +122,7 @@ class Trial:
         # The user's actions that came to nothing; those that the cluster has refused.
         self.refused, self.refusals = list[str](), list[Refusal]()
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
+        self._healed_work: tuple[Any, ...] = ()  # see `_work`
         self.unrestarted: Trial | None = None  # before the last restart
         # The processes that began anew, or in another's place, before all was healed.
         self.crashes = 0
@@ -272,6 +275,7 @@ class Trial:
         """Keep what a restart may change."""
         self.crashes = self.run.lives + self.successions
         self.healed_calls = forked(self.run.calls)
+        self._healed_work = self._work()
 
     def settle(self) -> None:
         """Go on to the end of an open script, and pause there."""
@@ -402,6 +406,10 @@ class Trial:
             self.end_times[self.phase] = self.run.clock.elapsed
             if self.phase is Phase.HEALED:
                 self._note_healed()
+            if self._restarts_alike():
+                self.phase = Phase.AGAIN
+                self.ends[self.phase] = self.run.cluster
+                self.end_times[self.phase] = self.run.clock.elapsed
             following = Phase(self.phase + 1)
             if following is Phase.LAST and not self._came_to_rest_late():
                 following = Phase.DONE
@@ -412,6 +420,30 @@ class Trial:
                 self.tell("rest", "the operator restarts")
                 self.run.crash()
         self.rest_anew()
+
+    def _restarts_alike(self) -> bool:
+        """Whether the second restart would be the first one over again.
+
+        The first one has found the world as the next one would: it has written nothing,
+        called nobody, drawn nothing, failed at nothing, and no time has passed.  Timers
+        and daemons may yet do something otherwise.  The run without faults goes through
+        all phases, for it sets the limits of the others.
+        """
+        return (
+            self.phase is Phase.RESTARTED
+            and bool(self.struck)
+            and self.second is None
+            and self._healed_work == self._work()
+            and not has_background(self.scene.program)
+            and Phase.RESTARTED not in self.unsettled
+            and not any(phase is Phase.RESTARTED for phase, _ in self.lines)
+        )
+
+    def _work(self) -> tuple[Any, ...]:
+        """All that a restart without any work leaves as it is."""
+        run = self.run
+        asked = sum(n for (place, *_), n in self.counts.items() if place == _CALL)
+        return run.cluster.version, run.clock.elapsed, len(run.drawn), asked
 
     def _note_unrestarted(self) -> None:
         """Keep what timers would go on with if the operator did not restart now."""

@@ -88,6 +88,8 @@ class Rollout:
         self.surge = surge if self.rolling else 0
         self.lost = min(lost, self.replicas) if self.rolling else 0
         self.sets: list[Object] = []
+        self._template: dict[str, Any] | None = None
+        self._current: Object | None = None
         self.note: tuple[str, str] | None = None
 
     # ------------------------------------------------------------ what is there
@@ -95,12 +97,19 @@ class Rollout:
     def refresh(self) -> None:
         """Look at the replica sets again."""
         self.sets = sorted(self.desk.controlled(SETS, self.deployment), key=_age)
+        self._current = self._found()
 
     def current(self) -> Object | None:
         """FindNewReplicaSet: the oldest set of this very template."""
-        template = _plain(self.spec.get("template") or {})
+        return self._current
+
+    def _found(self) -> Object | None:
+        if not self.sets:
+            return None
+        if self._template is None:  # the spec is the same for the whole turn
+            self._template = _plain(self.spec.get("template") or {})
         for each in self.sets:
-            if same(_plain(each["spec"].get("template") or {}), template):
+            if same(_plain(each["spec"].get("template") or {}), self._template):
                 return each
         return None
 
