@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import NamedTuple
 
 from fnop.core.values.errors import described
-from fnop.interpreters.check.explore import Case, Explorer, Verdict
+from fnop.interpreters.check.explore import Case, Explorer, Verdict, explorers_of
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import PROPERTIES
 from fnop.interpreters.check.reports import (
@@ -82,7 +82,7 @@ class Campaign:
     """The cases of an operator with their explorers."""
 
     def __init__(self, cases: Sequence[Case], options: Options = Options()) -> None:  # noqa: B008
-        self.explorers = [Explorer(each) for each in cases]
+        self.explorers = explorers_of(cases)
         heeded_together(self.explorers)
         self.options = options
         self._former: list[Case] = []

@@ -68,6 +68,7 @@ from fnop.interpreters.check.records import (
     has_background,
 )
 from fnop.interpreters.check.replicas import is_elected
+from fnop.interpreters.check.rests import Rests
 from fnop.interpreters.check.sequels import is_of_given, left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
 from fnop.interpreters.check.ticking import ticking_in
@@ -87,6 +88,7 @@ __all__ = [
     "Verdict",
     "benign_run",
     "digest_of",
+    "explorers_of",
     "is_special",
     "observed",
     "prepared",
@@ -234,12 +236,16 @@ class Reference(NamedTuple):
     limits: Limits
 
 
-def reference_of(case: Case, *, watched: bool = True) -> Reference:
+def reference_of(
+    case: Case, *, watched: bool = True, scene: Scene | None = None
+) -> Reference:
     """Run a case without faults, twice: what differs is volatile.
 
-    The author's code is `watched` in the second run, which takes some time.
+    The author's code is `watched` in the second run, which takes some time. The `scene`
+    may be one of another script in the same world.
     """
-    scene = prepared(case)
+    if scene is None:
+        scene = prepared(case)
     trial = Trial(scene)
     forks: dict[int, Trial] = {}
     while trial.phase is Phase.SCRIPT and not trial.unsettled:
@@ -394,11 +400,22 @@ class Explorer:
     """Tries the schedules of one case, each on a fork of its benign run.
 
     Unless the author's code is `watched`, what it does beside its effects is unknown.
+    The `scene` may be one of another script in the same world; then `rests` are those
+    that they have in common, and `number` is that of this script.
     """
 
-    def __init__(self, case: Case, *, watched: bool = True) -> None:
+    def __init__(
+        self,
+        case: Case,
+        *,
+        watched: bool = True,
+        scene: Scene | None = None,
+        rests: Rests | None = None,
+        number: int = 0,
+    ) -> None:
         self.case = case
-        self.reference = reference_of(case, watched=watched)
+        self._rests, self._number = rests, number
+        self.reference = reference_of(case, watched=watched, scene=scene)
         self._other: Reference | None = None
         self._trial = self.reference.benign.seen.trial
 
@@ -475,8 +492,24 @@ class Explorer:
 
     def tried(self, schedule: Schedule) -> Verdict:
         """Run a schedule and judge it."""
-        trial = self.trial_of(schedule).play()
+        trial = self._begun(schedule).play()
         return self.verdict_of(trial, schedule)
+
+    def _begun(self, schedule: Schedule) -> Trial:
+        """A trial of the schedule, at the latest point that is known.
+
+        It leaves its own rests behind for other scripts.
+        """
+        rests, number, limits = self._rests, self._number, self.reference.limits
+        if rests is None:
+            return self.trial_of(schedule)
+        trial = rests.latest(number, schedule, limits)
+        if trial is None:
+            trial = self.trial_of(schedule)
+        else:
+            trial.resume(self.reference.scene, limits)
+        trial.on_rested = lambda found: rests.keep(number, schedule, found)
+        return trial
 
     def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
         """The verdict of a finished trial."""
@@ -551,6 +584,39 @@ class Explorer:
             again = judged(other.benign, seen_by(trial))
         names = {each.property for each in again} | {"pure", "idle"}
         return tuple(each for each in verdict.violations if each.property in names)
+
+
+def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
+    """The explorers of several cases, which share what is the same in all of them.
+
+    Those of one world differ in their scripts alone.
+    """
+    worlds: list[tuple[Case, Scene, Rests]] = []
+    explorers = []
+    for number, case in enumerate(cases):
+        known = [each for each in worlds if _is_of_one_world(each[0], case)]
+        if known:
+            _, scene, rests = known[0]
+        else:
+            scene = prepared(case)
+            scripts = [e.script if _is_of_one_world(e, case) else () for e in cases]
+            rests = Rests(scripts)
+            worlds.append((case, scene, rests))
+        scene = scene._replace(script=case.script)
+        explorers.append(Explorer(case, scene=scene, rests=rests, number=number))
+    return explorers
+
+
+def _is_of_one_world(one: Case, other: Case) -> bool:
+    """Whether two cases differ in the user's actions alone."""
+    if one.restored or other.restored:  # the paces of such a script come first
+        return one is other
+    aside = {"script", "name", "made_up", "history"}
+    return all(
+        getattr(one, field) is getattr(other, field)
+        for field in Case._fields
+        if field not in aside
+    )
 
 
 def _other_reference(case: Case, heeding: Heeding) -> Reference:

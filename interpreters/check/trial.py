@@ -153,6 +153,8 @@ class Trial:
         self.backup = scene.base.cluster  # as it was at the last rest but one
         self._present = self.backup
         # ------------------------------------------------ the user
+        # Told of each rest of the script before the user goes on; forks tell nobody.
+        self.on_rested: Callable[[Trial], None] | None = None
         # An open script may become longer: at its end the trial pauses.
         self.is_open = self.is_paused = self.is_healed = False
         self.blocked: Action | None = None
@@ -226,6 +228,7 @@ class Trial:
         Raises `fnop.interpreters.simulation.CannotFork`.
         """
         twin = copy.copy(self)
+        twin.on_rested = None
         for name in _CONTAINERS:
             setattr(twin, name, getattr(self, name).copy())
         twin._seen = {key: each.copy() for key, each in self._seen.items()}
@@ -506,6 +509,21 @@ class Trial:
                 self.outside.append(digests_of(self.run.calls))
             if self._rest_strikes():
                 return
+        if self.on_rested is not None:
+            self.on_rested(self)
+        self._proceed()
+
+    def resume(self, scene: Scene, limits: Limits) -> None:
+        """Go on after a rest as `on_rested` was told of it, in a script like this one.
+
+        Both have the same actions up to here.
+        """
+        self.scene, self.limits = scene, limits
+        self._proceed()
+        self.rest_anew()
+
+    def _proceed(self) -> None:
+        """Let the user do the next action; after the last one all is healed."""
         if self.place < len(self.scene.script):
             self.goes_on()
         elif self.is_open:
