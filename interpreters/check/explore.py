@@ -261,7 +261,7 @@ def reference_of(
     other = trial if trial.is_endless else _second(case, eye)
     return Reference(
         scene,
-        _benign(case, trial, other, gates, forks),
+        _benign(case, trial, other, gates, _followed(trial, forks)),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
@@ -301,7 +301,7 @@ def _benign(
     trial: Trial,
     other: Trial,
     gates: _Gates,
-    forks: Mapping[int, Trial] = {},
+    followed: tuple[Followed, ...] = (),
 ) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
     return Benign(
@@ -316,7 +316,7 @@ def _benign(
         _has_no_way_back(trial.scene),
         gates.idleness.idle,
         gates.heeding,
-        () if case.calm else _followed(trial, forks),
+        followed,
         ticking_in(trial),
         traffic_in(trial),
         case.calm,
@@ -416,7 +416,6 @@ class Explorer:
         self.case = case
         self._rests, self._number = rests, number
         self.reference = reference_of(case, watched=watched, scene=scene)
-        self._other: Reference | None = None
         self._trial = self.reference.benign.seen.trial
 
     @cached_property
@@ -573,17 +572,39 @@ class Explorer:
         """The violations that another seed and another clock show as well."""
         if not verdict.violations:
             return ()
-        if self._other is None:
-            heeding = self.reference.benign.heeding
-            self._other = _other_reference(self.case, heeding)
-        other = self._other
-        if not verdict.schedule:
-            again = judged(other.benign, other.benign.seen)
-        else:
+        found = {each.property for each in verdict.violations}
+        if verdict.schedule:
+            other = self._other
             trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
-            again = judged(other.benign, seen_by(trial))
+            again = judged(other.benign, seen_by(trial), found)
+        else:
+            benign = self._other_with_sequels
+            again = judged(benign, benign.seen, found)
         names = {each.property for each in again} | {"pure", "idle"}
         return tuple(each for each in verdict.violations if each.property in names)
+
+    @cached_property
+    def _other(self) -> Reference:
+        """The reference under another seed, by which schedules are confirmed."""
+        return _other_reference(self.case, self.reference.benign.heeding)
+
+    @cached_property
+    def _other_with_sequels(self) -> Benign:
+        """The benign run under another seed, which alone is judged by its sequels."""
+        benign = self._other.benign
+        return benign._replace(followed=_followed(benign.seen.trial, {}))
+
+
+def _other_reference(case: Case, heeding: Heeding) -> Reference:
+    """A reference under other seeds, to confirm alarms by; without sequels.
+
+    What decisions tell that are made again is the same under any seed.
+    """
+    scene = prepared(case, seed="2", later=2 * case.other_start)
+    trial = Trial(scene).play()
+    other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
+    return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 
 def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
@@ -617,18 +638,6 @@ def _is_of_one_world(one: Case, other: Case) -> bool:
         for field in Case._fields
         if field not in aside
     )
-
-
-def _other_reference(case: Case, heeding: Heeding) -> Reference:
-    """A reference under other seeds, to confirm alarms by.
-
-    What decisions tell that are made again is the same under any seed.
-    """
-    scene = prepared(case, seed="2", later=2 * case.other_start)
-    trial = Trial(scene).play()
-    other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
-    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
-    return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
 
 
 def _is_from_the_start(fault: Fault) -> bool:

@@ -93,6 +93,10 @@ class Trial:
 
     # The kinds of rivals, as a catalogue has them.
     _rival_kinds: tuple[Any, Mapping[str, tuple[str, str]]] = (None, {})
+    # Told of each rest of the script before the user goes on; forks tell nobody.
+    on_rested: Callable[[Trial], None] | None = None
+    # See `_work`.
+    _healed_work: tuple[Any, ...] = ()
 
     def __init__(
         self,
@@ -122,7 +126,6 @@ class Trial:
         # The user's actions that came to nothing; those that the cluster has refused.
         self.refused, self.refusals = list[str](), list[Refusal]()
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
-        self._healed_work: tuple[Any, ...] = ()  # see `_work`
         self.unrestarted: Trial | None = None  # before the last restart
         # The processes that began anew, or in another's place, before all was healed.
         self.crashes = 0
@@ -153,8 +156,6 @@ class Trial:
         self.backup = scene.base.cluster  # as it was at the last rest but one
         self._present = self.backup
         # ------------------------------------------------ the user
-        # Told of each rest of the script before the user goes on; forks tell nobody.
-        self.on_rested: Callable[[Trial], None] | None = None
         # An open script may become longer: at its end the trial pauses.
         self.is_open = self.is_paused = self.is_healed = False
         self.blocked: Action | None = None

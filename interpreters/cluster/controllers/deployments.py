@@ -107,9 +107,13 @@ class Rollout:
         if not self.sets:
             return None
         if self._template is None:  # the spec is the same for the whole turn
-            self._template = _plain(self.spec.get("template") or {})
+            template = _unhashed(self.spec.get("template") or {})
+            self._template = without_nulls(template)
         for each in self.sets:
-            if same(_plain(each["spec"].get("template") or {}), self._template):
+            template = _unhashed(each["spec"].get("template") or {})
+            if same(template, self._template) or same(
+                without_nulls(template), self._template
+            ):
                 return each
         return None
 
@@ -600,15 +604,15 @@ def _gets_on(counts: dict[str, int], old: dict[str, Any]) -> bool:
     )
 
 
-def _plain(template: dict[str, Any]) -> dict[str, Any]:
-    """A template without the hash of it, and without nulls, which Go takes for absent.
+def _unhashed(template: dict[str, Any]) -> dict[str, Any]:
+    """A template without the hash of it.
 
-    A server writes `creationTimestamp: null` into templates.
+    They are compared without nulls, which Go takes for absent: a server writes
+    `creationTimestamp: null` into templates.
     """
-    found: dict[str, Any] = without_nulls(template)
-    metadata = found.get("metadata") or {}
+    metadata = template.get("metadata") or {}
     labels = {k: v for k, v in (metadata.get("labels") or {}).items() if k != HASH}
-    return {**found, "metadata": {**metadata, "labels": labels}}
+    return {**template, "metadata": {**metadata, "labels": labels}}
 
 
 def _age(rs: Object) -> tuple[str, str]:
