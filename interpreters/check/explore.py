@@ -261,7 +261,9 @@ def reference_of(
     other = trial if trial.is_endless else _second(case, eye)
     return Reference(
         scene,
-        _benign(case, trial, other, gates, _followed(trial, forks)),
+        _benign(
+            case, trial, other, gates, () if case.calm else _followed(trial, forks)
+        ),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
