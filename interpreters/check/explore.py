@@ -594,6 +594,8 @@ class Explorer:
     def _other_with_sequels(self) -> Benign:
         """The benign run under another seed, which alone is judged by its sequels."""
         benign = self._other.benign
+        if self.case.calm:
+            return benign
         return benign._replace(followed=_followed(benign.seen.trial, {}))
 
 
