@@ -29,6 +29,7 @@ from fnop.adapters.kubeconfig_files import (
     located,
     single,
 )
+from fnop.adapters.memory_files import with_files
 from fnop.core.handlers.connection import ConnectionInfo
 from fnop.core.values.errors import text_of
 from fnop.effects.values import without_userinfo
@@ -146,7 +147,8 @@ async def _login_with_kubeconfig(access: Access) -> Login:
     _, name, context, cluster, user = access
     configuration = _new_configuration()
     try:
-        await _configure(configuration, single(name, context, cluster, user))
+        files = with_files(cluster), with_files(user)
+        await _configure(configuration, single(name, context, *files))
     # Broken files end in exceptions of any type there.
     except Exception as problem:
         text = f"{access.title}: {_text(problem)}"
@@ -193,7 +195,8 @@ def _kubeconfig_of(info: ConnectionInfo) -> dict[str, Any]:
         "client-key": info.private_key_path,
         "client-key-data": _encoded(info.private_key_data),
     }
-    return single("login", {}, _given(cluster), _given(user))
+    files = with_files(_given(cluster)), with_files(_given(user))
+    return single("login", {}, *files)
 
 
 def _given(fields: dict[str, Any]) -> dict[str, Any]:
