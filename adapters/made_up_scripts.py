@@ -128,7 +128,7 @@ def _labels_on(manifest: Manifest) -> Mapping[str, str]:
 
 
 def _selectors_in(found: Any) -> Iterator[tuple[str, str]]:
-    """What may be labels by which an object selects others: texts by names.
+    """The labels by which an object may select others: texts by names.
 
     >>> [*_selectors_in({"namespaceLabels": {"tier": "dev"}, "size": 1})]
     [('tier', 'dev')]

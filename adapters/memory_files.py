@@ -33,8 +33,8 @@ def with_files(section: Mapping[str, Any]) -> dict[str, Any]:
 
     Data that is no base64 stays: whoever reads it says so.
 
-    >>> with_files({"server": "https://h", "client-key-data": "%"})
-    {'server': 'https://h', 'client-key-data': '%'}
+    >>> with_files({"server": "https://h", "client-key-data": "a"})
+    {'server': 'https://h', 'client-key-data': 'a'}
     """
     found = dict(section)
     for data, file in _FILES.items():

@@ -14,7 +14,7 @@ __all__ = ["Folding"]
 
 # The longest sequence of lines that is looked for.
 _LENGTH_MAX = 12
-# What differs from call to call: steps, versions, and how long something took.
+# The parts that differ from call to call: steps, versions, and durations.
 _MOMENT = re.compile(
     r"#\d+|\(\d+(\.\d+)? ?(ms|s|min|h)\)|version \d+|resourceVersion=\S+"
 )
@@ -75,5 +75,5 @@ class Folding:
 
 
 def _key(line: Line) -> str:
-    """What two lines have in common that tell the same of two moments."""
+    """The common part of two lines that tell the same of two moments."""
     return f"{line.depth} {line.where} {_MOMENT.sub('', line.text)}"

@@ -92,7 +92,7 @@ def in_turn(
     words.pop(None, None)
 
     def usually(text: str, alias: str) -> str:
-        """What a text would be if the owner had what it usually has."""
+        """The text as it would be if the owner had what it usually has."""
         mine = words.get(owners.of(alias), {})
         return _WORD.sub(lambda each: mine.get(each[0], each[0]), text)
 

@@ -1,4 +1,4 @@
-"""What others have made, and what an operator has no right to take away.
+"""Things that others have made, and that an operator has no right to take away.
 
 A user has made an object that nothing connects with the operator, or keys of one; or
 the keys of an object that several share were written for another one that lives.
@@ -73,7 +73,7 @@ def taken_from_users(seen: Seen) -> Iterator[str]:
 
 
 def taken_from_living(followed: Followed) -> Iterator[str]:
-    """What the handling of another object has taken for good: objects, and keys.
+    """The objects and keys that the handling of another object has taken for good.
 
     They were made, or written, for an object that lives.
     """
@@ -180,7 +180,7 @@ def _made_by_users(seen: Seen) -> frozenset[str]:
 
 
 def _words(seen: Seen) -> tuple[str, frozenset[str]]:
-    """What all handled objects have ever said, as one text, and their names."""
+    """All that handled objects have ever said, as one text, and their names."""
     kinds = seen.trial.run.machine.state.survey.kinds.values()
     handled = {(each.resource.group, each.resource.plural) for each in kinds}
     found = [e.object for e in seen.events if e.resource in handled]

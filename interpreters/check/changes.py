@@ -33,7 +33,7 @@ _ODD: Mapping[type, tuple[Any, ...]] = {
 
 
 class Sort(Enum):
-    """What a change does to a field."""
+    """The sorts of changes, by their effect on a field."""
 
     CHANGE = "change"
     UNSET = "unset"

@@ -327,7 +327,7 @@ def _benign(
 
 
 def _volatile(seen: Seen, again: Seen) -> Volatile:
-    """What two benign runs have otherwise, after the restart or before it."""
+    """The differences of two benign runs, after the restart or before it."""
     found = learned(seen.world, again.world, seen.healed, again.healed)
     before = learned(seen.healed, again.healed)
     paths, objects = found.paths | before.paths, found.objects | before.objects

@@ -83,7 +83,7 @@ def _ends_with_deletion(trial: Trial, kinds: frozenset[Sort]) -> bool:
 
 
 class _Changed(NamedTuple):
-    """What has been made in a collection: what is gone at the end, and what is left."""
+    """The things made in a collection: those gone at the end, and those left."""
 
     place: _Place
     gone: frozenset[str]

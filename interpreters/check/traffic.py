@@ -28,7 +28,7 @@ from fnop.interpreters.simulation import CannotFork, Delivery
 
 __all__ = ["traffic_in"]
 
-# What comes no more often than this is a resync, which costs next to nothing.
+# Requests that come no more often are a resync, which costs next to nothing.
 SECONDS_MIN = 30.0
 # The number of times that make a habit.
 TIMES_MIN = 4
@@ -138,7 +138,7 @@ class _Window:
 
 
 def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
-    """What a request is that has come to nothing; `still` is what lies outside."""
+    """The words for a request that has come to nothing; `still` lies outside."""
     subject = command.subject.label if command.subject else ""
     match command.effect, outcome:
         case Delete(), Missing():

@@ -109,7 +109,7 @@ def scripts_for(
 
 
 class _Served(NamedTuple):
-    """What came of a script without faults: why a handler has failed, or "".
+    """The outcome of a script without faults: why a handler has failed, or "".
 
     `verbs` are those of its writes, and `reads` the kinds that it has read.
     """
@@ -149,7 +149,7 @@ class _Ground:
         )
 
     def served(self, actions: Sequence[Action]) -> _Served:
-        """What comes of a script until all is at rest."""
+        """The outcome of a script, once all is at rest."""
         trial = Trial(self.scene._replace(script=tuple(actions)))
         with interruptible():
             while trial.phase is Phase.SCRIPT and not trial.unsettled:
@@ -344,7 +344,7 @@ def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
 
 
 def _beside(ground: _Ground, watched: Subject) -> Iterator[Script]:
-    """What others do to an object that the operator watches, and does not serve.
+    """The scripts in which others change an object that the operator does not serve.
 
     It is compared with a world in which the object has been so all the time.
     """

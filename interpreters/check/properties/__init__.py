@@ -67,7 +67,7 @@ _OF_THE_END = frozenset(
     ("matches", "settles", "total", "deletes", "same_end", "no_more_writes")
 )
 
-# What a user who makes a mistake has to expect, until it is corrected.
+# A user who makes a mistake has to expect these, until it is corrected.
 _OF_MISTAKES = frozenset(("total", "no_refused_writes", "serves"))
 
 

@@ -62,11 +62,14 @@ _UNTIL = " until the operator restarts"
 
 
 def _mended(benign: Benign, seen: Seen) -> list[Difference]:
-    """What is astray before the restart at the end, and not after it.
+    """The differences before the restart at the end that are none after it.
 
     An operator that has crashed may have resumed, or not yet: it is neither as before
-    the restart of the benign run nor as after it.
+    the restart of the benign run nor as after it. One with timers may have yet to be
+    called after a crash, or after what it did not see.
     """
+    if benign.background and (seen.trial.crashes or skips(seen.trial)):
+        return []
     found = _astray(benign, seen, benign.seen.healed, _End.HEALED)
     if not (found and seen.trial.crashes):
         return found

@@ -78,7 +78,7 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What only a restart makes, of other objects and outside, without any fault.
+    """The changes that only a restart makes, to other objects and outside.
 
     What a handler notes on its own object when it resumes, as a counter, is about the
     restart itself.

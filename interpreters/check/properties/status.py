@@ -1,4 +1,4 @@
-"""What the status of handled objects says: of which generation, and of what is there.
+"""The status of handled objects: its generation, and its claims about what is there.
 
 A status is what clients wait for. It says of which generation it is, it says nothing
 of an edit ago, and it says of pods what pods say.
@@ -109,7 +109,7 @@ _OWN = "fnop.dev/"
 
 
 def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
-    """What the status of objects still says that was so before the edits alone.
+    """The values in the status of objects that were true before the edits alone.
 
     It is as it was after the creation, and a creation with the edits makes another one:
     so it follows from the spec, and does not follow the spec. What tells of the past
@@ -139,7 +139,7 @@ _Said = Mapping[str, Any]
 
 
 def _kept(was: _Said, fresh: _Said, now: _Said) -> Iterator[tuple[str, Any, Any]]:
-    """What stays as it was, and is another thing in a fresh status.
+    """The values that stay as they were, and are others in a fresh status.
 
     A list that has grown goes on to tell what was.
     """
@@ -209,7 +209,7 @@ def _words(name: str) -> list[str]:
 
 
 def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
-    """What a status at rest says of pods while a controller of the cluster is stuck.
+    """The claims of a status about pods while a controller of the cluster is stuck.
 
     None of them is ready then, and no Job has ended.
     """
@@ -251,7 +251,7 @@ def misread(benign: Benign, seen: Seen) -> Iterator[str]:
 
 
 class _Claim(NamedTuple):
-    """What a status says: that at least so many pods are ready, or have succeeded."""
+    """A claim of a status: at least so many pods are ready, or have succeeded."""
 
     field: str
     value: Any
@@ -262,7 +262,7 @@ class _Claim(NamedTuple):
         return f"{self.field}={orjson.dumps(self.value).decode()}"
 
 
-# What a status calls pods that serve, and Jobs that have come to their end.
+# The words of a status for pods that serve, and Jobs that have come to an end.
 _READY = frozenset(("ready", "available", "running", "healthy"))
 _DONE = frozenset(("succeeded", "completed", "complete", "finished"))
 # ... and where it tells so in a word.
@@ -283,7 +283,7 @@ _COUNTS = frozenset(
 
 
 def _claims(status: Any) -> Iterator[_Claim]:
-    """What a status says of pods that are ready, and of Jobs that have succeeded."""
+    """The claims of a status about ready pods, and about Jobs that have succeeded."""
     for name, value in status.items() if isinstance(status, dict) else ():
         words = {*_words(name)}
         if isinstance(value, str) and words & _TELLING:
@@ -336,7 +336,7 @@ _OF_PODS = (*sorted(_WORKLOADS), ("apps", "replicasets"), ("batch", "cronjobs"),
 
 
 def _number_of(claim: _Claim, made: Collection[_Made]) -> int | None:
-    """How many pods are so, as they and what they belong to say; None for no matter."""
+    """The number of such pods, as they and their owners say; None for no matter."""
     is_done = claim.word in _DONE
     jobs = [each for kind, each in made if kind == _JOBS]
     pods = [each for kind, each in made if kind == _PODS]

@@ -32,11 +32,13 @@ def test_nothing_of_a_kubeconfig_is_written_to_disk(
 
 def test_who_learns_the_name_reads_the_whole_file() -> None:
     """Several operators of a process log in at once, in threads of their own."""
-    for number in range(20):
-        content = CONTENT + str(number).encode()
-        with ThreadPoolExecutor(8) as pool:
-            found = [*pool.map(lambda _: Path(path_of(content)).read_bytes(), range(8))]
-        assert found == [content] * 8
+
+    def read(number: int) -> bytes:
+        return Path(path_of(CONTENT + bytes([number // 8]))).read_bytes()
+
+    with ThreadPoolExecutor(8) as pool:
+        found = [*pool.map(read, range(160))]
+    assert found == [CONTENT + bytes([number // 8]) for number in range(160)]
 
 
 def test_a_system_without_such_files_has_one_for_its_owner_alone(
