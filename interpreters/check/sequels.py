@@ -219,7 +219,7 @@ def sequels_of(
         Delete(f"{kind}/{each['metadata']['name']}", each["metadata"].get("namespace"))
         for kind, each, _ in objects
     )
-    # A handler that lists a whole namespace may well count one that comes: so none comes
+    # A handler that lists a namespace may well count one that comes: so none comes
     # where the children of others are looked at.
     several = (*strangers, *_bystanders(scene, end, made))
     begin_end = tuple(Apply(dict(each)) for each in several)
