@@ -71,7 +71,7 @@ from fnop.interpreters.check.replicas import is_elected
 from fnop.interpreters.check.rests import Rests
 from fnop.interpreters.check.sequels import is_of_given, left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
-from fnop.interpreters.check.ticking import ticking_in
+from fnop.interpreters.check.ticking import drifting_in, ticking_in
 from fnop.interpreters.check.traffic import traffic_in
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.clock import EPOCH, VirtualClock
@@ -306,9 +306,10 @@ def _benign(
     followed: tuple[Followed, ...] = (),
 ) -> Benign:
     seen, again = seen_by(trial), seen_by(other)
+    volatile = _volatile(seen, again)
     return Benign(
         seen,
-        _volatile(seen, again),
+        volatile,
         handled_kinds(trial),
         has_background(case.program),
         None if trial.is_endless else _created(case, trial.scene),
@@ -321,6 +322,7 @@ def _benign(
         followed,
         ticking_in(trial),
         traffic_in(trial),
+        drifting_in(trial, volatile),
         case.calm,
         case.mistake,
     )

@@ -2,7 +2,7 @@
 
 What such a system holds depends on when it is looked at: after a fault, which costs
 time, it is otherwise.  Any other one has to be as in the run without faults, also where
-the operator has timers.
+the operator has timers.  The same goes for fields of objects in which a timer counts.
 """
 
 from __future__ import annotations
@@ -11,14 +11,18 @@ from typing import Any, TypeGuard
 
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import BACKGROUND
+from fnop.interpreters.check.differences import Volatile, differences
+from fnop.interpreters.check.records import has_background
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import outside_of
+from fnop.interpreters.check.worlds import outside_of, world_of
 from fnop.interpreters.simulation import CannotFork
 
-__all__ = ["ticking_in"]
+__all__ = ["drifting_in", "ticking_in"]
 
 # Timers are followed as long as the shortest is called so often, and no longer.
 CALLS_MAX = 300
+# Virtual seconds in which a field that changes with time is expected to do so.
+DRIFT_SECONDS = 180.0
 
 
 def ticking_in(trial: Trial) -> frozenset[str]:
@@ -60,3 +64,21 @@ def _seconds(background: list[Handler]) -> float | None:
 
 def _is_number(found: Any) -> TypeGuard[float]:
     return isinstance(found, int | float)
+
+
+def drifting_in(trial: Trial, volatile: Volatile) -> frozenset[tuple[str, str]]:
+    """The aliases and paths of fields that timers change after the end of a run."""
+    is_over = trial.is_endless or bool(trial.unsettled)
+    if is_over or not has_background(trial.scene.program):
+        return frozenset()
+    try:
+        later = trial.fork()
+    except CannotFork:
+        return frozenset()
+    later.wait(trial.run.clock.elapsed + DRIFT_SECONDS)
+    before, after = (
+        world_of(each.run.cluster, each.scene.bare, drawn=each.drawn)
+        for each in (trial, later)
+    )
+    found = differences(before, after, volatile)
+    return frozenset((each.alias, each.path) for each in found)

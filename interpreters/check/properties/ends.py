@@ -9,6 +9,7 @@ from enum import Enum
 import orjson
 
 from fnop.core.handlers.handler import Handler
+from fnop.interpreters.check.aging import ages, is_aged
 from fnop.interpreters.check.allotments import given_by, in_turn
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.expectations import Picture, error_in
@@ -86,7 +87,7 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
     now = end.of(seen)
     found = differences(usual, now, benign.volatile, without_status=bare)
     # A system that timers change depends on when it is looked at.
-    found = [each for each in found if each.alias not in benign.ticking]
+    found = [each for each in found if not _depends_on_time(benign, seen, each)]
     given = given_by(seen.trial.scene.script)
     found = in_turn(usual, now, found, benign.handled, given)
     if not (found and skips(seen.trial)):
@@ -101,6 +102,14 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
         wrong -= _partial_records(usual, fresh, now, seen.trial)
         found = [each for each in found if each.alias in wrong]
     return found
+
+
+def _depends_on_time(benign: Benign, seen: Seen, each: Difference) -> bool:
+    """Whether what differs depends on the moment in which it is looked at."""
+    is_drifting = (each.alias, each.path) in benign.drifting
+    if is_drifting or each.alias in benign.ticking:
+        return True
+    return is_aged(each, ages(benign.seen)) or is_aged(each, ages(seen))
 
 
 def _has_a_past(benign: Benign, each: Difference, rolling: Collection[str]) -> bool:
@@ -200,7 +209,9 @@ def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Differenc
     for each in differences(
         expected, now, benign.volatile, without_status=benign.handled
     ):
-        if each.alias in benign.ticking or _has_a_past(benign, each, rolling):
+        if _depends_on_time(benign, created, each):
+            continue
+        if _has_a_past(benign, each, rolling):
             continue
         if not _keeps_data(each):
             yield each

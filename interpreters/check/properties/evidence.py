@@ -103,7 +103,8 @@ class Benign(NamedTuple):
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise. `background` tells of timers and daemons, and `ticking` has
     the aliases of the systems outside that they change while all else rests. `vain` are
-    sentences about what is asked for again and again at rest. No fault strikes a script
+    sentences about what is asked for again and again at rest, and `drifting` the
+    aliases and paths of fields that change with time alone. No fault strikes a script
     that is `calm`; with a `mistake` the user writes what the operator does not serve,
     and corrects it.
     """
@@ -122,6 +123,7 @@ class Benign(NamedTuple):
     followed: tuple[Followed, ...] = ()
     ticking: frozenset[str] = frozenset()
     vain: tuple[str, ...] = ()
+    drifting: frozenset[tuple[str, str]] = frozenset()
     calm: bool = False
     mistake: bool = False
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fnop.core.handlers.roles import BACKGROUND, Family
+from fnop.interpreters.check.aging import ages, clocked_in, is_aged
 from fnop.interpreters.check.differences import differences
 from fnop.interpreters.check.properties.evidence import (
     Benign,
@@ -70,6 +71,8 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
             if _moment_of(benign, each) is not None
         }
         again = [each for each in again if _due(benign, each) not in due]
+    clocked = clocked_in(seen.trial.scene.program)
+    again = [each for each in again if clocked.isdisjoint(_handlers_of(each))]
     if again:
         what = ", ".join(str(each.site) for each in again[:3])
         yield Violation(
@@ -96,6 +99,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
             *(seen.world, seen.healed, benign.volatile), without_status=benign.handled
         )
         if each.alias not in records
+        and not is_aged(each, ages(seen))
         and (each.alias in written or (_is_outside(each.alias) and only_objects))
     ]
     yield from told(
@@ -131,6 +135,10 @@ def _written_by_resuming(seen: Seen) -> Iterator[str]:
             continue
         if others.isdisjoint(write.site.handler.split(", ")):
             yield seen.alias_of(event.resource, event.object)
+
+
+def _handlers_of(write: Write) -> list[str]:
+    return write.site.handler.split(", ")
 
 
 def _due(benign: Benign, write: Write) -> tuple[str, str, str | None]:
