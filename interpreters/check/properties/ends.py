@@ -9,11 +9,11 @@ from enum import Enum
 import orjson
 
 from fnop.core.handlers.handler import Handler
-from fnop.interpreters.check.aging import ages, is_aged
 from fnop.interpreters.check.allotments import given_by, in_turn
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.expectations import Picture, error_in
 from fnop.interpreters.check.faults import Severity
+from fnop.interpreters.check.properties.aging import ages, is_aged
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,

@@ -6,10 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.interpreters.actions import Apply
-from fnop.interpreters.check.belongings import taken_from_living, taken_from_users
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.faults import Site
 from fnop.interpreters.check.mixing import leaves_of, mixed_selectors
+from fnop.interpreters.check.properties.belongings import (
+    taken_from_living,
+    taken_from_users,
+)
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from fnop.core.handlers.roles import BACKGROUND, Family
-from fnop.interpreters.check.aging import ages, clocked_in, is_aged
 from fnop.interpreters.check.differences import differences
+from fnop.interpreters.check.properties.aging import ages, clocked_in, is_aged
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
