@@ -6,8 +6,6 @@ it is looked at, and after a fault, which costs time, that is another moment.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.interpreters.check.differences import Difference
@@ -16,23 +14,31 @@ from fnop.interpreters.check.properties.evidence import Seen
 __all__ = ["ages", "clocked_in", "is_aged"]
 
 
-def ages(seen: Seen) -> frozenset[str]:
-    """The aliases of objects that handlers make or delete by the clock, with children.
+def ages(seen: Seen) -> frozenset[tuple[str, str]]:
+    """The aliases and stanzas that handlers make, write or delete by the clock.
 
     These are timers and daemons that take `now`: the age of a thing decides what they
-    do with it.
+    do with it. Of what they make or delete that is all, with its children, of the
+    object that they handle its status.
     """
     clocked = clocked_in(seen.trial.scene.program)
     if not clocked:
         return frozenset()
-    uids = {*_made_or_deleted(seen, clocked)}
-    found = set[str]()
+    uids = set[str]()
+    found = set[tuple[str, str]]()
     for event in seen.events:
         meta = event.object["metadata"]
+        alias = seen.alias_of(event.resource, event.object)
+        write = seen.writes.get(event.version)
+        if write is not None and not clocked.isdisjoint(write.site.handler.split(", ")):
+            if meta["uid"] == write.subject:
+                found.add((alias, "status"))
+            elif event.type != "MODIFIED" or write.site.verb == "delete":
+                uids.add(meta["uid"])
         owners = {each["uid"] for each in meta.get("ownerReferences") or ()}
         if meta["uid"] in uids or owners & uids:
             uids.add(meta["uid"])
-            found.add(seen.alias_of(event.resource, event.object))
+            found.add((alias, ""))
     return frozenset(found)
 
 
@@ -45,21 +51,14 @@ def clocked_in(program: Program) -> frozenset[str]:
     )
 
 
-def _made_or_deleted(seen: Seen, handlers: frozenset[str]) -> Iterator[str]:
-    for event in seen.events:
-        write = seen.writes.get(event.version)
-        if write is None or handlers.isdisjoint(write.site.handler.split(", ")):
-            continue
-        if event.object["metadata"]["uid"] == write.subject:
-            continue
-        if event.type != "MODIFIED" or write.site.verb == "delete":
-            yield event.object["metadata"]["uid"]
+def is_aged(each: Difference, several: frozenset[tuple[str, str]]) -> bool:
+    """Whether a difference is one of these; `pods/x-* (2)` counts several.
 
-
-def is_aged(each: Difference, aliases: frozenset[str]) -> bool:
-    """Whether a difference is of one of these objects; `pods/x-* (2)` counts several.
-
-    >>> is_aged(Difference("pods/x-* (2)", "", None, {}), frozenset({"pods/x-*"}))
+    >>> is_aged(Difference("pods/x-* (2)", "", None, {}), frozenset({("pods/x-*", "")}))
     True
+    >>> one = Difference("xs/x", ".spec.size", 1, 2)
+    >>> is_aged(one, frozenset({("xs/x", "status")}))
+    False
     """
-    return each.alias.partition(" (")[0] in aliases
+    alias, path = each.alias.partition(" (")[0], each.path.strip(".")
+    return (alias, "") in several or (alias, path.partition(".")[0]) in several
