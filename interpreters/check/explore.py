@@ -495,8 +495,11 @@ class Explorer:
 
     def tried(self, schedule: Schedule) -> Verdict:
         """Run a schedule and judge it."""
-        trial = self._begun(schedule).play()
-        return self.verdict_of(trial, schedule)
+        return self.verdict_of(self.played(schedule), schedule)
+
+    def played(self, schedule: Schedule) -> Trial:
+        """The trial of a schedule at its end, from where another script has left it."""
+        return self._begun(schedule).play()
 
     def _begun(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the latest point that is known.
