@@ -74,8 +74,9 @@ def _mended(benign: Benign, seen: Seen) -> list[Difference]:
     found = _astray(benign, seen, benign.seen.healed, _End.HEALED)
     if not (found and seen.trial.crashes):
         return found
-    if any(each.kind.severity is Severity.SPECIAL for each in seen.trial.struck):
-        return []
+    struck = [each.kind for each in seen.trial.struck]
+    if any(each.severity is Severity.SPECIAL or each.code == "F11" for each in struck):
+        return []  # nobody sees that a request of a dead process has landed late
     resumed = _astray(benign, seen, benign.seen.world, _End.HEALED)
     both = {(each.alias, each.path) for each in resumed}
     return [each for each in found if (each.alias, each.path) in both]
