@@ -32,9 +32,14 @@ __all__ = ["traffic_in"]
 SECONDS_MIN = 30.0
 # The number of times that make a habit.
 TIMES_MIN = 4
-# Words at the beginning of a function's name by which it takes something away.
+# Words at the beginning of a function's name: it takes something away, or writes it.
+# One that ensures something, or synchronises, may look first.
 _TAKES_AWAY = re.compile(
     r"_*(delete|deprovision|deregister|destroy|drop|remove|revoke|unregister)(_|$)"
+)
+_WRITES = re.compile(
+    r"_*(add|create|grant|insert|post|put|register|replace|set|store|update|upload"
+    r"|upsert|write)(_|$)"
 )
 
 
@@ -121,7 +126,7 @@ class _Window:
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
         """Perform it, and note whether it was in vain."""
         effect, run = command.effect, self._trial.run
-        asks = isinstance(effect, Call) and _takes_away(effect)
+        asks = isinstance(effect, Call) and _changes(effect)
         before = outside_of(run.calls) if asks else None
         outcome = self._trial.performs(command, perform)
         after = outside_of(run.calls) if asks else None
@@ -147,10 +152,12 @@ def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:
         case Create(), Conflict(reason="AlreadyExists"):
             request, answer = f"fnop.create {_target(command)}", "409 (AlreadyExists)"
             remedy = "ask whether it is there first, or apply it"
-        case Call() as call, _ if still and _takes_away(call):
+        case Call() as call, _ if still and _changes(call):
             request = f"fnop.call({_name_of(call)})"
             answer = outcome.type if isinstance(outcome, Raised) else "without effect"
-            remedy = "note what was made, and take that away once"
+            remedy = "ask what is there, and write what differs"
+            if _TAKES_AWAY.match(_name_of(call)):
+                remedy = "note what was made, and take that away once"
         case _:
             return None
     return _Habit(command.handler or "", subject, request, answer, remedy)
@@ -171,8 +178,11 @@ def _name_of(call: Call) -> str:
     return call.function.rpartition(":")[2].rpartition(".")[2]
 
 
-def _takes_away(call: Call) -> bool:
-    return not call.as_handler and bool(_TAKES_AWAY.match(_name_of(call)))
+def _changes(call: Call) -> bool:
+    """Whether a function says by its name that it changes something."""
+    name = _name_of(call)
+    is_told = _TAKES_AWAY.match(name) or _WRITES.match(name)
+    return not call.as_handler and is_told is not None
 
 
 class _Calls:

@@ -29,6 +29,9 @@ def ensure(**_: Any) -> Any: ...
 def delete_record(**_: Any) -> Any: ...
 
 
+def set_record(**_: Any) -> Any: ...
+
+
 def is_there(**_: Any) -> Any: ...
 
 
@@ -57,6 +60,7 @@ def found(operator: Operator, drop: str = "drop") -> list[str]:
         f"{__name__}:ensure": records.ensure,
         f"{__name__}:delete_record": getattr(records, drop),
         f"{__name__}:is_there": records.has,
+        f"{__name__}:set_record": records.ensure,
     }
     program = Program(registry.handlers, Settings())
     case = Case(program, (DEFINITION,), (apply(example()),), calls=calls)
@@ -156,6 +160,28 @@ def test_what_is_not_there_outside_is_not_to_be_taken_away_for_ever(
     (message,) = found(taking_away(asks=False), drop)
     assert message.startswith(f"`fnop.call(delete_record)` of sweep ({HERE}")
     assert f"is answered {answer}, every 15 s for ever" in message
+
+
+def writing(registry: Registry) -> None:
+    @fnop.timer(KIND, interval=10, id="sweep", registry=registry)
+    async def sweep(name: str, **_: Any) -> None:
+        await fnop.call(set_record, key=f"{name}-record")
+
+
+def ensuring(registry: Registry) -> None:
+    @fnop.timer(KIND, interval=10, id="sweep", registry=registry)
+    async def sweep(name: str, **_: Any) -> None:
+        await fnop.call(ensure, key=f"{name}-record")
+
+
+def test_what_is_outside_is_not_to_be_written_again_for_ever() -> None:
+    (message,) = found(writing)
+    assert "fnop.call(set_record)" in message
+    assert "ask what is there, and write what differs" in message
+
+
+def test_who_ensures_something_may_look_first() -> None:
+    assert found(ensuring) == []
 
 
 def test_a_timer_may_poll_what_is_outside() -> None:
