@@ -34,6 +34,7 @@ __all__ = [
     "Recorded",
     "externals_of",
     "forked",
+    "model_of",
     "set_now",
 ]
 
@@ -643,6 +644,22 @@ def externals_of(calls: Mapping[Any, Function]) -> list[External]:
         if external is not None:
             found[id(external)] = external
     return [*found.values()]
+
+
+def model_of(calls: Mapping[Any, Function], name: str) -> Any:
+    """The model that answers the function `name`, or `module:name`, of a mapping.
+
+    It is the `External` whose method answers, or the function itself. Raises `KeyError`
+    where there is none.
+
+    >>> cloud = PutService()
+    >>> model_of({"billing:charge": cloud.put}, "charge") is cloud
+    True
+    """
+    for each, function in (*calls.items(), *(_others_of(calls) or {}).items()):
+        if name in (each, str(each).rpartition(":")[2]):
+            return _external_in(function) or function
+    raise KeyError(f"no model answers {name}; name it in CALLS or --calls")
 
 
 def _refuse_shared(name: Any, function: Any) -> None:

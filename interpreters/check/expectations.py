@@ -9,14 +9,12 @@ from contextlib import suppress
 from traceback import walk_tb
 from typing import Any, NamedTuple
 
-from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.body import View
 from fnop.core.values.errors import described
-from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.check.pictures import Picture
 
 __all__ = [
     "Expectation",
-    "Picture",
     "Predicate",
     "error_in",
     "expect",
@@ -26,65 +24,25 @@ __all__ = [
 _MARK = "__fnop_expects__"
 
 
-class Picture:
-    """The objects of a cluster at one moment.
-
-    They are named as in kubectl, by kind/name; `wall` is the time (Unix seconds).
-    """
-
-    def __init__(
-        self,
-        cluster: Cluster,
-        catalogue: Catalogue,
-        wall: float,
-        namespace: str = "default",
-    ) -> None:
-        self._cluster, self._catalogue = cluster, catalogue
-        self.wall, self._namespace = wall, namespace
-
-    def objects(self, kind: str) -> list[View]:
-        """Read all objects of a `kind`; none where the cluster does not know it."""
-        resource = self._catalogue.lookup(kind)
-        if resource is None:
-            return []
-        shelf = self._cluster.shelves.get((resource.group, resource.plural))
-        return [View.of(each, self.wall) for _, each in sorted((shelf or {}).items())]
-
-    def get(self, where: str, *, namespace: str | None = None) -> View | None:
-        """Read the object at `where`, kind/name, or None where there is none.
-
-        `namespace` is the scenario's by default; kinds without namespaces ignore it.
-        """
-        kind, _, name = where.partition("/")
-        resource = self._catalogue.lookup(kind)
-        if resource is None:
-            return None
-        place = (namespace or self._namespace) if resource.namespaced else ""
-        shelf = self._cluster.shelves.get((resource.group, resource.plural))
-        found = None if shelf is None else shelf.get((place, name))
-        return None if found is None else View.of(found, self.wall)
-
-    def __contains__(self, where: str) -> bool:
-        return self.get(where) is not None
-
-    def __getitem__(self, where: str) -> View:
-        found = self.get(where)
-        if found is None:
-            raise KeyError(where)
-        return found
-
-
 Predicate = Callable[[View, Picture], Any]
 
 
 class Expectation(NamedTuple):
-    """A predicate that holds for each object of a kind, once all has come to rest."""
+    """A predicate that holds for each object of a kind, once all has come to rest.
+
+    If it is `deleting`, also for objects that are being deleted; and if it holds
+    `always`, after each change of the cluster, too.
+    """
 
     kind: str
     holds: Predicate
+    deleting: bool = False
+    always: bool = False
 
 
-def expect(kind: str) -> Callable[[Predicate], Predicate]:
+def expect(
+    kind: str, *, deleting: bool = False, always: bool = False
+) -> Callable[[Predicate], Predicate]:
     """Declare what holds of each object of a `kind` when all has come to rest.
 
     The function gets the object, and the world around it; what it answers counts as
@@ -93,6 +51,11 @@ def expect(kind: str) -> Callable[[Predicate], Predicate]:
         @expect("databases")
         def has_its_claim(database, world):
             return f"pvc/{database.name}" in world
+
+    With `deleting` it is asked of objects that are being deleted as well, and with
+    `always` after each change of the cluster, also while faults strike. The world has
+    the objects, the operator's `requests`, the `changes` of the cluster in their order,
+    and each external `model`.
 
     Raises TypeError for a function that does not take these two.
     """
@@ -107,7 +70,7 @@ def expect(kind: str) -> Callable[[Predicate], Predicate]:
                     f"@expect({kind!r}): {name} takes the object, and the world around "
                     f"it: def {name}(obj, world)"
                 ) from None
-        setattr(holds, _MARK, kind)
+        setattr(holds, _MARK, Expectation(kind, holds, deleting, always))
         return holds
 
     return marked
@@ -116,7 +79,7 @@ def expect(kind: str) -> Callable[[Predicate], Predicate]:
 def expectations_in(names: Mapping[str, Any]) -> tuple[Expectation, ...]:
     """The expectations among the names of a module."""
     return tuple(
-        Expectation(getattr(each, _MARK), each)
+        getattr(each, _MARK)
         for each in names.values()
         if callable(each) and hasattr(each, _MARK)
     )

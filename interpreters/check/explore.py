@@ -45,7 +45,6 @@ from fnop.interpreters.check.faults import (
 from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.idleness import Idleness
 from fnop.interpreters.check.properties import judged
-from fnop.interpreters.check.properties.ends import errors_of_expectations
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Followed,
@@ -55,6 +54,7 @@ from fnop.interpreters.check.properties.evidence import (
     made_by,
     seen_by,
 )
+from fnop.interpreters.check.properties.expected import errors_of_expectations
 from fnop.interpreters.check.properties.writes import unsteady
 from fnop.interpreters.check.purity import Purity
 from fnop.interpreters.check.records import (
@@ -455,7 +455,7 @@ class Explorer:
             *self.unmodelled,
             *self._unserved("@expect({!r})", [e.kind for e in self.case.expectations]),
             *self._unserved("RIVALS[{!r}]", self.case.rivals),
-            *errors_of_expectations(self._trial),
+            *errors_of_expectations(self.reference.benign.seen),
         )
 
     def _unserved(self, what: str, kinds: Iterable[str]) -> Iterator[str]:

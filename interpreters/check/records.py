@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.seam.commands import Say
-from fnop.effects import Refused
+from fnop.effects import Outcome, Refused
 from fnop.effects.values import canonical
 from fnop.interpreters.actions import Action
 from fnop.interpreters.check.expectations import Expectation
@@ -18,8 +18,11 @@ from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = [
+    "Asked",
+    "Glimpse",
     "Happened",
     "Hold",
+    "Kept",
     "Limits",
     "Phase",
     "Refusal",
@@ -118,6 +121,47 @@ class Write(NamedTuple):
     phase: Phase
     body: Any = None
     uid: str | None = None
+
+
+class Asked(NamedTuple):
+    """A request or a call of the operator, sent at a version of the cluster.
+
+    `outcome` is its answer; None if the operator crashed before it.
+    """
+
+    site: Site
+    version: int
+    phase: Phase
+    outcome: Outcome | None
+
+
+class Glimpse(NamedTuple):
+    """The time, and the models of external systems, at a version of the cluster."""
+
+    version: int
+    wall: float
+    calls: Mapping[Any, Any]
+
+
+class Kept(NamedTuple):
+    """The notes of a trial for expectations; without expectations it takes none.
+
+    They are the requests of the operator, the models at the end of each phase, and what
+    is to be seen of each moment, if an expectation holds always.
+    """
+
+    asked: list[Asked]
+    models: dict[Phase, Mapping[str, Any]]
+    glimpses: list[Glimpse]
+
+    @classmethod
+    def nothing(cls) -> Kept:
+        """The notes at the beginning."""
+        return cls([], {}, [])
+
+    def copy(self) -> Kept:
+        """The same, which goes on apart."""
+        return Kept(self.asked.copy(), self.models.copy(), self.glimpses.copy())
 
 
 class Rejection(NamedTuple):

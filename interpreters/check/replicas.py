@@ -117,6 +117,8 @@ class Beside:
         before = second.cluster.version
         outcome = perform()
         site, after = asked_at(second, command), second.cluster.version
+        if site is not None:
+            trial.note_asked(site, before, outcome)
         if after == before:
             return outcome
         if site is None or not site.handler:

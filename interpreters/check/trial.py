@@ -44,8 +44,11 @@ from fnop.interpreters.check import replicas, strikes
 from fnop.interpreters.check.expectations import error_in
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
 from fnop.interpreters.check.records import (
+    Asked,
+    Glimpse,
     Happened,
     Hold,
+    Kept,
     Limits,
     Phase,
     Refusal,
@@ -95,6 +98,8 @@ class Trial:
     _rival_kinds: tuple[Any, Mapping[str, tuple[str, str]]] = (None, {})
     # Told of each rest of the script before the user goes on; forks tell nobody.
     on_rested: Callable[[Trial], None] | None = None
+    # The trial before the last restart, where timers go on.
+    unrestarted: Trial | None = None
     # See `_work`.
     _healed_work: tuple[Any, ...] = ()
 
@@ -126,7 +131,7 @@ class Trial:
         # The user's actions that came to nothing; those that the cluster has refused.
         self.refused, self.refusals = list[str](), list[Refusal]()
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
-        self.unrestarted: Trial | None = None  # before the last restart
+        self.kept = Kept.nothing()
         # The processes that began anew, or in another's place, before all was healed.
         self.crashes = 0
         # The state of external systems at each rest of a benign run.
@@ -174,7 +179,8 @@ class Trial:
 
     def _begin(self) -> None:
         """Let those faults strike that are there from the start."""
-        self.first_version = self.run.cluster.version
+        self.beginning = self.run.cluster
+        self.first_version = self.beginning.version
         self.since = self.run.clock.elapsed
         if any(each.kind.code == "F20" for each in self.left):
             assert self.scene.former is not None
@@ -272,8 +278,15 @@ class Trial:
         if self.phase <= Phase.HEALED:
             self._note_healed()
         for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
-            self.ends.setdefault(phase, self.run.cluster)
+            if phase not in self.ends:
+                self._note_end(phase)
         self.phase = Phase.DONE
+
+    def _note_end(self, phase: Phase) -> None:
+        """Keep the world at the end of a phase."""
+        self.ends[phase] = self.run.cluster
+        if self.scene.expectations:
+            self.kept.models[phase] = forked(self.run.calls)
 
     def _note_healed(self) -> None:
         """Keep what a restart may change."""
@@ -406,13 +419,13 @@ class Trial:
         elif self.phase is Phase.SCRIPT:
             self._on_rest_of_script()
         else:
-            self.ends[self.phase] = self.run.cluster
+            self._note_end(self.phase)
             self.end_times[self.phase] = self.run.clock.elapsed
             if self.phase is Phase.HEALED:
                 self._note_healed()
             if self._restarts_alike():
                 self.phase = Phase.AGAIN
-                self.ends[self.phase] = self.run.cluster
+                self._note_end(self.phase)
                 self.end_times[self.phase] = self.run.clock.elapsed
             following = Phase(self.phase + 1)
             if following is Phase.LAST and not self._came_to_rest_late():
@@ -642,7 +655,18 @@ class Trial:
         def performed() -> Outcome:
             return self._performed(command, site, perform)
 
-        return strikes.at_request(self, command, site, performed)
+        version = self.run.cluster.version
+        answer: Outcome | None = None
+        try:
+            answer = strikes.at_request(self, command, site, performed)
+            return answer
+        finally:
+            self.note_asked(site, version, answer)
+
+    def note_asked(self, site: Site, version: int, outcome: Outcome | None) -> None:
+        """Keep a request that was sent at a version, if expectations may ask."""
+        if self.scene.expectations:
+            self.kept.asked.append(Asked(site, version, self.phase, outcome))
 
     def _performed(
         self, command: Perform, site: Site, perform: Callable[[], Outcome]
@@ -795,6 +819,9 @@ class Trial:
         if self.actors and self.actors[-1][0] == version:
             self.actors.pop()
         self.actors.append((version, actor))
+        if any(each.always for each in self.scene.expectations):
+            wall, calls = self.run.clock.now().wall, forked(self.run.calls)
+            self.kept.glimpses.append(Glimpse(version, wall, calls))
 
     def maker_of(self, version: int) -> str:
         """The actor of `begins` that has made a version of the cluster; or ""."""
@@ -892,7 +919,7 @@ _CONTAINERS = (
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
     *("_rivals_at", "stray", "outside", "actors", "users", "rests"),
-    *("rest_times", "end_times"),
+    *("rest_times", "end_times", "kept"),
 )
 
 

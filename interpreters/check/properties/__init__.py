@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from fnop.interpreters.check.properties.ends import history, matches, same_end
+from fnop.interpreters.check.properties.ends import history, same_end
 from fnop.interpreters.check.properties.evidence import Benign, Judge, Seen, Violation
+from fnop.interpreters.check.properties.expected import matches
 from fnop.interpreters.check.properties.handlers import heeds, idle, pure, serves, total
 from fnop.interpreters.check.properties.lives import (
     creates_once,

@@ -11,7 +11,6 @@ import orjson
 from fnop.core.handlers.handler import Handler
 from fnop.interpreters.check.allotments import given_by, in_turn
 from fnop.interpreters.check.differences import Difference, differences
-from fnop.interpreters.check.expectations import Picture, error_in
 from fnop.interpreters.check.faults import Severity
 from fnop.interpreters.check.properties.aging import ages, is_aged
 from fnop.interpreters.check.properties.evidence import (
@@ -27,9 +26,8 @@ from fnop.interpreters.check.properties.status import given_up, left_over
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, records_in, rolling_in
-from fnop.interpreters.scenario import catalogue_of
 
-__all__ = ["errors_of_expectations", "history", "matches", "same_end"]
+__all__ = ["history", "same_end"]
 
 
 def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -262,42 +260,3 @@ def _conditions(world: World, kinds: Collection[str]) -> dict[tuple[str, str], s
         for each in (orjson.loads(text).get("status") or {}).get("conditions") or ()
         if isinstance(each, dict) and {"type", "status"} <= each.keys()
     }
-
-
-def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """The expectations of the author hold after the faults, and stay true."""
-    if tampers(seen.trial):
-        return
-    for message, _ in _unmet(seen.trial):
-        yield Violation("matches", message)
-        return
-
-
-def errors_of_expectations(trial: Trial) -> tuple[str, ...]:
-    """A sentence for each expectation that fails itself, and cannot tell anything."""
-    errors = (message for message, is_error in _unmet(trial) if is_error)
-    return tuple(dict.fromkeys(errors))
-
-
-def _unmet(trial: Trial) -> Iterator[tuple[str, bool]]:
-    """The expectations that do not hold at a rest; whether by an error of theirs."""
-    catalogue = catalogue_of(trial.run)
-    wall = trial.run.clock.now().wall
-    for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
-        picture = Picture(trial.ends[phase], catalogue, wall, trial.scene.namespace)
-        for kind, holds in trial.scene.expectations:
-            name = getattr(holds, "__name__", "the expectation")
-            for each in picture.objects(kind):
-                if each.metadata.deletion_timestamp is not None:
-                    continue
-                where = f"{kind}/{each.name}"
-                try:
-                    if not holds(each, picture):
-                        yield f"{name} does not hold for {where}", False
-                except Exception as problem:
-                    error = error_in(holds, problem)
-                    yield (
-                        f"the expectation {name} itself raises {error} for {where}; "
-                        "let it answer False where something is missing",
-                        True,
-                    )

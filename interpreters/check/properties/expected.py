@@ -1,0 +1,167 @@
+"""The property that an author adds: what is expected holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from immutables import Map
+
+from fnop.effects import Answer, Applied
+from fnop.interpreters.check.expectations import Expectation, error_in
+from fnop.interpreters.check.pictures import Past, Picture, Request
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Seen,
+    Violation,
+    tampers,
+)
+from fnop.interpreters.check.records import Asked, Glimpse, Phase
+from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.cluster import Cluster, StoredEvent
+from fnop.interpreters.scenario import catalogue_of
+
+__all__ = ["errors_of_expectations", "matches"]
+
+# The tenses of what was done, for messages.
+_DONE = {"create": "created", "update": "changed", "delete": "deleted"}
+# After these faults a moment is not the operator's doing: a rival deletes an object, or
+# an administrator restores a backup.
+_DELETING = frozenset(("F8:remade", "F21:backup"))
+
+
+def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The expectations of the author hold after the faults, and stay true."""
+    if tampers(seen.trial):
+        return
+    for each in _unmet(seen):
+        yield Violation("matches", each.message)
+        return
+
+
+def errors_of_expectations(seen: Seen) -> tuple[str, ...]:
+    """A sentence for each expectation that fails itself, and cannot tell anything."""
+    errors = (each.message for each in _unmet(seen) if each.is_error)
+    return tuple(dict.fromkeys(errors))
+
+
+class _Unmet(NamedTuple):
+    """An expectation that does not hold; whether by an error of its own."""
+
+    message: str
+    is_error: bool = False
+
+
+def _unmet(seen: Seen) -> Iterator[_Unmet]:
+    """The expectations that do not hold: at each rest, and always."""
+    expectations = seen.trial.scene.expectations
+    for picture in _rests(seen) if expectations else ():
+        for each in expectations:
+            yield from _unmet_in(picture, each)
+    always = [each for each in expectations if each.always]
+    if not always or any(e.kind.name in _DELETING for e in seen.trial.struck):
+        return
+    for event, picture in _moments(seen):
+        for each in always:
+            change = picture.change_of(event)
+            when = f", right after {change.target} is {_DONE[change.verb]}"
+            yield from _unmet_in(picture, each, when)
+
+
+def _unmet_in(
+    picture: Picture, expectation: Expectation, when: str = ""
+) -> Iterator[_Unmet]:
+    """The objects of a picture for which an expectation does not hold."""
+    kind, holds = expectation.kind, expectation.holds
+    name = getattr(holds, "__name__", "the expectation")
+    for each in picture.objects(kind):
+        is_going = each.metadata.deletion_timestamp is not None
+        if is_going and not expectation.deleting:
+            continue
+        where = f"{kind}/{each.name}"
+        try:
+            if not holds(each, picture):
+                yield _Unmet(f"{name} does not hold for {where}{when}")
+        except Exception as problem:
+            error = error_in(holds, problem)
+            yield _Unmet(
+                f"the expectation {name} itself raises {error} for {where}{when}; "
+                "let it answer False where something is missing",
+                True,
+            )
+
+
+# ---------------------------------------------------------------------- pictures
+
+
+def _rests(seen: Seen) -> Iterator[Picture]:
+    """The world at each rest after the faults."""
+    trial = seen.trial
+    wall = trial.run.clock.now().wall
+    for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
+        end = trial.ends[phase]
+        past = Past(
+            partial(_events_until, seen, end.version),
+            partial(_asked_by, trial, phase),
+            trial.kept.models.get(phase, {}),
+            trial.drawn,
+        )
+        yield _pictured(trial, end, wall, past)
+
+
+def _moments(seen: Seen) -> Iterator[tuple[StoredEvent, Picture]]:
+    """Each change of the cluster since the script began, and the world after it."""
+    trial, cluster = seen.trial, seen.trial.beginning
+    glimpses = iter(trial.kept.glimpses)
+    glimpse, following = Glimpse(0, 0.0, {}), next(glimpses, None)
+    for event in seen.events:
+        while following is not None and following.version < event.version:
+            glimpse, following = following, next(glimpses, None)
+        cluster = _changed(cluster, event)
+        past = Past(
+            partial(_events_until, seen, event.version),
+            partial(_asked_before, trial, event.version),
+            glimpse.calls,
+            trial.drawn,
+        )
+        yield event, _pictured(trial, cluster, glimpse.wall, past)
+
+
+def _pictured(trial: Trial, cluster: Cluster, wall: float, past: Past) -> Picture:
+    return Picture(cluster, catalogue_of(trial.run), wall, trial.scene.namespace, past)
+
+
+def _changed(cluster: Cluster, event: StoredEvent) -> Cluster:
+    """The cluster with the objects as they are after an event."""
+    shelf = cluster.shelves.get(event.resource, Map[tuple[str, str], Any]())
+    key = (event.namespace or "", event.object["metadata"]["name"])
+    is_gone = event.type == "DELETED"
+    shelf = shelf.delete(key) if is_gone else shelf.set(key, event.object)
+    shelves = {**cluster.shelves, event.resource: shelf}
+    return replace(cluster, version=event.version, shelves=shelves)
+
+
+def _events_until(seen: Seen, version: int) -> list[StoredEvent]:
+    return [each for each in seen.events if each.version <= version]
+
+
+def _asked_by(trial: Trial, phase: Phase) -> list[Request]:
+    return [_request(each) for each in trial.kept.asked if each.phase <= phase]
+
+
+def _asked_before(trial: Trial, version: int) -> list[Request]:
+    return [_request(each) for each in trial.kept.asked if each.version < version]
+
+
+def _request(asked: Asked) -> Request:
+    match asked.outcome:
+        case None:
+            answer = ""
+        case Applied() | Answer():
+            answer = "accepted"
+        case other:
+            answer = type(other).__name__.lower()
+    site = asked.site
+    return Request(site.verb, site.target, site.handler, answer)
