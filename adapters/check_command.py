@@ -70,6 +70,11 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
     help="Stop after 10 seconds, and leave out the runs under other hash seeds: for "
     "the inner loop.",
 )
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    help="Stop at the first failure that is confirmed: for CI, and the inner loop.",
+)
 @shared("jobs", default=1, show_default=True)
 @click.option(
     "--shard",

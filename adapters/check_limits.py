@@ -111,7 +111,12 @@ class Limits:
         self._end = math.inf
         if seconds is not None:
             self._end = self._clock.now().mono + seconds
-        self._is_interrupted = False
+        self._is_interrupted = self._has_failed = False
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether nothing is told but the report."""
+        return self._quiet
 
     def has_time(self) -> bool:
         """Whether the time is not over."""
@@ -121,11 +126,22 @@ class Limits:
         """The seconds that are left; infinity without a limit."""
         return self._end - self.now
 
+    def fails(self) -> None:
+        """Try no further schedules: there is a failure, which is yet to be shrunk."""
+        self._has_failed = True
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a failure has ended the search."""
+        return self._has_failed
+
     @property
     def cut(self) -> str:
-        """Why no more is tried: "signal", "time", or else "budget"."""
+        """Why no more is tried: "signal", "failure", "time", or else "budget"."""
         if self._is_interrupted:
             return "signal"
+        if self._has_failed:
+            return "failure"
         return "budget" if self.has_time() else "time"
 
     @contextmanager

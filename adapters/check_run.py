@@ -107,7 +107,7 @@ class Checking:
             # Several processes are not to be left while they are being ended.
             with self.limits.ceiling(again=self.options["jobs"] == 1):
                 self._try(campaign, tasks, other)
-            if other is not None:
+            if other is not None and not self.limits.has_failed:
                 self._compare(campaign, other)
         cut = self.limits.cut
         report = campaign.report(self._results, tasks, self._beside, cut)
@@ -213,7 +213,9 @@ class Checking:
                 bar.update(steps.taken(result), result)
                 if other is not None:
                     other.go_on()
-                return self.limits.has_time()
+                if result.fails and self.options["fail_fast"]:
+                    self.limits.fails()
+                return self.limits.has_time() and not self.limits.has_failed
 
             try:
                 if self.options["jobs"] == 1:

@@ -59,6 +59,11 @@ class Result(NamedTuple):
     broken: str = ""
     whole: bool = True
 
+    @property
+    def fails(self) -> bool:
+        """Whether it shows a failure; those by special faults do not count."""
+        return any(e.violations and not is_special(e.schedule) for e in self.verdicts)
+
 
 class Report(NamedTuple):
     """The findings of a campaign.
@@ -66,8 +71,8 @@ class Report(NamedTuple):
     `failures` are grouped: the first of each property and sort of site, with the number
     of others like it; in `finer` those of each script are apart. `unknown` are
     schedules whose fault did not come about, `left` is the number of schedules that
-    were not tried, or `at_least` that many, and `cut` says for what reasons: "budget",
-    "time", "signal". `unsure` are the properties about which nothing is known, each
+    were not tried, or `at_least` that many, and `cut` says for what reasons, in the
+    words of `CAUSES`. `unsure` are the properties about which nothing is known, each
     with the reason. `struck` is the number of faults that have come about, `wanted`
     whether there was any to be tried. `endless` are the scripts in which none could be,
     with the reason. `former` is the number of cases that were found before. Where
@@ -123,6 +128,7 @@ CAUSES = {
     "budget": "the budget was used up",
     "time": "the time was over",
     "signal": "it was interrupted",
+    "failure": "--fail-fast ends with the first failure",
 }
 
 
