@@ -14,6 +14,7 @@ import click
 from fnop.adapters.check_findings import Findings
 from fnop.adapters.check_folder import Folder
 from fnop.adapters.check_limits import Limits, Steps
+from fnop.adapters.check_outlook import Outlook
 from fnop.adapters.check_places import must_be_writable
 from fnop.adapters.check_report import Places, Shown, places_of
 from fnop.adapters.check_shards import identity_of, keep
@@ -206,11 +207,13 @@ class Checking:
         self, campaign: Campaign, tasks: Sequence[Task], other: OtherOrder | None
     ) -> None:
         steps = Steps.of(self._extent, len(tasks))
+        outlook = Outlook(campaign, tasks, self.limits, self.options["jobs"])
         with self.limits.progress(steps.length, steps.label) as bar:
 
             def goes_on(result: Result, *_: Any) -> bool:
                 self._results.append(result)
                 bar.update(steps.taken(result), result)
+                outlook.take(result)
                 if other is not None:
                     other.go_on()
                 if result.fails and self.options["fail_fast"]:

@@ -435,6 +435,11 @@ class Explorer:
         return frozenset(each.property for each in self.benign.violations)
 
     @property
+    def turns(self) -> int:
+        """The number of turns of the run without faults."""
+        return self._trial.turns
+
+    @property
     def unmodelled(self) -> tuple[str, ...]:
         """A sentence for each called function that has no model: nothing is known."""
         return tuple(self._trial.run.unmodelled.values())
