@@ -159,6 +159,7 @@ def _failure_lines(number: int, shown: Shown) -> Iterator[str]:
     if more > 0:
         details.append(f"and {number_of(more, 'further difference')}")
     yield from _stanza("also", details)
+    yield from _stanza("called", violation.calls)
     yield from _stanza("if meant", filter(None, [_MEANT.get(violation.property)]))
     if case.name.startswith(FOUND_BEFORE):
         yield f"   known     {case.name}"
@@ -299,6 +300,7 @@ def failure_json(failure: Failure, number: int, places: Places) -> dict[str, Any
         "property": failure.violation.property,
         "message": failure.violation.message,
         "details": [*failure.violation.details],
+        "calls": [*failure.violation.calls],
         "words": in_words(failure.schedule),
         "schedule": schedule_to_json(failure.schedule),
         "special": failure.special,

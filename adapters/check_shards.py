@@ -242,9 +242,8 @@ def _report(found: Mapping[str, Any]) -> Report:
 
 
 def _failure(found: Mapping[str, Any]) -> Failure:
-    violation = Violation(
-        found["property"], found["message"], tuple(map(str, found["details"]))
-    )
+    details, calls = (tuple(map(str, found[each])) for each in ("details", "calls"))
+    violation = Violation(found["property"], found["message"], details, calls)
     schedule = schedule_from_json(found["schedule"])
     return Failure(found["script"], schedule, violation, bool(found["special"]))
 
@@ -253,8 +252,8 @@ def _shown(found: Mapping[str, Any]) -> Shown:
     script = script_from_json(found["actions"])
     case = Case(Program((), Settings()), script=script, name=found["script"])
     beside = tuple(
-        Violation(name, message, tuple(details))
-        for name, message, details in found["beside"]
+        Violation(name, message, *map(tuple, lines))
+        for name, message, *lines in found["beside"]
     )
     number = int(found["like it"])
     return Shown(case, _failure(found), number, found["file"], found["benign"], beside)

@@ -122,8 +122,8 @@ class Trial:
         # The writes that the API server itself has refused, without a fault.
         self.rejections: list[Rejection] = []
         self.lines: list[tuple[Phase, Say]] = []
-        # All other lines, where no fault is to strike.
-        self.said: list[Say] = []
+        # All other lines, after so many actions, where no fault is to strike.
+        self.said: list[tuple[int, Say]] = []
         # The story, by lanes: the user, the operator, the faults.
         self.story: list[Happened] = []
         # The makers of changes: each from a version of the cluster on.
@@ -763,7 +763,7 @@ class Trial:
         if say.level in ("warning", "error"):
             self.lines.append((self.phase, say))
         elif not (self.left or self.struck):
-            self.said.append(say)
+            self.said.append((self.place, say))
         if {"repaired", "anew"} <= dict(say.fields).keys():
             self._asked_otherwise(say)
         if say.ended is not None and say.handler is not None:

@@ -1,4 +1,4 @@
-"""Properties of the end: it is that of the benign run, and what its author expects."""
+"""Properties of the end: it is that of the benign run, and of one creation."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from fnop.interpreters.check.properties.evidence import (
     tampers,
     told,
 )
+from fnop.interpreters.check.properties.followed import calls_for_edits
 from fnop.interpreters.check.properties.status import given_up, left_over
 from fnop.interpreters.check.records import Phase
 from fnop.interpreters.check.trial import Trial
@@ -188,7 +189,8 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         f"after the edits {each}, as after one creation,{_UNTIL}"
         for each in _of_the_past(benign, benign.created, _End.HEALED)
     ]
-    yield from told("history", found)
+    for violation in told("history", found):
+        yield violation._replace(calls=calls_for_edits(seen.trial))
 
 
 def _depends(benign: Benign, created: Seen) -> bool:

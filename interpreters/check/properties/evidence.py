@@ -34,12 +34,14 @@ __all__ = [
 class Violation(NamedTuple):
     """A property that does not hold, and how that shows.
 
-    `details` are lines such as the differences of two worlds.
+    `details` are lines such as the differences of two worlds, and `calls` are sentences
+    on the handlers that were called for each edit.
     """
 
     property: str
     message: str
     details: tuple[str, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 class Seen(NamedTuple):

@@ -1,0 +1,74 @@
+"""The handlers that the operator has called for each edit of a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import Family
+from fnop.core.values.cause import Reason
+from fnop.interpreters.actions import Edit, address_of
+from fnop.interpreters.check.trial import Trial
+
+__all__ = ["calls_for_edits"]
+
+# The most edits that are named: those for which no handler is called come first.
+_EDITS_MAX = 6
+
+
+def calls_for_edits(trial: Trial) -> tuple[str, ...]:
+    """A sentence for each edit of a script, on the handlers that were called for it."""
+    unheard, heard = [], []
+    for place, action in enumerate(trial.scene.script, 1):
+        if not isinstance(action, Edit):
+            continue
+        resource, name = address_of(trial.run, action.where)
+        called = _called(trial, place, resource, name)
+        if called:
+            heard.append(f"{action}: {', '.join(called)}")
+        else:
+            unheard.append(_unheard(trial, action, resource))
+    return (*unheard, *heard)[:_EDITS_MAX]
+
+
+def _called(trial: Trial, place: int, resource: Resource, name: str) -> list[str]:
+    """The handlers whose attempts have ended after so many actions, each once."""
+    found = [
+        say.handler
+        for number, say in trial.said
+        if number == place and say.ended is not None and say.handler and say.subject
+        if (say.subject.resource, say.subject.name) == (resource.key, name)
+    ]
+    return [*dict.fromkeys(found)]
+
+
+def _unheard(trial: Trial, action: Edit, resource: Resource) -> str:
+    why = "; ".join(_reasons(trial.scene.program.handlers, resource))
+    return f"{action}: no handler of changes is called{f' ({why})' if why else ''}"
+
+
+def _reasons(handlers: tuple[Handler, ...], resource: Resource) -> Iterator[str]:
+    """Why the handlers of a kind are not called for a change: those of updates first.
+
+    Only if there are none of these the others are named.
+    """
+    own = [
+        each
+        for each in handlers
+        if each.rule.family is Family.CHANGE
+        if each.selector is not None and each.selector.matches(resource)
+    ]
+    updating = [each for each in own if _is_for_updates(each)]
+    for each in updating or own:
+        if not updating:
+            yield f"`{each.id}` is {each.rule.decorator}"
+        elif each.field:
+            yield f"`{each.id}` has field={'.'.join(each.field)}"
+        else:
+            yield f"the filters of `{each.id}` exclude it"
+
+
+def _is_for_updates(handler: Handler) -> bool:
+    rule = handler.rule
+    return Reason.UPDATE in rule.reasons and not rule.is_for_resuming
