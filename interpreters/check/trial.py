@@ -820,8 +820,14 @@ class Trial:
             self.actors.pop()
         self.actors.append((version, actor))
         if any(each.always for each in self.scene.expectations):
-            wall, calls = self.run.clock.now().wall, forked(self.run.calls)
-            self.kept.glimpses.append(Glimpse(version, wall, calls))
+            self._glimpse(version)
+
+    def _glimpse(self, version: int) -> None:
+        """Keep what there is to be seen at a version besides the objects."""
+        found, wall = self.kept.glimpses, self.run.clock.now().wall
+        if found and found[-1].version == version:
+            found.pop()
+        found.append(Glimpse(version, wall, forked(self.run.calls)))
 
     def maker_of(self, version: int) -> str:
         """The actor of `begins` that has made a version of the cluster; or ""."""

@@ -227,3 +227,26 @@ def test_a_call_without_a_model_of_that_name_is_told(folder: Path) -> None:
     found = checked(folder, SERVES, text, "--budget", "2")
     assert found.exit_code == 2, found.output
     assert "no model answers refund; name it in CALLS or --calls" in found.stderr
+
+
+def test_a_moment_has_the_requests_the_models_and_the_time_of_then(
+    folder: Path,
+) -> None:
+    """The status is written after the call, and nobody is charged before the Pod."""
+    text = """
+SCRIPTS = {'keep': [apply(CLAIM)]}
+@expect("claims", always=True)
+def is_charged_in_time(claim, world):
+    asked = [str(each) for each in world.requests]
+    charged = world.model("charge").charged == ["x"]
+    is_ready = claim.status.get("phase") == "Ready"
+    return charged == ("call charge" in asked) == is_ready and world.wall >= claim.now
+@expect("claims", always=True)
+def is_older_than_its_pod(claim, world):
+    made = [str(each) for each in world.changes() if each.verb == "create"]
+    return "pods/x" not in world or made.index("create claims/x") < made.index(
+        "create pods/x"
+    )
+"""
+    found = checked(folder, SERVES, text, "--budget", "1")
+    assert "nothing is known" in found.stdout, found.output
