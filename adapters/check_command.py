@@ -50,9 +50,9 @@ def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int
 @click.option(
     "--depth",
     type=click.IntRange(1, 2),
-    default=1,
-    show_default=True,
-    help="1: all single faults; 2: also pairs that are near each other.",
+    default=None,
+    help="1: single faults alone; 2: also all pairs that are near each other. By "
+    "default all single faults, and then a few likely pairs.",
 )
 @click.option(
     "--random",

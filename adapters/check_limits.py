@@ -39,7 +39,7 @@ class Steps(NamedTuple):
     @classmethod
     def of(cls, options: Options, tasks: int) -> Steps:
         """The steps of so many tasks, of which each may have several schedules."""
-        if options.depth == 1:
+        if options.depth != 2:
             return cls(min(tasks, options.budget or tasks), "schedules", True)
         if options.budget is not None:
             return cls(options.budget, "schedules at most", False)

@@ -1,22 +1,34 @@
 """All cases of an operator, tried in one order, within a budget.
 
 The order is by rounds: what has failed before; the benign runs; every single fault,
-those of a sort that was not tried yet first; then pairs; then random schedules. It is
-the same in every process, so a campaign can be cut into shards. What differs from call
-to call, as failures of former ones do, changes the order within a shard alone.
+those of a sort that was not tried yet first; then likely pairs; then others that are
+near; then random schedules. It is the same in every process, so a campaign can be cut
+into shards. What differs from call to call, as failures of former ones do, changes the
+order within a shard alone.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
 from fnop.core.values.errors import described
-from fnop.interpreters.check.explore import Case, Explorer, Verdict, explorers_of
+from fnop.interpreters.check.explore import (
+    LIKELY_MAX,
+    LIKELY_SECONDS,
+    Case,
+    Explorer,
+    Verdict,
+    explorers_of,
+    may_begin_a_pair,
+)
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import PROPERTIES
 from fnop.interpreters.check.reports import (
     Groups,
+    Pairs,
     Report,
     Result,
     Task,
@@ -37,15 +49,23 @@ __all__ = [
 ]
 
 
-class Options(NamedTuple):
-    """The extent of a campaign: with `depth` 2 pairs, too; at most `budget` schedules.
+# Likely pairs are at most one for so many single faults,
+PAIRS_SHARE = 4
+# ... but at least so many first faults begin some.
+FIRSTS_MIN = 3
 
+
+class Options(NamedTuple):
+    """The extent of a campaign: at most `budget` schedules.
+
+    With `depth` 1 all single faults are tried; with None also a few likely pairs; with
+    2 also all pairs that are near each other.
     `randoms` are random schedules for each case. Of `shard` (k, n) only each n-th
     schedule is tried, from the k-th on. `only` are names of properties, `without` those
     that are left out. `confirm` tries each alarm again under another seed.
     """
 
-    depth: int = 1
+    depth: int | None = 1
     budget: int | None = None
     randoms: int = 0
     seed: int = 0
@@ -153,8 +173,10 @@ class Campaign:
         found = [Task(number, ()) for number in range(len(self.explorers))]
         singles = [*self._singles()]
         found += singles
-        if self.options.depth > 1:
-            found += [each._replace(near=True) for each in singles]
+        if self.options.depth != 1:
+            found += _likely_pairs(singles)
+        if self.options.depth == 2:
+            found += [each._replace(pairs=Pairs.NEAR) for each in singles]
         found += self._randoms()
         return [*dict.fromkeys(found)]
 
@@ -197,7 +219,11 @@ class Campaign:
 
     def _tried(self, explorer: Explorer, task: Task) -> Result:
         try:
-            if task.near:
+            if task.pairs is Pairs.LIKELY:
+                verdicts = tuple(
+                    map(self._wanted, explorer.likely_pairs(task.schedule))
+                )
+            elif task.pairs is Pairs.NEAR:
                 verdicts = tuple(map(self._wanted, explorer.pairs(task.schedule)))
             elif not task.schedule:
                 verdicts = (self._wanted(explorer.benign),)
@@ -259,7 +285,9 @@ class Campaign:
         groups.take_beside(beside)
         done = {each.task for each in results}
         left = [each for each in tasks if each not in done]
-        at_least = any(e.near for e in left) or not all(e.whole for e in results)
+        at_least = any(e.pairs is not Pairs.NONE for e in left) or not all(
+            e.whole for e in results
+        )
         endless = self._endless()
         report = groups.report()._replace(
             left=len(left),
@@ -298,13 +326,30 @@ class Campaign:
                 yield self.explorers[number].case.name, why
 
 
+def _likely_pairs(singles: Sequence[Task]) -> list[Task]:
+    """The tasks of likely pairs: together at most a part of the singles' number.
+
+    Their first faults are taken by turns of their kinds, each in one script before any
+    strikes another one: scripts begin alike.
+    """
+    kinds: dict[str, list[tuple[int, Task]]] = {name: [] for name in LIKELY_SECONDS}
+    scripts = Counter[Schedule]()
+    for each in singles:
+        if may_begin_a_pair(each.schedule):
+            kinds[each.schedule[0].kind.name].append((scripts[each.schedule], each))
+            scripts[each.schedule] += 1
+    lists = [sorted(found, key=lambda each: each[0]) for found in kinds.values()]
+    firsts = [e for turn in zip_longest(*lists) for e in turn if e is not None]
+    number = max(FIRSTS_MIN, len(singles) // (PAIRS_SHARE * LIKELY_MAX))
+    return [each._replace(pairs=Pairs.LIKELY) for _, each in firsts[:number]]
+
+
 def _rank(task: Task, changed: Collection[str]) -> int:
     """The round of a task within a shard."""
     if not task.schedule:
         return 0
-    return (
-        1 if len(task.schedule) == 1 and not task.near and _is_of(task, changed) else 2
-    )
+    is_single = len(task.schedule) == 1 and task.pairs is Pairs.NONE
+    return 1 if is_single and _is_of(task, changed) else 2
 
 
 def _is_of(task: Task, changed: Collection[str]) -> bool:

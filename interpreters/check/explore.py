@@ -2,8 +2,9 @@
 
 The benign run comes first, and a second one with another seed and another clock: what
 differs between them is volatile. Then every single fault strikes a fork of the benign
-run; then pairs whose second fault is near the first; then random schedules. Nothing
-depends on a clock or a hash seed: equal operators get equal verdicts.
+run; then likely pairs, or all whose second fault is near the first; then random
+schedules. Nothing depends on a clock or a hash seed: equal operators get equal
+verdicts.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from itertools import takewhile
+from itertools import takewhile, zip_longest
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -90,6 +91,7 @@ __all__ = [
     "digest_of",
     "explorers_of",
     "is_special",
+    "may_begin_a_pair",
     "observed",
     "prepared",
     "sort_of",
@@ -97,6 +99,22 @@ __all__ = [
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
+# The likely second faults after a first one: their kinds, and where they strike. A new
+# process reads what the former one has made, and fnop itself retries a read that the
+# API server throttles: only a refused one reaches the handler. A request whose reply
+# was lost is sent again, and meets what came of the first one.
+LIKELY_SECONDS: Mapping[str, tuple[tuple[str, Place], ...]] = {
+    "F1:after": (
+        ("F9:forbidden", Place.READ),
+        ("F17:error", Place.CALL),
+        ("F8:touched", Place.OWN),
+        ("F8:touched", Place.WRITE),
+    ),
+    "F1:rest": (("F9:forbidden", Place.READ), ("F17:error", Place.CALL)),
+    "F10:applied": (("F1:after", Place.WRITE), ("F1:after", Place.CALL)),
+}
+# At most so many second faults are likely, within so many turns of the first.
+LIKELY_MAX, LIKELY_TURNS = 2, 200
 # A random schedule has at most so many faults.
 RANDOM_MAX = 6
 # The virtual seconds that an operator has to become ready.
@@ -543,12 +561,11 @@ class Explorer:
     def _fork_for(self, schedule: Schedule) -> Trial | None:
         if any(_is_from_the_start(each) for each in schedule):
             return None
-        turns = []
         visits = self._turns()
-        for each in schedule:
-            if each.site not in visits:
-                return None
-            turns.append(visits[each.site])
+        # Only the first fault may bring about the site of the second one.
+        turns = [visits[each.site] for each in schedule if each.site in visits]
+        if schedule and not turns:
+            return None
         return self.reference.forks.get(min(turns, default=1) - 1)
 
     def _turns(self) -> Mapping[Site, int]:
@@ -556,15 +573,9 @@ class Explorer:
         return {each.site: each.turn for each in reversed(visits)}
 
     def pairs(self, first: Schedule) -> Iterator[Verdict]:
-        """Try a second fault within a few turns after a first one."""
-        trial = self.trial_of(first)
-        while (
-            not trial.struck
-            and trial.phase is Phase.SCRIPT
-            and not trial.is_endless  # then it stays in the phase
-        ):
-            trial.go_on()
-        known, forks = len(trial.visits), {}
+        """Try each second fault within a few turns after a first one."""
+        trial = self._struck_by(first)
+        known, forks = len(trial.visits), dict[int, Trial]()
         begun = trial.turns
         while trial.phase is Phase.SCRIPT and trial.turns < begun + NEAR_TURNS:
             try:
@@ -579,6 +590,30 @@ class Explorer:
             second = forks[visit.turn - 1].fork()
             second.left = [fault]
             yield self.verdict_of(second.play(), (*first, fault))
+
+    def likely_pairs(self, first: Schedule) -> Iterator[Verdict]:
+        """Try the likely second faults before the user's next action."""
+        trial = self._struck_by(first)
+        known, place = len(trial.visits), trial.place
+        end = trial.turns + LIKELY_TURNS
+        while trial.phase is Phase.SCRIPT and trial.place == place:
+            if trial.turns >= end:
+                break
+            trial.go_on()
+        found = candidates(trial.visits[known:], self.case)
+        for fault in _likely_seconds(first[0], found):
+            yield self.tried((*first, fault))
+
+    def _struck_by(self, first: Schedule) -> Trial:
+        """A trial that a first fault has just struck."""
+        trial = self.trial_of(first)
+        while (
+            not trial.struck
+            and trial.phase is Phase.SCRIPT
+            and not trial.is_endless  # then it stays in the phase
+        ):
+            trial.go_on()
+        return trial
 
     def confirmed(self, verdict: Verdict) -> tuple[Violation, ...]:
         """The violations that another seed and another clock show as well."""
@@ -687,6 +722,35 @@ def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
                         continue
                     crashes.add(place)
             yield Fault(kind, visit.site)
+
+
+def _likely_seconds(first: Fault, found: Iterable[Fault]) -> list[Fault]:
+    """The likely faults after a first one: one of each sort, the kinds by turns.
+
+    A rival has its turn only if fewer requests may fail.
+    """
+    faults = [*found]
+    rows = LIKELY_SECONDS[first.kind.name]
+    turns = zip_longest(*(_one_of_each_sort(faults, *row) for row in rows))
+    likely = [each for turn in turns for each in turn if each is not None]
+    return sorted(likely, key=lambda each: each.kind.code == "F8")[:LIKELY_MAX]
+
+
+def _one_of_each_sort(faults: Iterable[Fault], name: str, place: Place) -> list[Fault]:
+    """The first fault of each sort, of this kind, at the requests of handlers."""
+    found: dict[tuple[str, ...], Fault] = {}
+    for each in faults:
+        site = each.site
+        if each.kind.name == name and site.place is place and site.handler:
+            found.setdefault(sort_of(each), each)
+    return [*found.values()]
+
+
+def may_begin_a_pair(schedule: Schedule) -> bool:
+    """Whether some second fault is likely after this single one."""
+    (fault,) = schedule
+    is_of_work = bool(fault.site.handler or fault.site.verb)  # and not the very start
+    return fault.kind.name in LIKELY_SECONDS and is_of_work
 
 
 def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:

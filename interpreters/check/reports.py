@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
 from typing import NamedTuple
 
 from fnop.interpreters.check.explore import Failure, Verdict, is_special
@@ -18,6 +19,7 @@ __all__ = [
     "FAULTLESS",
     "SHOWN_MAX",
     "Groups",
+    "Pairs",
     "Report",
     "Result",
     "Task",
@@ -38,12 +40,23 @@ FAULTLESS = frozenset(
 )
 
 
+class Pairs(Enum):
+    """The pairs of faults that begin with a first one: none, the likely ones, or all.
+
+    All are those whose second fault is near the first one.
+    """
+
+    NONE = "none"
+    LIKELY = "likely"
+    NEAR = "near"
+
+
 class Task(NamedTuple):
-    """One schedule of one case; with `near` the pairs that begin with it."""
+    """One schedule of one case, or the `pairs` that begin with it."""
 
     case: int
     schedule: Schedule
-    near: bool = False
+    pairs: Pairs = Pairs.NONE
 
 
 class Result(NamedTuple):

@@ -13,7 +13,7 @@ from fnop.interpreters.check.campaign import Campaign, Known, Options, within
 from fnop.interpreters.check.explore import Case, Failure, Verdict
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Schedule, Site
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.reports import Report, Result, Task, merged
+from fnop.interpreters.check.reports import Pairs, Report, Result, Task, merged
 
 CASE = Case(Program((), Settings()))
 HANDLERS = "abcd"
@@ -95,7 +95,9 @@ def test_what_was_found_before_comes_first(found: list[tuple[int, int]]) -> None
 
 def test_pairs_come_after_single_faults_and_before_random_schedules() -> None:
     rounds = [
-        "pairs" if each.near else ("benign", "single", "random")[len(each.schedule)]
+        "pairs"
+        if each.pairs is Pairs.NEAR
+        else ("benign", "single", "random")[len(each.schedule)]
         for each in campaign(depth=2, randoms=2).tasks()
     ]
     assert [*dict.fromkeys(rounds)] == ["benign", "single", "pairs", "random"]
