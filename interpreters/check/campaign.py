@@ -22,7 +22,6 @@ from fnop.interpreters.check.explore import (
     Explorer,
     Verdict,
     explorers_of,
-    may_begin_a_pair,
 )
 from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties import PROPERTIES
@@ -174,11 +173,29 @@ class Campaign:
         singles = [*self._singles()]
         found += singles
         if self.options.depth != 1:
-            found += _likely_pairs(singles)
+            found += self._likely_pairs(singles)
         if self.options.depth == 2:
             found += [each._replace(pairs=Pairs.NEAR) for each in singles]
         found += self._randoms()
         return [*dict.fromkeys(found)]
+
+    def _likely_pairs(self, singles: Sequence[Task]) -> list[Task]:
+        """The tasks of likely pairs: together at most a part of the singles' number.
+
+        Their first faults are taken by turns of their kinds, each in one script before
+        any strikes another one: scripts begin alike.
+        """
+        kinds: dict[str, list[tuple[int, Task]]] = {e: [] for e in LIKELY_SECONDS}
+        scripts = Counter[Schedule]()
+        for each in singles:
+            first = each.schedule
+            if self.explorers[each.case].may_begin_a_pair(first):
+                kinds[first[0].kind.name].append((scripts[first], each))
+                scripts[first] += 1
+        lists = [sorted(found, key=lambda each: each[0]) for found in kinds.values()]
+        firsts = [e for turn in zip_longest(*lists) for e in turn if e is not None]
+        number = max(FIRSTS_MIN, len(singles) // (PAIRS_SHARE * LIKELY_MAX))
+        return [each._replace(pairs=Pairs.LIKELY) for _, each in firsts[:number]]
 
     def _singles(self) -> Iterator[Task]:
         """The single faults of all cases by turns: each list begins with new sorts."""
@@ -324,24 +341,6 @@ class Campaign:
         for number, why in endless.items():
             if number in numbers:
                 yield self.explorers[number].case.name, why
-
-
-def _likely_pairs(singles: Sequence[Task]) -> list[Task]:
-    """The tasks of likely pairs: together at most a part of the singles' number.
-
-    Their first faults are taken by turns of their kinds, each in one script before any
-    strikes another one: scripts begin alike.
-    """
-    kinds: dict[str, list[tuple[int, Task]]] = {name: [] for name in LIKELY_SECONDS}
-    scripts = Counter[Schedule]()
-    for each in singles:
-        if may_begin_a_pair(each.schedule):
-            kinds[each.schedule[0].kind.name].append((scripts[each.schedule], each))
-            scripts[each.schedule] += 1
-    lists = [sorted(found, key=lambda each: each[0]) for found in kinds.values()]
-    firsts = [e for turn in zip_longest(*lists) for e in turn if e is not None]
-    number = max(FIRSTS_MIN, len(singles) // (PAIRS_SHARE * LIKELY_MAX))
-    return [each._replace(pairs=Pairs.LIKELY) for _, each in firsts[:number]]
 
 
 def _rank(task: Task, changed: Collection[str]) -> int:

@@ -91,7 +91,6 @@ __all__ = [
     "digest_of",
     "explorers_of",
     "is_special",
-    "may_begin_a_pair",
     "observed",
     "prepared",
     "sort_of",
@@ -591,6 +590,21 @@ class Explorer:
             second.left = [fault]
             yield self.verdict_of(second.play(), (*first, fault))
 
+    def may_begin_a_pair(self, first: Schedule) -> bool:
+        """Whether some second fault is likely after this single one.
+
+        Handlers must ask for what it strikes, if only after a restart.
+        """
+        (fault,) = first
+        is_of_work = bool(fault.site.handler or fault.site.verb)  # not the very start
+        rows = LIKELY_SECONDS.get(fault.kind.name, ())
+        return is_of_work and any(place in self._asked for _, place in rows)
+
+    @cached_property
+    def _asked(self) -> frozenset[Place]:
+        """The places of what handlers ask for in the run without faults."""
+        return frozenset(Place(place) for place, who, *_ in self._trial.counts if who)
+
     def likely_pairs(self, first: Schedule) -> Iterator[Verdict]:
         """Try the likely second faults before the user's next action."""
         trial = self._struck_by(first)
@@ -744,13 +758,6 @@ def _one_of_each_sort(faults: Iterable[Fault], name: str, place: Place) -> list[
         if each.kind.name == name and site.place is place and site.handler:
             found.setdefault(sort_of(each), each)
     return [*found.values()]
-
-
-def may_begin_a_pair(schedule: Schedule) -> bool:
-    """Whether some second fault is likely after this single one."""
-    (fault,) = schedule
-    is_of_work = bool(fault.site.handler or fault.site.verb)  # and not the very start
-    return fault.kind.name in LIKELY_SECONDS and is_of_work
 
 
 def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:

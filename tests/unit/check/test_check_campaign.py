@@ -33,6 +33,9 @@ class Fake(NamedTuple):
     def singles(self) -> list[Schedule]:
         return [(fault(each),) for each in range(self.number)]
 
+    def may_begin_a_pair(self, first: Schedule) -> bool:
+        return True
+
     def random(self, count: int, seed: int) -> list[Schedule]:
         return [(fault(each), fault(each + 1)) for each in range(count)]
 
@@ -63,13 +66,13 @@ FOUND = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 6)), max_size=6)
     shards=st.integers(1, 6),
     known=st.lists(FOUND, min_size=6, max_size=6),
     changed=st.lists(st.sets(st.sampled_from(HANDLERS)), min_size=6, max_size=6),
-    depth=st.integers(1, 2),
+    depth=st.sampled_from((None, 1, 2)),
 )
 def test_shards_share_nothing_and_leave_nothing_out(
     shards: int,
     known: list[list[tuple[int, int]]],
     changed: list[set[str]],
-    depth: int,
+    depth: int | None,
 ) -> None:
     """Each of them may know of other failures, and of other handlers' changes."""
     usual = {*campaign(depth=depth, randoms=2).tasks()}
@@ -95,12 +98,13 @@ def test_what_was_found_before_comes_first(found: list[tuple[int, int]]) -> None
 
 def test_pairs_come_after_single_faults_and_before_random_schedules() -> None:
     rounds = [
-        "pairs"
-        if each.pairs is Pairs.NEAR
-        else ("benign", "single", "random")[len(each.schedule)]
+        ("benign", "single", "random")[len(each.schedule)]
+        if each.pairs is Pairs.NONE
+        else each.pairs.value
         for each in campaign(depth=2, randoms=2).tasks()
     ]
-    assert [*dict.fromkeys(rounds)] == ["benign", "single", "pairs", "random"]
+    names = ["benign", "single", "likely", "near", "random"]
+    assert [*dict.fromkeys(rounds)] == names
     assert rounds == sorted(rounds, key=[*dict.fromkeys(rounds)].index)
 
 
