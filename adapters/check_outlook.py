@@ -13,7 +13,7 @@ from fnop.interpreters.check.campaign import Campaign
 from fnop.interpreters.check.explore import Explorer
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import Violation, seen_by
-from fnop.interpreters.check.reports import Result, Task
+from fnop.interpreters.check.reports import Pairs, Result, Task
 from fnop.interpreters.check.trial import Trial
 
 __all__ = ["Outlook"]
@@ -43,10 +43,10 @@ class Outlook:
         own = [each for each in tasks if each.case < number]
         self._awaited = sum(not each.schedule for each in own)
         budget = campaign.options.budget
-        faulty = [each for each in own if each.schedule and not each.near]
+        faulty = [each for each in own if each.schedule and each.pairs is Pairs.NONE]
         left = None if budget is None else max(0, budget - self._awaited)
         self._faulty = faulty[:left]
-        self._has_pairs = any(each.near for each in own)
+        self._has_pairs = any(each.pairs is Pairs.NEAR for each in own)
         self._violations: list[Violation] = []
 
     def take(self, result: Result) -> None:
