@@ -11,7 +11,8 @@
 - `apply`, `edit`, `delete`, `wait` and `pace` are the actions of a user, as values:
   the scripts of `fnop check` are lists of them;
 - `explore` tries every fault on an operator, `checks` makes pytest items of that, and
-  `crash` and `fault` are faults for a `Simulation`; `expect` is an author's property;
+  `crash` and `fault` are faults for a `Simulation`; `expect` is an author's property,
+  of an object and a `Picture` of its world, with each `Request` and `Change`;
 - `manifests` and `values_of_schema` make Hypothesis draw objects from a definition's
   schema; they alone need Hypothesis (`pip install 'fnop[testing]'`).
 """
@@ -49,6 +50,11 @@ from fnop.interpreters.actions import (
     wait as wait,
 )
 from fnop.interpreters.check.expectations import expect as expect
+from fnop.interpreters.check.pictures import (
+    Change as Change,
+    Picture as Picture,
+    Request as Request,
+)
 from fnop.interpreters.cluster import (
     Off as Off,
     On as On,
@@ -70,16 +76,19 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
+    "Change",
     "Check",
     "Exploration",
     "External",
     "JobService",
     "Off",
     "On",
+    "Picture",
     "Plan",
     "PostService",
     "PutService",
     "Recorded",
+    "Request",
     "Simulation",
     "Slow",
     "Stuck",

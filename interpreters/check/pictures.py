@@ -26,6 +26,8 @@ class Change(NamedTuple):
 
     `object` is the target after the change, or the last one before its deletion. What
     is generated in a name is `*` in `target`, as in the sites of faults.
+
+        made = [each.target for each in world.changes("pods") if each.verb == "create"]
     """
 
     verb: Verb
@@ -42,6 +44,8 @@ class Request(NamedTuple):
     `verb` is the effect's, such as `create`, `apply`, `get` or `call`. `answer` is
     "accepted", "conflict", "missing", "refused", "unreachable", "unknown" (without a
     reply), "raised" (by a call), or "" if the operator crashed before the answer.
+
+        lost = [each for each in world.requests if each.answer == "unknown"]
     """
 
     verb: str
@@ -65,7 +69,14 @@ class Past(NamedTuple):
 class Picture:
     """The objects of a cluster at one moment, and what has happened by then.
 
-    They are named as in kubectl, by kind/name; `wall` is the time (Unix seconds).
+    They are named as in kubectl, by kind/name:
+
+        @expect("databases")
+        def has_its_claim(database: View, world: Picture) -> bool:
+            return f"pvc/{database.name}" in world
+
+    It is made of a `cluster` and the `catalogue` of its kinds, at the time `wall` (Unix
+    seconds), with the `past` of that moment. `namespace` is that of names without one.
     """
 
     def __init__(
