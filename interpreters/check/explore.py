@@ -236,7 +236,8 @@ def observed(
     run.machine = Machine(case.program, (observer(run),))
     if not any(each.kind.name == "F18:backlog" for each in schedule):
         run.settle(seconds=BOOT_SECONDS)
-    return Trial(scene, schedule, run=run).play()
+    # What is recorded is compared with other recordings, process by process.
+    return Trial(scene, schedule, run=run, whole=True).play()
 
 
 def benign_run(case: Case) -> Seen:

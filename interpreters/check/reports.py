@@ -199,13 +199,15 @@ class Groups:
     """The results of a campaign, counted; like failures are one group.
 
     The cases from the number `former` on were found before. What such a one shows is
-    told; where others show the same, it does not count besides.
+    told; where others show the same, it does not count besides. What a likely pair
+    shows is told where no other schedule violates the property.
     """
 
     def __init__(self, names: Sequence[str], former: int) -> None:
         self._names, self._former = names, former
         self._groups: dict[tuple[object, ...], tuple[Failure, int]] = {}
         self._finer: dict[tuple[object, ...], tuple[Failure, int]] = {}
+        self._likely: list[tuple[int, Verdict]] = []
         self._doubted: list[Failure] = []
         self._broken: list[str] = []
         self._faults: Counter[str] = Counter()
@@ -221,7 +223,10 @@ class Groups:
                     continue  # a pair that was found before, and is near as well
                 self._known.add(key)
                 self._count(verdict)
-                self._group(result.task.case, verdict)
+                if result.task.pairs is Pairs.LIKELY:
+                    self._likely.append((result.task.case, verdict))
+                else:
+                    self._group(result.task.case, verdict)
             name = self._names[result.task.case]
             for verdict in result.doubted:
                 self._doubted += _failures(name, verdict)
@@ -248,6 +253,11 @@ class Groups:
 
     def report(self) -> Report:
         """The report of what was taken."""
+        known = {each.violation.property for each, _ in self._groups.values()}
+        for case, verdict in self._likely:
+            new = [e for e in verdict.violations if e.property not in known]
+            self._group(case, verdict._replace(violations=tuple(new)))
+        self._likely = []
         return Report(
             tuple(self._names),
             self._tried,

@@ -110,8 +110,11 @@ class Trial:
         *,
         limits: Limits = Limits(),  # noqa: B008 (an immutable value)
         run: SimulatedRun | None = None,
+        whole: bool = False,
     ) -> None:
         self.scene, self.limits = scene, limits
+        # Whether it goes through all phases, though one may be that before over again.
+        self.whole = whole
         self.left: list[Fault] = list(schedule)
         self.struck: list[Fault] = []
         self.phase, self.place = Phase.SCRIPT, 0  # the next action of the script
@@ -449,6 +452,7 @@ class Trial:
         return (
             self.phase is Phase.RESTARTED
             and bool(self.struck)
+            and not self.whole
             and self.second is None
             and self._healed_work == self._work()
             and not has_background(self.scene.program)
