@@ -236,8 +236,9 @@ def observed(
     run.machine = Machine(case.program, (observer(run),))
     if not any(each.kind.name == "F18:backlog" for each in schedule):
         run.settle(seconds=BOOT_SECONDS)
-    # What is recorded is compared with other recordings, process by process.
-    return Trial(scene, schedule, run=run, whole=True).play()
+    trial = Trial(scene, schedule, run=run)
+    trial.whole = True  # recordings are compared process by process
+    return trial.play()
 
 
 def benign_run(case: Case) -> Seen:

@@ -102,6 +102,8 @@ class Trial:
     unrestarted: Trial | None = None
     # See `_work`.
     _healed_work: tuple[Any, ...] = ()
+    # Whether it goes through all phases, though one may be that before over again.
+    whole = False
 
     def __init__(
         self,
@@ -110,11 +112,8 @@ class Trial:
         *,
         limits: Limits = Limits(),  # noqa: B008 (an immutable value)
         run: SimulatedRun | None = None,
-        whole: bool = False,
     ) -> None:
         self.scene, self.limits = scene, limits
-        # Whether it goes through all phases, though one may be that before over again.
-        self.whole = whole
         self.left: list[Fault] = list(schedule)
         self.struck: list[Fault] = []
         self.phase, self.place = Phase.SCRIPT, 0  # the next action of the script
