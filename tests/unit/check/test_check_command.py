@@ -161,7 +161,8 @@ def test_an_order_that_depends_on_the_hash_seed_is_not_pure(folder: Path) -> Non
 
 
 def test_what_was_not_tried_is_told(folder: Path) -> None:
-    result = called(operator(folder, FIXED), "--budget", "20", "--without", "pure")
+    limits = ("--depth", "1", "--budget", "20", "--without", "pure")
+    result = called(operator(folder, FIXED), *limits)
     assert result.exit_code == 0
     reason = "beyond the limits (the budget was used up)"
     assert f" schedules {reason}" in result.stdout
@@ -173,7 +174,8 @@ def test_of_pairs_it_is_told_how_many_are_left_at_least(folder: Path) -> None:
     file, options = operator(folder, FIXED), creation(folder)
     found = called(file, *options, "--depth", "2", "--budget", "60")
     assert "not tried: at least " in found.stdout
-    report = json.loads(called(file, *options, "-o", "json", "--budget", "9").stdout)
+    limits = ("--depth", "1", "--budget", "9", "-o", "json")
+    report = json.loads(called(file, *options, *limits).stdout)
     assert (report["left at least"], report["cut"]) == (False, ["budget"])
 
 
@@ -208,7 +210,8 @@ def test_runs_under_another_hash_seed_are_no_schedules(
 
 def test_reports_for_machines(folder: Path) -> None:
     file = operator(folder, BUGGY)
-    result = called(file, "-o", "github", "--junit", "j.xml", *creation(folder))
+    limits = ("--depth", "1", *creation(folder))
+    result = called(file, "-o", "github", "--junit", "j.xml", *limits)
     (line,) = result.stdout.splitlines()
     # That of the handler's first decorator.
     assert line.startswith(f"::error file={file},line=4,title=fnop check: same_end::")
