@@ -33,6 +33,9 @@ class Fake(NamedTuple):
         )
         return [(Fault(BY_NAME["F1:after"], each),) for each in sites]
 
+    def may_begin_a_pair(self, first: Schedule) -> bool:
+        return False
+
     def random(self, count: int, seed: int) -> list[Schedule]:
         return []
 
