@@ -8,7 +8,9 @@ takes (`fnop.interpreters.check.walks`).
 from __future__ import annotations
 
 import re
+from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -36,6 +38,7 @@ class Sort(Enum):
     """The sorts of changes, by their effect on a field."""
 
     CHANGE = "change"
+    SWITCH = "switch"  # to another one of few values, which may turn a part off
     UNSET = "unset"
     SET = "set"
     ODD = "odd"  # a value that may be a mistake
@@ -69,13 +72,13 @@ class Change(NamedTuple):
         """Whether it is the end of a pause.
 
         >>> there, back = {"spec": {"paused": False}}, {"spec": {"paused": True}}
-        >>> Change(Sort.CHANGE, "spec.paused", there, back).resumes
+        >>> Change(Sort.SWITCH, "spec.paused", there, back).resumes
         True
         """
         found: Any = self.there
         while isinstance(found, Mapping) and found:
             found = next(iter(found.values()))
-        return self.sort is Sort.CHANGE and found is False and self.is_of_pauses
+        return self.sort is Sort.SWITCH and found is False and self.is_of_pauses
 
 
 def changes_of(
@@ -97,7 +100,8 @@ def changes_of(
     for stanza, value in manifest.items():
         if stanza not in _HEAD and isinstance(value, Mapping):
             node = known.get(stanza) or _map_of(stanza)
-            yield from _Reader(sampled).inside(value, node, (stanza,))
+            encoded = stanza == "data" and manifest.get("kind") == "Secret"
+            yield from _Reader(sampled, encoded).inside(value, node, (stanza,))
     for stanza, node in known.items():
         if stanza not in _HEAD and stanza not in manifest:
             yield Change(Sort.SET, stanza, {stanza: sampled(node)}, {stanza: None})
@@ -116,9 +120,10 @@ def _map_of(stanza: str) -> Schema:
 
 
 class _Reader(NamedTuple):
-    """Reads what can be changed off a value and its schema."""
+    """Reads what can be changed off a value and its schema; `encoded` is in base64."""
 
     sampled: Callable[[Schema], Any]
+    encoded: bool = False
 
     def inside(
         self, found: Mapping[str, Any], node: Schema, path: tuple[str, ...]
@@ -154,8 +159,9 @@ class _Reader(NamedTuple):
         if isinstance(value, Mapping) and value:
             yield from self.inside(value, node, path)
             return
+        is_switch = isinstance(value, bool) or bool(node.get("enum"))
         for sort, values in (
-            (Sort.CHANGE, self._others(value, node)),
+            (Sort.SWITCH if is_switch else Sort.CHANGE, self._others(value, node)),
             (Sort.ODD, iter(_ODD.get(type(value), ()))),
         ):
             for other in values:
@@ -164,12 +170,26 @@ class _Reader(NamedTuple):
 
     def _others(self, value: Any, node: Schema) -> Iterator[Any]:
         yield from (each for each in node.get("enum") or () if each != value)
+        if self.encoded and isinstance(value, str):
+            yield from _others_in_base64(value)
+            return
         yield from others_like(value)
         if isinstance(value, list):
             items = node.get("items") or {}
             another = self.sampled(items) if items else None
             if another and another not in value:
                 yield [*value, another]
+
+
+def _others_in_base64(value: str) -> Iterator[str]:
+    """Other texts in base64; none for what is not.
+
+    >>> [*_others_in_base64("YQ==")]
+    ['YS0y']
+    """
+    with suppress(ValueError):
+        for other in others_like(b64decode(value, validate=True).decode()):
+            yield b64encode(other.encode()).decode()
 
 
 def others_like(value: Any) -> Iterator[Any]:

@@ -304,7 +304,8 @@ def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
         script = (*ground.create, subject.edit(change.there))
         return ground.served(script).verbs[usual:]
 
-    changes = sorted(ground.walk(subject, Sort.CHANGE), key=lambda e: not verbs(e))
+    found = [*ground.walk(subject, Sort.CHANGE), *ground.walk(subject, Sort.SWITCH)]
+    changes = sorted(found, key=lambda each: not verbs(each))
     for change in changes[:STRUCK_MAX]:
         there, back = subject.edit(change.there), subject.edit(change.back)
         yield Script(f"edit {change.path}", (*ground.create, there))
@@ -324,6 +325,7 @@ def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
     """The walks over the fields of an object, and the mistakes that are corrected."""
     for sort, there, back in (
         (Sort.CHANGE, "change all fields", "and change them back"),
+        (Sort.SWITCH, "switch all that has few values", "and switch it back"),
         (Sort.UNSET, "unset all fields", "and set them again"),
         (Sort.SET, "set all absent fields", "and unset them again"),
     ):
@@ -368,6 +370,7 @@ def _beside(ground: _Ground, watched: Subject) -> Iterator[Script]:
 
 _OF_WATCHED = {
     Sort.CHANGE: "changes",
+    Sort.SWITCH: "is switched",
     Sort.SET: "gets what it does not have",
     Sort.UNSET: "loses what it has",
 }

@@ -13,6 +13,7 @@ from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import World, alias_of, world_of
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
+from fnop.interpreters.externals import externals_of
 
 __all__ = [
     "Benign",
@@ -152,7 +153,8 @@ def seen_by(trial: Trial) -> Seen:
     drawn = trial.drawn
     world = world_of(after, base, calls, drawn)
     healed = world
-    if before is not after or trial.healed_calls:  # a restart may act outside alone
+    # A restart may act outside alone; models by bare names are an empty mapping.
+    if before is not after or externals_of(trial.healed_calls):
         healed = world_of(before, base, trial.healed_calls, drawn)
     return Seen(trial, events, writes, world, healed)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+import orjson
+
 from fnop.interpreters.actions import Apply
 from fnop.interpreters.check.differences import Difference, differences
 from fnop.interpreters.check.faults import Site
@@ -27,7 +29,11 @@ from fnop.interpreters.check.references import (
     unfit_selector,
 )
 from fnop.interpreters.check.sequels import BYSTANDER, owned_in, trespasses
-from fnop.interpreters.check.worlds import World, objects_in, world_of
+from fnop.interpreters.check.worlds import (
+    World,
+    objects_in,
+    world_of,
+)
 from fnop.interpreters.scenario import catalogue_of
 
 __all__ = ["apart", "refers"]
@@ -42,6 +48,7 @@ def apart(benign: Benign, seen: Seen) -> Iterator[Violation]:
         found = [*_trespasses(benign, followed), *_changes(benign, followed)]
         if not followed.sequel.ends:
             found += [*taken_from_living(followed), *_mixed(followed)]
+            found += _gone_outside(benign, followed)
         sentences += [found[0], str(followed.sequel), *found[1:]] if found else []
     yield from told("apart", sentences)
 
@@ -71,6 +78,39 @@ def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
             f"{known.alias} {words}{by}, and belongs to somebody else: the uid in its "
             "owner references tells whose it is"
         )
+
+
+def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
+    """The things outside that go with another object of the kind."""
+    trial = followed.seen.trial
+    if benign.background or trial.is_endless:
+        return  # timers may take some away by then
+    systems = (each for each in benign.seen.healed if "/" not in each)
+    for alias in sorted(systems):
+        before, after = (
+            orjson.loads(each.healed[alias])[""]
+            for each in (benign.seen, followed.seen)
+        )
+        if isinstance(before, dict) and isinstance(after, dict):
+            gone = [f"{alias} {key}" for key in before if key not in after]
+        elif isinstance(before, list) and isinstance(after, list):
+            rest = [*after]
+            gone = [f"one of {alias}" for each in before if not _taken(rest, each)]
+        else:
+            continue
+        for each in gone[:1]:
+            yield (
+                f"{each} is gone after `{followed.sequel.actions[-1]}`, and was made "
+                "for another object; let its name tell whose it is, with the namespace"
+            )
+
+
+def _taken(rest: list[Any], each: Any) -> bool:
+    """Take an item out of a list; whether it was there."""
+    if each in rest:
+        rest.remove(each)
+        return True
+    return False
 
 
 def _mixed(followed: Followed) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -53,7 +54,12 @@ def x(**spec: Any) -> Manifest:
 
 
 def cases(
-    folder: Path, code: str, found: Manifest, crd: Manifest, *given: Manifest
+    folder: Path,
+    code: str,
+    found: Manifest,
+    crd: Manifest,
+    *given: Manifest,
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
 ) -> tuple[list[Case], list[str]]:
     """The cases of an operator, and the notes to its author."""
     file = folder / "operator.py"
@@ -61,7 +67,7 @@ def cases(
     program = Program(tuple(handlers_of_file(str(file))), Settings())
     notes: list[str] = []
     subjects = subjects_of(program, [crd, found, *given])
-    return cases_of(program, subjects, tell=notes.append), notes
+    return cases_of(program, subjects, calls=calls, tell=notes.append), notes
 
 
 def alarms(several: list[Case]) -> dict[str, set[str]]:

@@ -153,6 +153,29 @@ async def follow(name, body, spec, old, **_):
         "change all fields",
     ),
     Pair(
+        "a field beside a switch is forgotten",
+        CHILD
+        + """
+@fnop.on.create("xs.example.com")
+async def make(name, body, spec, **_):
+    if spec["enabled"]:
+        await keep(body, name, {"size": str(spec["size"])})
+
+@fnop.on.update("xs.example.com")
+async def follow(name, body, old, spec, **_):
+    found = await fnop.get("configmaps", name=name)
+    if spec["enabled"]:
+        await keep(body, name, {"size": str({}["size"])})
+    elif found is not None:
+        await fnop.delete(found)
+""",
+        'old["spec"]',
+        "spec",
+        x(enabled=True, size=1),
+        definition(("enabled", "size"), enabled={"type": "boolean"}, size=NUMBER),
+        "edit spec.size",
+    ),
+    Pair(
         "a mistake is corrected in vain",
         CHILD
         + """

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fnop.adapters.loading import load
+from fnop.adapters.models import models_of
 from fnop.interpreters.check import mixing
 from tests.unit.check.made_up import TEXT, alarms, cases, definition, x
 
@@ -77,6 +79,46 @@ def test_a_namesake_in_another_namespace(
 ) -> None:
     crd = definition(("image",), image=TEXT)
     several, _ = cases(tmp_path, ELSEWHERE.format(name=name), x(image="a"), crd)
+    assert alarms(several[:1]).get("create", set()) == expected
+
+
+OUTSIDE = """
+def put(key, body): ...
+def drop(key): ...
+
+@fnop.on.create("xs.example.com")
+@fnop.on.update("xs.example.com")
+@fnop.on.resume("xs.example.com")
+async def register(name, namespace, spec, **_):
+    await fnop.call(put, key={name}, body=spec["image"])
+
+@fnop.on.delete("xs.example.com")
+async def release(name, namespace, **_):
+    await fnop.call(drop, key={name})
+"""
+
+
+MODELS = """
+from fnop.testing import PutService
+
+register = PutService()
+put, drop = register.put, register.delete
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [('f"{namespace}/{name}"', set[str]()), ("name", {"apart"})],
+)
+def test_what_has_one_name_outside_goes_with_the_namesake(
+    name: str, expected: set[str], tmp_path: Path
+) -> None:
+    models = tmp_path / "models.py"
+    models.write_text(MODELS)
+    calls = models_of(load([str(models)]))
+    crd = definition(("image",), image=TEXT)
+    code = OUTSIDE.replace("{name}", name)
+    several, _ = cases(tmp_path, code, x(image="a"), crd, calls=calls)
     assert alarms(several[:1]).get("create", set()) == expected
 
 
