@@ -136,6 +136,11 @@ __all__ = ["replay"]
     help="Tell the story without the calls that end with nothing.",
 )
 @click.option(
+    "--every-line",
+    is_flag=True,
+    help="Tell the lines, too, that an operator repeats while it waits.",
+)
+@click.option(
     "--step",
     is_flag=True,
     help="Go through the recording by commands, of a terminal or of standard input: "
@@ -270,7 +275,7 @@ def _asked(source: Recording, wish: Wish) -> int:
         case Mode.WHY if wish.field is not None and about is not None:
             return _explain(source, about, wish.field, wish.at)
         case _:
-            return _tell(source, about, changes_only=wish.changes_only)
+            return _tell(source, wish)
 
 
 def _verify(
@@ -439,16 +444,16 @@ def _shadow(
     return 0
 
 
-def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
+def _tell(source: Recording, wish: Wish) -> int:
     """Tell the story of a run, or of one object in it."""
     from fnop.adapters.story_report import is_shown, story_line
     from fnop.core.history.busy import Busy
     from fnop.core.history.folding import Folding
     from fnop.core.history.story import Story
 
-    named = None if about is None else _named(source, about, None)
+    named = None if wish.about is None else _named(source, wish.about, None)
     busy = None
-    if changes_only:
+    if wish.changes_only:
         found = Busy()
         source.into(found.add)
         busy = found.calls
@@ -459,7 +464,7 @@ def _tell(source: Recording, about: str | None, *, changes_only: bool) -> int:
         nonlocal told
         for line in lines:
             if is_shown(line, named, busy):
-                for each in folding.take(line):
+                for each in [line] if wish.every_line else folding.take(line):
                     echo(story_line(each, named))
                 told = True
 

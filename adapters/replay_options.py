@@ -45,7 +45,7 @@ class _Rule(NamedTuple):
 
 _PART = ("about", "until", "crds")
 _RULES: Mapping[Mode, _Rule] = {
-    Mode.STORY: _Rule(Files.NEVER, ("about", "changes_only")),
+    Mode.STORY: _Rule(Files.NEVER, ("about", "changes_only", "every_line")),
     Mode.WHY: _Rule(Files.NEVER, ("about", "at")),
     Mode.STEP: _Rule(Files.NEVER, ("about", "at")),
     Mode.PICTURES: _Rule(Files.NEVER),
@@ -94,6 +94,7 @@ class Wish(NamedTuple):
     jobs: int | None
     seconds: float | None
     changes_only: bool
+    every_line: bool
     html: str | None
     perfetto: str | None
 

@@ -352,8 +352,8 @@ def test_a_crash_and_an_edit_forget_what_was_made_for_the_spec_before() -> None:
 
     @fnop.on.create("fnopexamples", registry=registry)
     @fnop.on.update("fnopexamples", registry=registry)
-    async def make(name: str, spec: Any, status: Any, **_: Any) -> None:
-        key = f"{name}-{spec['duration']}"
+    async def make(name: str, namespace: str, spec: Any, status: Any, **_: Any) -> None:
+        key = f"{namespace}-{name}-{spec['duration']}"
         former = status.get("key")
         await fnop.call(ensure, key=key)
         if former and former != key:

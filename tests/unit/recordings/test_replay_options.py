@@ -26,7 +26,7 @@ VALUES: dict[str, Any] = {
     "until": 9,
     "why": "status.phase",
 }
-FLAGS = ("as_test", "changes_only", "explore", "shadow", "step")
+FLAGS = ("as_test", "changes_only", "every_line", "explore", "shadow", "step")
 # Arguments of the command that are no options of a mode.
 COMMON = {"recording", "paths", "module", "trusted", "guard", "help"}
 
@@ -47,7 +47,7 @@ def test_each_option_of_the_command_is_known() -> None:
     ("given", "files", "mode"),
     [
         ((), False, Mode.STORY),
-        (("about", "changes_only"), False, Mode.STORY),
+        (("about", "changes_only", "every_line"), False, Mode.STORY),
         (("about", "why"), False, Mode.WHY),
         (("about", "why", "at"), False, Mode.WHY),
         (("step", "about", "at"), False, Mode.STEP),
