@@ -15,7 +15,7 @@ from fnop.interpreters.check.references import labels_of_pods, selector_of
 from fnop.interpreters.check.sequels import Known, owned_in
 from fnop.interpreters.cluster import Cluster
 
-__all__ = ["leaves_of", "mixed_selectors"]
+__all__ = ["mixed_selectors"]
 
 
 def mixed_selectors(
@@ -70,20 +70,3 @@ def _takes(
         where == space and selector.items() <= labels.items()
         for where, labels in several
     )
-
-
-def leaves_of(found: Any) -> Iterator[str]:
-    """The values in nested mappings and lists, as texts.
-
-    >>> [*leaves_of({"a": 1, "b": [{"c": "x"}]})]
-    ['1', 'x']
-    """
-    match found:
-        case Mapping():
-            for each in found.values():
-                yield from leaves_of(each)
-        case list() | tuple():
-            for each in found:
-                yield from leaves_of(each)
-        case _:
-            yield str(found)

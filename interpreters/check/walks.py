@@ -12,7 +12,7 @@ new object. What it does not serve, without an error of its own, is the user's m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
@@ -129,6 +129,7 @@ class _Ground:
         self.notes: list[str] = []
         self.mistakes: dict[str, list[Change]] = {}
         self._picked: dict[tuple[str, Sort], list[Change]] = {}
+        self._edited: dict[int, _Served] = {}
         self.world = self.scene.base.fork()
         for each in self.create:
             act(self.world, each, self.namespace)
@@ -189,34 +190,59 @@ class _Ground:
             return None
         return after
 
+    def edited(self, subject: Subject, change: Change) -> _Served:
+        """The outcome of a change to the object, once it has been created."""
+        key = id(change)  # its object keeps it
+        if key not in self._edited:
+            script = (*self.create, subject.edit(change.there))
+            self._edited[key] = self.served(script)
+        return self._edited[key]
+
     def walk(self, subject: Subject, sort: Sort) -> list[Change]:
         """A change of each field that can be had of a sort, one after another."""
+
+        def serves(picked: Sequence[Change], change: Change) -> bool:
+            manifest = subject.manifest
+            for each in (*picked, change):
+                manifest = applied(each.there, manifest)
+            is_served = self._serves(subject, manifest, change)
+            return is_served and not self._is_required(subject, change)
+
         key = subject.where, sort
         if key not in self._picked:
-            self._picked[key] = self._walk(subject, sort)
+            self._picked[key] = self._walk(subject, sort, serves)
         return self._picked[key]
 
-    def _walk(self, subject: Subject, sort: Sort) -> list[Change]:
-        world, manifest = self.world, subject.manifest
-        picked: list[Change] = []
+    def walk_beside(self, watched: Subject, sort: Sort) -> list[Change]:
+        """A change of each field of what is watched, with which objects are served."""
+
+        def serves(picked: Sequence[Change], change: Change) -> bool:
+            edits = (watched.edit(each.there) for each in (*picked, change))
+            return not self.served((*edits, *self.create)).trouble
+
+        return self._walk(watched, sort, serves)
+
+    def _walk(
+        self,
+        subject: Subject,
+        sort: Sort,
+        serves: Callable[[Sequence[Change], Change], bool],
+    ) -> list[Change]:
+        """The first change of each field that the cluster takes, and that is served."""
+        world, picked = self.world, list[Change]()
         for values in _by_field(subject.changes, sort):
             for change in values[:VALUES_MAX]:
                 after = self.taken(world, subject, change)
-                changed = applied(change.there, manifest)
-                if after is None or not self._serves(subject, changed, change):
-                    continue
-                if self._is_required(subject, change):
-                    continue
-                world, manifest = after, changed
-                picked.append(change)
-                break
+                if after is not None and serves(picked, change):
+                    world = after
+                    picked.append(change)
+                    break
         return picked
 
     def _is_required(self, subject: Subject, change: Change) -> bool:
         """Whether handlers need a field of which no schema says that it is optional."""
-        if change.sort is not Sort.UNSET or change.optional:
-            return False
-        return self.served((*self.create, subject.edit(change.there))).is_error
+        is_open = change.sort is Sort.UNSET and not change.optional
+        return is_open and self.edited(subject, change).is_error
 
     def _serves(
         self, subject: Subject, changed: Mapping[str, Any], change: Change
@@ -250,20 +276,6 @@ class _Ground:
             for each in subject.changes
             if each.resumes and self.taken(self.world, subject, each) is not None
         ]
-
-    def walk_beside(self, watched: Subject, sort: Sort) -> list[Change]:
-        """A change of each field of what is watched, with which objects are served."""
-        world, picked = self.world, list[Change]()
-        for values in _by_field(watched.changes, sort):
-            for change in values[:VALUES_MAX]:
-                after = self.taken(world, watched, change)
-                edits = [watched.edit(each.there) for each in (*picked, change)]
-                if after is None or self.served((*edits, *self.create)).trouble:
-                    continue
-                world = after
-                picked.append(change)
-                break
-        return picked
 
     def corrected(self, subject: Subject) -> list[Change]:
         """The mistakes that are corrected: odd values, if too few are known."""
@@ -301,8 +313,7 @@ def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
     usual = len(ground.usual.verbs)
 
     def verbs(change: Change) -> tuple[str, ...]:
-        script = (*ground.create, subject.edit(change.there))
-        return ground.served(script).verbs[usual:]
+        return ground.edited(subject, change).verbs[usual:]
 
     found = [*ground.walk(subject, Sort.CHANGE), *ground.walk(subject, Sort.SWITCH)]
     changes = sorted(found, key=lambda each: not verbs(each))

@@ -87,7 +87,8 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
     now = end.of(seen)
     found = differences(usual, now, benign.volatile, without_status=bare)
     # A system that timers change depends on when it is looked at.
-    found = [each for each in found if not _depends_on_time(benign, seen, each)]
+    aged = ages(benign.seen) | ages(seen)
+    found = [each for each in found if not _depends_on_time(benign, aged, each)]
     given = given_by(seen.trial.scene.script)
     found = in_turn(usual, now, found, benign.handled, given)
     if not (found and skips(seen.trial)):
@@ -104,12 +105,12 @@ def _astray(benign: Benign, seen: Seen, usual: World, end: _End) -> list[Differe
     return found
 
 
-def _depends_on_time(benign: Benign, seen: Seen, each: Difference) -> bool:
+def _depends_on_time(
+    benign: Benign, aged: frozenset[tuple[str, str]], each: Difference
+) -> bool:
     """Whether what differs depends on the moment in which it is looked at."""
     is_drifting = (each.alias, each.path) in benign.drifting
-    if is_drifting or each.alias in benign.ticking:
-        return True
-    return is_aged(each, ages(benign.seen)) or is_aged(each, ages(seen))
+    return is_drifting or each.alias in benign.ticking or is_aged(each, aged)
 
 
 def _has_a_past(benign: Benign, each: Difference, rolling: Collection[str]) -> bool:
@@ -206,11 +207,11 @@ def _depends(benign: Benign, created: Seen) -> bool:
 def _of_the_past(benign: Benign, created: Seen, end: _End) -> Iterator[Difference]:
     """The differences to the end of one creation, but for the status."""
     expected, now = end.of(created), end.of(benign.seen)
-    rolling = _rolling(benign.seen, end)
+    rolling, aged = _rolling(benign.seen, end), ages(benign.seen) | ages(created)
     for each in differences(
         expected, now, benign.volatile, without_status=benign.handled
     ):
-        if _depends_on_time(benign, created, each):
+        if _depends_on_time(benign, aged, each):
             continue
         if _has_a_past(benign, each, rolling):
             continue

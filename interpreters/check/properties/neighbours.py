@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import orjson
 
 from fnop.interpreters.actions import Apply
-from fnop.interpreters.check.differences import Difference, differences
+from fnop.interpreters.check.differences import Difference, differences, leaves
 from fnop.interpreters.check.faults import Site
-from fnop.interpreters.check.mixing import leaves_of, mixed_selectors
+from fnop.interpreters.check.mixing import mixed_selectors
 from fnop.interpreters.check.properties.belongings import (
     taken_from_living,
     taken_from_users,
@@ -94,8 +95,8 @@ def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
         if isinstance(before, dict) and isinstance(after, dict):
             gone = [f"{alias} {key}" for key in before if key not in after]
         elif isinstance(before, list) and isinstance(after, list):
-            rest = [*after]
-            gone = [f"one of {alias}" for each in before if not _taken(rest, each)]
+            was, now = (Counter(map(orjson.dumps, each)) for each in (before, after))
+            gone = [f"one of {alias}"] if was - now else []
         else:
             continue
         for each in gone[:1]:
@@ -103,14 +104,6 @@ def _gone_outside(benign: Benign, followed: Followed) -> Iterator[str]:
                 f"{each} is gone after `{followed.sequel.actions[-1]}`, and was made "
                 "for another object; let its name tell whose it is, with the namespace"
             )
-
-
-def _taken(rest: list[Any], each: Any) -> bool:
-    """Take an item out of a list; whether it was there."""
-    if each in rest:
-        rest.remove(each)
-        return True
-    return False
 
 
 def _mixed(followed: Followed) -> Iterator[str]:
@@ -125,7 +118,8 @@ def _mixed(followed: Followed) -> Iterator[str]:
     shelf = resource and both.shelves.get((resource.group, resource.plural))
     found = shelf.get((place, meta["name"])) if shelf else None
     if found is not None:
-        chosen = frozenset(leaves_of(twin.manifest.get("spec")))
+        spec = twin.manifest.get("spec")
+        chosen = frozenset(str(value) for _, value in leaves("", spec))
         uid, last = found["metadata"]["uid"], followed.sequel.owners[-1]
         yield from mixed_selectors(both, last, uid, chosen)
 

@@ -88,7 +88,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """
     if seen is not benign.seen or seen.trial.unsettled:
         return
-    written = {*_written_by_resuming(seen)}
+    written, aged = {*_written_by_resuming(seen)}, ages(seen)
     records = records_in(seen.trial.run.calls)
     handlers = seen.trial.scene.program.handlers
     # The others are called by the time, or whenever a process begins.
@@ -99,7 +99,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
             *(seen.world, seen.healed, benign.volatile), without_status=benign.handled
         )
         if each.alias not in records
-        and not is_aged(each, ages(seen))
+        and not is_aged(each, aged)
         and (each.alias in written or (_is_outside(each.alias) and only_objects))
     ]
     yield from told(

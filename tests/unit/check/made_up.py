@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -13,7 +14,7 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.check.campaign import heeded_together
 from fnop.interpreters.check.explore import Case, Explorer
-from tests.checks import OBJECT
+from tests.checks import CRD, OBJECT
 
 __all__ = ["NUMBER", "TEXT", "Manifest", "alarms", "cases", "definition", "x"]
 
@@ -24,29 +25,12 @@ NUMBER = {"type": "integer"}
 
 def definition(required: tuple[str, ...] = (), **fields: Any) -> Manifest:
     """The definition of xs.example.com with these fields of its spec."""
-    spec: Manifest = {"type": "object", "properties": fields, "required": [*required]}
-    if not fields:
-        spec = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": spec, "status": anything}}
-    version = {
-        "name": "v1",
-        "served": True,
-        "storage": True,
-        "subresources": {"status": {}},
-        "schema": {"openAPIV3Schema": schema},
-    }
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": "xs.example.com"},
-        "spec": {
-            "group": "example.com",
-            "scope": "Namespaced",
-            "names": {"plural": "xs", "singular": "x", "kind": "X"},
-            "versions": [version],
-        },
-    }
+    found = deepcopy(CRD)
+    (version,) = found["spec"]["versions"]
+    if fields:
+        spec = {"type": "object", "properties": fields, "required": [*required]}
+        version["schema"]["openAPIV3Schema"]["properties"]["spec"] = spec
+    return found
 
 
 def x(**spec: Any) -> Manifest:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import doctest
 from pathlib import Path
 
 import pytest
 
 from fnop.adapters.loading import load
 from fnop.adapters.models import models_of
-from fnop.interpreters.check import mixing
 from tests.unit.check.made_up import TEXT, alarms, cases, definition, x
 
 SERVED = """
@@ -120,7 +118,3 @@ def test_what_has_one_name_outside_goes_with_the_namesake(
     code = OUTSIDE.replace("{name}", name)
     several, _ = cases(tmp_path, code, x(image="a"), crd, calls=calls)
     assert alarms(several[:1]).get("create", set()) == expected
-
-
-def test_the_examples_hold() -> None:
-    assert doctest.testmod(mixing).failed == 0
