@@ -31,6 +31,7 @@ from fnop.interpreters.actions import (
     SetPace,
     act,
 )
+from fnop.interpreters.check.aftermath import aftermath_of
 from fnop.interpreters.check.differences import Volatile, learned
 from fnop.interpreters.check.expectations import Expectation
 from fnop.interpreters.check.faults import (
@@ -72,8 +73,6 @@ from fnop.interpreters.check.replicas import is_elected
 from fnop.interpreters.check.rests import Rests
 from fnop.interpreters.check.sequels import is_of_given, left_by, sequels_of
 from fnop.interpreters.check.strikes import child_name, children
-from fnop.interpreters.check.ticking import drifting_in, ticking_in
-from fnop.interpreters.check.traffic import traffic_in
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.clock import EPOCH, VirtualClock
 from fnop.interpreters.cluster import Cluster, empty_cluster
@@ -256,12 +255,16 @@ class Reference(NamedTuple):
 
 
 def reference_of(
-    case: Case, *, watched: bool = True, scene: Scene | None = None
+    case: Case,
+    *,
+    watched: bool = True,
+    scene: Scene | None = None,
+    alone: bool = False,
 ) -> Reference:
     """Run a case without faults, twice: what differs is volatile.
 
     The author's code is `watched` in the second run, which takes some time. The `scene`
-    may be one of another script in the same world.
+    may be one of another script in the same world. `alone` is as for an `Explorer`.
     """
     if scene is None:
         scene = prepared(case)
@@ -278,11 +281,10 @@ def reference_of(
     gates = _Gates(Purity(), Idleness(handlers), Heeding(handlers))
     eye = gates if watched else None
     other = trial if trial.is_endless else _second(case, eye)
+    followed = () if case.calm else _followed(trial, forks, alone)
     return Reference(
         scene,
-        _benign(
-            case, trial, other, gates, () if case.calm else _followed(trial, forks)
-        ),
+        _benign(case, trial, other, gates, followed),
         forks,
         Limits(turns=20 * trial.turns + 200),
     )
@@ -339,9 +341,7 @@ def _benign(
         gates.idleness.idle,
         gates.heeding,
         followed,
-        ticking_in(trial),
-        traffic_in(trial),
-        drifting_in(trial, volatile),
+        aftermath_of(trial, volatile),
         case.calm,
         case.mistake,
     )
@@ -368,14 +368,16 @@ def _created(case: Case, scene: Scene) -> Seen | None:
     return seen_by(Trial(scene._replace(script=actions)).play())
 
 
-def _followed(trial: Trial, forks: Mapping[int, Trial]) -> tuple[Followed, ...]:
+def _followed(
+    trial: Trial, forks: Mapping[int, Trial], alone: bool
+) -> tuple[Followed, ...]:
     """The sequels of a benign run that has come to its end, played."""
     end = trial.rests.get(len(trial.scene.script))
     if end is None or trial.is_endless:
         return ()
     found = []
     made = frozenset(made_by(trial))
-    for sequel in sequels_of(trial.scene, handled_kinds(trial), end, made):
+    for sequel in sequels_of(trial.scene, handled_kinds(trial), end, made, alone=alone):
         script = (*trial.scene.script, *sequel.actions)
         scene = trial.scene._replace(script=script)
         if forks:
@@ -424,7 +426,8 @@ class Explorer:
 
     Unless the author's code is `watched`, what it does beside its effects is unknown.
     The `scene` may be one of another script in the same world; then `rests` are those
-    that they have in common, and `number` is that of this script.
+    that they have in common, and `number` is that of this script. Where the objects of
+    a script are `alone`, no others come and go in its sequels.
     """
 
     def __init__(
@@ -435,10 +438,11 @@ class Explorer:
         scene: Scene | None = None,
         rests: Rests | None = None,
         number: int = 0,
+        alone: bool = False,
     ) -> None:
         self.case = case
-        self._rests, self._number = rests, number
-        self.reference = reference_of(case, watched=watched, scene=scene)
+        self._rests, self._number, self._alone = rests, number, alone
+        self.reference = reference_of(case, watched=watched, scene=scene, alone=alone)
         self._trial = self.reference.benign.seen.trial
 
     @cached_property
@@ -657,7 +661,7 @@ class Explorer:
         benign = self._other.benign
         if self.case.calm:
             return benign
-        return benign._replace(followed=_followed(benign.seen.trial, {}))
+        return benign._replace(followed=_followed(benign.seen.trial, {}, self._alone))
 
 
 def _other_reference(case: Case, heeding: Heeding) -> Reference:
@@ -675,7 +679,9 @@ def _other_reference(case: Case, heeding: Heeding) -> Reference:
 def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
     """The explorers of several cases, which share what is the same in all of them.
 
-    Those of one world differ in their scripts alone.
+    Those of one world differ in their scripts alone. Other objects come and go after
+    the author's scripts, and after one of those that are made up: these make the same
+    objects, and each has its end.
     """
     worlds: list[tuple[Case, Scene, Rests]] = []
     explorers = []
@@ -689,7 +695,10 @@ def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
             rests = Rests(scripts)
             worlds.append((case, scene, rests))
         scene = scene._replace(script=case.script)
-        explorers.append(Explorer(case, scene=scene, rests=rests, number=number))
+        alone = case.made_up and bool(known)
+        explorers.append(
+            Explorer(case, scene=scene, rests=rests, number=number, alone=alone)
+        )
     return explorers
 
 

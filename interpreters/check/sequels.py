@@ -198,23 +198,24 @@ class Sequel(NamedTuple):
 
 
 def sequels_of(
-    scene: Scene, handled: frozenset[str], end: Cluster, made: Collection[str] = ()
+    scene: Scene,
+    handled: frozenset[str],
+    end: Cluster,
+    made: Collection[str] = (),
+    *,
+    alone: bool = False,
 ) -> list[Sequel]:
     """The sequels of a script that has ended in this cluster; `handled` are kinds.
 
     There are none where nothing is left of a custom kind that handlers are for. `made`
-    are the uids of what the operator has made.
+    are the uids of what the operator has made. An object that is `alone` has but an
+    end: no others come and go.
     """
     objects = [*_own_objects(scene, handled, end)]
     if not objects:
         return []
     owners = tuple(uid for _, _, uid in objects)
     strangers = tuple(_strangers(end, owners))
-    begin = tuple(Apply(dict(each)) for each in strangers)
-    kind, manifest, _ = objects[-1]
-    twin = _twin(manifest)
-    place = manifest["metadata"].get("namespace")
-    comes_and_goes = Apply(twin), Delete(f"{kind}/{twin['metadata']['name']}", place)
     ends = tuple(
         Delete(f"{kind}/{each['metadata']['name']}", each["metadata"].get("namespace"))
         for kind, each, _ in objects
@@ -223,18 +224,22 @@ def sequels_of(
     # where the children of others are looked at.
     several = (*strangers, *_bystanders(scene, end, made))
     begin_end = tuple(Apply(dict(each)) for each in several)
-    return [
-        Sequel((*begin, *comes_and_goes), strangers, owners),
-        *_elsewhere(scene, objects[-1], owners),
-        Sequel((*begin_end, *ends), several, owners, ends=True),
-    ]
+    over = Sequel((*begin_end, *ends), several, owners, ends=True)
+    return [over] if alone else [*_others(scene, objects[-1], owners, strangers), over]
 
 
-def _elsewhere(
-    scene: Scene, last: tuple[str, Manifest, str], owners: tuple[str, ...]
+def _others(
+    scene: Scene,
+    last: tuple[str, Manifest, str],
+    owners: tuple[str, ...],
+    strangers: tuple[Manifest, ...],
 ) -> Iterator[Sequel]:
-    """A namesake in another namespace comes and goes: of kinds that have one."""
+    """One of another name comes and goes, and a namesake in another namespace."""
     kind, manifest, _ = last
+    begin = tuple(Apply(dict(each)) for each in strangers)
+    twin, place = _twin(manifest), manifest["metadata"].get("namespace")
+    comes_and_goes = Apply(twin), Delete(f"{kind}/{twin['metadata']['name']}", place)
+    yield Sequel((*begin, *comes_and_goes), strangers, owners)
     resource = catalogue_of(scene.base).of_manifest(manifest)
     if resource is None or not resource.namespaced:
         return

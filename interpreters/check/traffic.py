@@ -24,14 +24,16 @@ from fnop.interpreters.check.heeding import CHANGING
 from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.check.worlds import outside_of
 from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.simulation import CannotFork, Delivery
+from fnop.interpreters.simulation import Delivery
 
-__all__ = ["traffic_in"]
+__all__ = ["SECONDS", "Window"]
 
 # Requests that come no more often are a resync, which costs next to nothing.
 SECONDS_MIN = 30.0
 # The number of times that make a habit.
 TIMES_MIN = 4
+# The virtual seconds that show a habit.
+SECONDS = SECONDS_MIN * (TIMES_MIN + 1)
 # Words at the beginning of a function's name: it takes something away, or writes it.
 # One that ensures something, or synchronises, may look first.
 _TAKES_AWAY = re.compile(
@@ -53,27 +55,10 @@ class _Habit(NamedTuple):
     remedy: str
 
 
-def traffic_in(trial: Trial) -> tuple[str, ...]:
-    """A sentence for each thing that goes on in vain after a run without faults.
-
-    It is looked at on a fork, in which the user does nothing.
-    """
-    handlers = {each.id: each for each in trial.scene.program.handlers}
-    if trial.is_endless or not handlers:
-        return ()
-    try:
-        later = trial.fork()
-    except CannotFork:
-        return ()
-    window, calls = _Window(later), _Calls()
-    later.run.director, later.run.machine.eye = window, calls
-    later.wait(later.run.clock.elapsed + SECONDS_MIN * (TIMES_MIN + 1))
-    found = [*_vain(window, handlers), *_needless(calls, handlers)]
-    return tuple(dict.fromkeys(found))
-
-
-def _vain(window: _Window, handlers: Mapping[str, Handler]) -> Iterator[str]:
-    for habit, times in window.habits.items():
+def _vain(
+    habits: Mapping[_Habit, list[float]], handlers: Mapping[str, Handler]
+) -> Iterator[str]:
+    for habit, times in habits.items():
         pace = _pace(times)
         if pace is not None:
             place = _place(handlers.get(habit.handler))
@@ -112,12 +97,22 @@ def _place(handler: Handler | None) -> str:
     return f" ({handler.place})" if handler and handler.place else ""
 
 
-class _Window:
-    """The director of a run at rest: what is asked for in vain is noted, and when."""
+class Window:
+    """A window on a run at rest: what is asked for in vain is noted, and when.
+
+    It directs the run as the trial does, which it is opened upon.
+    """
 
     def __init__(self, trial: Trial) -> None:
-        self._trial = trial
-        self.habits: defaultdict[_Habit, list[float]] = defaultdict(list)
+        self._trial, self._calls = trial, _Calls()
+        self._habits: defaultdict[_Habit, list[float]] = defaultdict(list)
+        trial.run.director, trial.run.machine.eye = self, self._calls
+
+    def told(self, handlers: Sequence[Handler]) -> tuple[str, ...]:
+        """A sentence for each thing that goes on in vain."""
+        by_id = {each.id: each for each in handlers}
+        found = [*_vain(self._habits, by_id), *_needless(self._calls, by_id)]
+        return tuple(dict.fromkeys(found))
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
         """The delivery that the trial chooses."""
@@ -132,7 +127,7 @@ class _Window:
         after = outside_of(run.calls) if asks else None
         vain = _in_vain(command, outcome, before == after)
         if vain is not None and command.handler:
-            times, now = self.habits[vain], run.clock.elapsed
+            times, now = self._habits[vain], run.clock.elapsed
             if times[-1:] != [now]:  # what is asked at once is asked once
                 times.append(now)
         return outcome

@@ -109,8 +109,7 @@ def _depends_on_time(
     benign: Benign, aged: frozenset[tuple[str, str]], each: Difference
 ) -> bool:
     """Whether what differs depends on the moment in which it is looked at."""
-    is_drifting = (each.alias, each.path) in benign.drifting
-    return is_drifting or each.alias in benign.ticking or is_aged(each, aged)
+    return benign.aftermath.explains(each.alias, each.path) or is_aged(each, aged)
 
 
 def _has_a_past(benign: Benign, each: Difference, rolling: Collection[str]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fnop.interpreters.check.aftermath import Aftermath
 from fnop.interpreters.check.differences import Volatile
 from fnop.interpreters.check.heeding import Heeding
 from fnop.interpreters.check.records import Phase, Write
@@ -104,12 +105,9 @@ class Benign(NamedTuple):
     the script is `straight`, and deletes nothing, it ends like that of the script,
     except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
-    have written otherwise. `background` tells of timers and daemons, and `ticking` has
-    the aliases of the systems outside that they change while all else rests. `vain` are
-    sentences about what is asked for again and again at rest, and `drifting` the
-    aliases and paths of fields that change with time alone. No fault strikes a script
-    that is `calm`; with a `mistake` the user writes what the operator does not serve,
-    and corrects it.
+    have written otherwise. `background` tells of timers and daemons, `aftermath` of
+    what goes on while the user does nothing. No fault strikes a script that is `calm`;
+    with a `mistake` the user writes what the operator does not serve, and corrects it.
     """
 
     seen: Seen
@@ -124,9 +122,7 @@ class Benign(NamedTuple):
     idle: tuple[str, ...] = ()
     heeding: Heeding = Heeding()
     followed: tuple[Followed, ...] = ()
-    ticking: frozenset[str] = frozenset()
-    vain: tuple[str, ...] = ()
-    drifting: frozenset[tuple[str, str]] = frozenset()
+    aftermath: Aftermath = Aftermath()
     calm: bool = False
     mistake: bool = False
 

@@ -221,7 +221,7 @@ def creates_once(benign: Benign, seen: Seen) -> Iterator[Violation]:
             return
     expected = _made_outside(benign.seen.trial)
     total, usually = _made_outside(seen.trial).total(), expected.total()
-    if total > usually and not benign.ticking and not merges(seen.trial):
+    if total > usually and not benign.aftermath.systems and not merges(seen.trial):
         message = f"{total} things are made outside, {usually} in the benign run"
         yield Violation("creates_once", message)
         return

@@ -183,7 +183,7 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def quiet(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """At rest the operator asks for nothing again and again that comes to nothing."""
     if seen is benign.seen:
-        yield from told("quiet", benign.vain)
+        yield from told("quiet", benign.aftermath.vain)
 
 
 def _writes_of(trial: Trial, benign: Benign) -> int:

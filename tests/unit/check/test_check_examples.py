@@ -13,15 +13,18 @@ from fnop.interpreters.check.faults import in_words
 EXAMPLES = tuple(operators(examples_only=True))
 # Schedules for each example: the first of each script, and the most different ones.
 BUDGET = 12
+# The beginnings of other walks.
+HALVES = ("change all fields", "unset all fields", "set all absent fields")
 # Scripts of those that wait for minutes, where each costs seconds: others go alike.
 LEFT = {
     "09-testing": ("edit and revert spec.size",),
     "14-daemons": (
+        *HALVES,
         "edit spec.duration",
         "edit and revert spec.duration",
         "edit and revert spec.field",
     ),
-    "19-database": ("edit and revert spec.size", "edit and revert spec.disk"),
+    "19-database": (*HALVES, "edit and revert spec.size", "edit and revert spec.disk"),
 }
 # It is the beginning of "delete and recreate".
 CONTAINED = "delete"

@@ -62,3 +62,15 @@ def test_what_is_shared_ends_as_what_is_not(code: str, tmp_path: Path) -> None:
             assert found == verdict(alone, schedule), (explorer.case.name, schedule)
             shared += 1
     assert shared > 20
+
+
+def test_others_come_and_go_after_one_script_that_is_made_up(tmp_path: Path) -> None:
+    crd = definition(("size",), size=NUMBER, image=TEXT)
+    several, _ = cases(tmp_path, LEVELS, x(size=1), crd)
+    left = [each for each in several if not each.calm and each.name != "delete"]
+    assert all(each.made_up for each in left)
+    for made_up, last in ((True, 1), (False, 3)):
+        scripts = [each._replace(made_up=made_up) for each in left]
+        found = [each.reference.benign.followed for each in explorers_of(scripts)]
+        assert [len(each) for each in found] == [3, *(last for _ in left[1:])]
+        assert all(each[-1].sequel.ends for each in found)
