@@ -7,13 +7,12 @@ first certificate is made.
 from __future__ import annotations
 
 import ipaddress
-import os
 import ssl
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from fnop.adapters.memory_files import file_with
 
 __all__ = ["Authority", "Pair", "TlsMissing", "server_context"]
 
@@ -145,13 +144,6 @@ def server_context(authority: Authority, pair: Pair) -> ssl.SSLContext:
     context.set_alpn_protocols(["http/1.1"])
     context.verify_mode = ssl.CERT_OPTIONAL
     context.load_verify_locations(cadata=authority.certificate.decode())
-    # The ssl module reads keys from files only.
-    handle, path = tempfile.mkstemp(prefix="fnop-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(pair.certificate + pair.key)
+    with file_with(pair.certificate + pair.key) as path:
         context.load_cert_chain(path)
-    finally:
-        with suppress(OSError):
-            os.unlink(path)
     return context

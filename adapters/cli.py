@@ -38,7 +38,14 @@ from fnop.adapters.logs import Console, configure
 from fnop.adapters.new_command import new
 from fnop.adapters.olm_command import olm
 from fnop.adapters.operator_settings import signing
-from fnop.adapters.options import files, shared
+from fnop.adapters.options import (
+    OF_CLUSTER,
+    cluster_of,
+    files,
+    flag_of,
+    of_cluster,
+    shared,
+)
 from fnop.adapters.plain import echo
 from fnop.adapters.plan_command import plan
 from fnop.adapters.programs import guarded, interrupted, program_of
@@ -196,8 +203,7 @@ main.add_command(uninstall)
     help="Wait for kinds that are ambiguous or like a served one, which else end the "
     "start as typing errors.",
 )
-@shared("context")
-@shared("kubeconfig")
+@of_cluster
 @shared(
     "peering",
     ', which is waited for; without this option "default" is used, if it exists',
@@ -364,9 +370,9 @@ def _check_simulate(
 def _refuse_of_clusters() -> None:
     """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
-    for name in ("liveness", "metrics", "context", "kubeconfig"):
+    for name in ("liveness", "metrics", *OF_CLUSTER):
         if source(name) is ParameterSource.COMMANDLINE:
-            raise click.UsageError(f"--{name} cannot be used with --simulate")
+            raise click.UsageError(f"{flag_of(name)} cannot be used with --simulate")
 
 
 def _close_recording(recorder: Any) -> None:
@@ -618,8 +624,7 @@ async def _serve_cluster(
     try:
         async with serving(
             program,
-            kubeconfig=options["kubeconfig"],
-            context=options["context"],
+            **cluster_of(options),
             liveness=options["liveness"],
             metrics=options["metrics"],
             observers=observers,

@@ -17,8 +17,8 @@ from fnop.adapters import service_account
 from fnop.adapters.kubeconfig_files import (
     Absent,
     Access,
-    Section,
     access_in,
+    info_of,
     located,
 )
 from fnop.core.handlers.connection import ConnectionInfo, LoginError
@@ -27,8 +27,8 @@ __all__ = ["login_with_kubeconfig", "login_with_service_account"]
 
 # Where the API server is for pods, unless their environment says otherwise.
 _INSIDE = "kubernetes.default.svc"
-# The entries of a kubeconfig for which a `ConnectionInfo` has no field.
-_UNSUPPORTED = ("exec", "auth-provider", "as", "as-groups", "as-uid", "tls-server-name")
+# What a kubeconfig has of a user that fnop itself runs, and nobody else.
+_UNSUPPORTED = ("exec", "auth-provider")
 
 
 def login_with_kubeconfig(
@@ -88,33 +88,13 @@ def _info_in(paths: Iterable[Path], context: str | None) -> ConnectionInfo:
 
 
 def _info_of(access: Access) -> ConnectionInfo:
-    context, cluster, user = access.context, access.cluster, access.user
     for key in _UNSUPPORTED:
-        if user.get(key) or cluster.get(key):
+        if key in access.user:
             raise LoginError(
                 f"the kubeconfig says {key!r}, which a login handler cannot answer; "
                 "answer None, and fnop uses the kubeconfig itself"
             )
-    token = user.get("token")
     try:
-        return ConnectionInfo(
-            server=str(cluster["server"]),
-            default_namespace=context.get("namespace"),
-            **_either(cluster, "ca", "certificate-authority"),
-            insecure=bool(cluster.get("insecure-skip-tls-verify")),
-            proxy_url=cluster.get("proxy-url"),
-            token=token,
-            username=user.get("username") if token is None else None,
-            password=user.get("password") if token is None else None,
-            **_either(user, "certificate", "client-certificate"),
-            **_either(user, "private_key", "client-key"),
-        )
+        return info_of(access)
     except ValueError as problem:
         raise LoginError(f"{access.title}: {problem}") from None
-
-
-def _either(section: Section, field: str, key: str) -> dict[str, Any]:
-    """The data of a file itself, or else the path to it, as in kubectl."""
-    if data := section.get(f"{key}-data"):
-        return {f"{field}_data": data}
-    return {f"{field}_path": section.get(key)}

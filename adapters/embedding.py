@@ -47,6 +47,7 @@ from fnop.adapters.logs import write
 from fnop.adapters.mistakes import Mistakes
 from fnop.adapters.probes import Probes, pages_of
 from fnop.adapters.yaml_values import teach_yaml
+from fnop.core.handlers.connection import Impersonation
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.roles import Role
@@ -170,6 +171,7 @@ async def serving(
     api: Api | None = None,
     kubeconfig: str | None = None,
     context: str | None = None,
+    impersonate: Impersonation | None = None,
     liveness: str | None = None,
     metrics: str | None = None,
     executor: Executor | None = None,
@@ -188,7 +190,8 @@ async def serving(
         stack.callback(threads.shutdown, wait=False, cancel_futures=True)
         around = Surroundings(program, threads, say)
         if api is None:
-            api = await _connected(program, around, kubeconfig, context)
+            find = partial(find_source, kubeconfig, context)
+            api = await _connected(program, around, find, impersonate)
             stack.push_async_callback(api.close)
         meter, metered, flow = Meter(), MeteredApi(api), Flow()
         counting = (meter, flow) if metrics else (meter,)
@@ -229,21 +232,21 @@ async def serving(
 
 
 async def _connected(
-    program: Program, around: Surroundings, kubeconfig: str | None, context: str | None
+    program: Program,
+    around: Surroundings,
+    find: Callable[[], Logins],
+    impersonate: Impersonation | None,
 ) -> Api:
     from fnop.adapters.kubernetes import connect
 
     handlers = program.activity(Role.LOGIN)
-    source: Logins | None = None
-    if handlers:
-        fallback = partial(find_source, kubeconfig, context)
-        source = HandledLogins(handlers, around, fallback)
     return await connect(
-        kubeconfig=kubeconfig,
-        context=context,
+        kubeconfig=None,
+        context=None,
+        source=HandledLogins(handlers, around, find) if handlers else find(),
+        impersonate=impersonate,
         concurrency=program.settings.request_concurrency,
         requests_per_second=program.settings.requests_per_second,
-        source=source,
     )
 
 
@@ -346,7 +349,8 @@ class operator:
     - `settings`: its `Settings`. `namespaces` (names or patterns) and `clusterwide` are
       a shorter way to say which namespaces are served.
     - `kubeconfig`, `context`: the file and the context to connect by; by default the
-      cluster is found as kubectl finds it. `api`: a connection to use instead.
+      cluster is found as kubectl finds it. `impersonate`: another user to be there, if
+      the credentials permit it. `api`: a connection to use instead.
     - `peering`, `priority`: the name of the peering and the operator's priority among
       its peers; without either, or with `standalone`, it looks for no peers.
     - `leader_elect`: it is one of several replicas, of which the holder of the lease
@@ -372,6 +376,7 @@ class operator:
         clusterwide: bool = False,
         kubeconfig: str | None = None,
         context: str | None = None,
+        impersonate: Impersonation | None = None,
         api: Api | None = None,
         peering: str | None = None,
         priority: int | None = None,
@@ -409,6 +414,7 @@ class operator:
             "api": api,
             "kubeconfig": kubeconfig,
             "context": context,
+            "impersonate": impersonate,
             "liveness": liveness,
             "metrics": metrics,
             "executor": executor,
@@ -461,6 +467,7 @@ class Options(TypedDict, total=False):
     clusterwide: bool
     kubeconfig: str | None
     context: str | None
+    impersonate: Impersonation | None
     api: Api | None
     peering: str | None
     priority: int | None

@@ -19,7 +19,7 @@ from fnop.adapters.operator_settings import (
     storage_at,
     told_settings,
 )
-from fnop.adapters.options import shared
+from fnop.adapters.options import cluster_of, of_cluster, shared
 from fnop.adapters.plain import echo, one_line
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
@@ -43,8 +43,7 @@ _WIDTH_MAX = 110
     metavar="NAME",
     help="The object's namespace; by default that of the kubeconfig's context.",
 )
-@shared("context")
-@shared("kubeconfig")
+@of_cluster
 @shared(
     "name",
     "; by default the one that has left marks on the object",
@@ -149,7 +148,7 @@ async def _connected(
     from fnop.adapters.explaining import explained
     from fnop.adapters.kubernetes import connect
 
-    api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
+    api = await connect(**cluster_of(options))
     try:
         return await explained(
             api,

@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from fnop.adapters.endings import fail
-from fnop.adapters.options import shared
+from fnop.adapters.options import cluster_of, of_cluster, shared
 from fnop.adapters.plain import echo
 from fnop.core.api.namespaces import check_namespace, has_patterns
 from fnop.core.api.resources import Resource, path_of
@@ -33,8 +33,7 @@ __all__ = ["freeze", "resume"]
 
 def _options(command: Any) -> Any:
     for option in (
-        shared("context"),
-        shared("kubeconfig"),
+        of_cluster,
         click.option("-i", "--id", "identity", help="The record's author; you@host."),
         shared("peering", default="default", show_default=True),
         shared("all_namespaces"),
@@ -111,7 +110,7 @@ def _patch_all(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
 async def _send(patch: dict[str, Any], where: dict[str, Any]) -> list[str]:
     from fnop.adapters.kubernetes import connect
 
-    api = await connect(kubeconfig=where["kubeconfig"], context=where["context"])
+    api = await connect(**cluster_of(where))
     try:
         found: list[str] = []
         for namespace in where["namespace"] or (None,):

@@ -1,37 +1,42 @@
-"""The Kubernetes API of a real cluster.
+"""The Kubernetes API of a real cluster: raw bytes in and out, no models.
 
-kubernetes_asyncio configures and authenticates; requests leave through a plain
-aiohttp session on its connector: raw bytes in and out, no models.
+Credentials that change are followed: those that expire, those whose files change, and
+those that the server, or its TLS, does not take any more.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import ssl
 from base64 import b64encode
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
 import orjson
+from multidict import CIMultiDict
 from yarl import URL
 
 from fnop.adapters.deep_json import loads
 from fnop.adapters.kubeconfig import (
     ConfigurationProblem,
-    Login,
+    Impersonating,
     Logins,
     find_source,
-    rest,
 )
+from fnop.adapters.proxies import SCHEMES, ProxyRefuses, ProxyUnreachable, proxy_for
+from fnop.adapters.tls import CertificateProblem, files_of, tls_context
+from fnop.core.handlers.connection import ConnectionInfo, Impersonation, shown_address
 from fnop.core.values.backoff import Allowance, drawn, put_back
 from fnop.core.values.errors import text_of
 from fnop.interpreters.answers import message_of
-from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
     ApiResponse,
@@ -50,6 +55,8 @@ CONNECT_SECONDS = 10.0
 RENEWAL_SECONDS = 5.0
 # A plugin that is asked for new ones may have to ask elsewhere.
 LOGIN_SECONDS = 60.0
+# The files of a login are looked at so often: kubelet and others replace them.
+FILES_SECONDS = 10.0
 # Requests that fail, together, however many objects and streams send them: a server
 # in trouble is not helped by being asked more often.
 _FAILING_PER_SECOND, _FAILING_BURST = 20.0, 100.0
@@ -73,10 +80,12 @@ async def connect(
     *,
     kubeconfig: str | None,
     context: str | None,
+    impersonate: Impersonation | None = None,
     concurrency: int = 32,
     request_seconds: float = REQUEST_SECONDS,
     requests_per_second: float | None = None,
     source: Logins | None = None,
+    clock: Clock | None = None,
 ) -> KubernetesApi:
     """The API of the cluster that the user means; no request is sent yet.
 
@@ -84,16 +93,20 @@ async def connect(
     request that is not answered in full after `request_seconds` is given up.  With
     `requests_per_second` there are no more than that, two seconds' worth at once;
     those that fail are fewer in any case.  Urgent ones wait for neither.  A `source` of
-    credentials takes the place of the kubeconfig.  Raises `ConfigurationProblem`.
+    credentials takes the place of the kubeconfig; they expire by the `clock`, and may
+    `impersonate` another user.  Raises `ConfigurationProblem`.
     """
     if source is None:
         source = find_source(kubeconfig, context)
+    if impersonate is not None:
+        source = Impersonating(source, impersonate)
     return KubernetesApi(
         source,
         await source.login(),
         concurrency=concurrency,
         request_seconds=request_seconds,
         requests_per_second=requests_per_second,
+        clock=clock,
     )
 
 
@@ -103,18 +116,21 @@ class KubernetesApi:
     def __init__(
         self,
         source: Logins,
-        login: Login,
+        info: ConnectionInfo,
         *,
         concurrency: int,
         request_seconds: float = REQUEST_SECONDS,
         requests_per_second: float | None = None,
+        clock: Clock | None = None,
     ) -> None:
-        self._source = source
+        self._source, self._clock = source, clock or SystemClock()
         connect_seconds = min(CONNECT_SECONDS, request_seconds)
         self._timeout = aiohttp.ClientTimeout(
             total=request_seconds, sock_connect=connect_seconds
         )
-        self._transport = _Transport(login)
+        self._transport = _Transport(info)
+        self._read, self._looked_at = _stamps(source.files), self._clock.now().mono
+        self._problem: str | None = None
         # The connector has no limit: watches would hold its slots for good.
         self._slots = asyncio.Semaphore(concurrency)
         burst = max(_FAILING_BURST, 2.0 * concurrency)
@@ -134,7 +150,7 @@ class KubernetesApi:
     @property
     def default_namespace(self) -> str | None:
         """The namespace of the context or of the service account, if it has one."""
-        return self._transport.login.namespace
+        return self._transport.info.default_namespace
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Answer one request.  Raises `Unreachable` when no answer came."""
@@ -219,23 +235,28 @@ class KubernetesApi:
         raise StreamRefused(answer.status, text, advice)
 
     async def close(self) -> None:
-        """Release connections and files."""
+        """Release the connections."""
         await self._transport.close()
 
     def _unreachable(
         self, problem: BaseException, timeout: aiohttp.ClientTimeout | None = None
     ) -> Unreachable:
         """Say why no answer came, and whether the request may have arrived."""
-        server = self.server
+        server, proxy = self.server, self._transport.proxy
+        through = "" if proxy is None else f" through the proxy {proxy}"
         if isinstance(problem, aiohttp.ConnectionTimeoutError):
             seconds = self._timeout.sock_connect
-            text = f"cannot connect to {server} within {seconds:g} seconds"
+            text = f"cannot connect to {server}{through} within {seconds:g} seconds"
             return Unreachable(text, sent=False)
-        if isinstance(problem, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-            text = f"cannot connect to {server}: {_reason(problem)}"
+        if isinstance(problem, _PROXY_UNREACHABLE):
+            text = f"the proxy {proxy} cannot be reached: {_reason(problem)}"
             return Unreachable(text, sent=False)
-        if isinstance(problem, aiohttp.ClientHttpProxyError):
-            text = f"the proxy refuses to connect to {server}: {_reason(problem)}"
+        if isinstance(problem, _PROXY_REFUSES):
+            why = _reason(problem)
+            text = f"the proxy {proxy} refuses to connect to {server}: {why}"
+            return Unreachable(text, sent=False)
+        if isinstance(problem, _NO_CONNECTION):
+            text = f"cannot connect to {server}{through}: {_reason(problem)}"
             return Unreachable(text, sent=False)
         if isinstance(problem, TimeoutError):
             seconds = (timeout or self._timeout).total
@@ -249,15 +270,42 @@ class KubernetesApi:
     ) -> aiohttp.ClientResponse:
         """Send it, and once more after a 401 that new credentials may cure."""
         _check_time(request)
-        transport, login = self._transport, self._transport.login
-        response = await transport.open(request, timeout)
+        await self._follow()
+        transport, info = self._transport, self._transport.info
+        try:
+            response = await transport.open(request, timeout)
+        except _UNTRUSTED:
+            # An authority, or our own certificate, may have been replaced.
+            await self._renew(info)
+            if self._transport is transport:
+                raise
+            _check_time(request)
+            return await self._transport.open(request, timeout)
         if response.status != 401:
             return response
         await response.read()  # it stays with the response; the connection is free
-        if not await self._renew(login):
+        if not await self._renew(info):
+            if self._problem is not None:
+                raise Unreachable(self._problem, sent=False)
             return response
         _check_time(request)
         return await self._transport.open(request, timeout)
+
+    async def _follow(self) -> None:
+        """Log in again if the credentials have expired, or their files are others.
+
+        Where that fails the server judges the old ones: its clock may be another.
+        """
+        now, transport = self._clock.now(), self._transport
+        is_due = transport.info.has_expired(now.wall)
+        if not is_due and now.mono - self._looked_at >= FILES_SECONDS:
+            self._looked_at = now.mono
+            is_due = _stamps(self._source.files) != self._read or transport.is_outdated
+        if is_due:
+            try:
+                await self._renew(transport.info)
+            except Unreachable as problem:
+                self._problem = str(problem)
 
     async def _wait_for_rate(self) -> None:
         """Wait until one more request may be sent."""
@@ -274,115 +322,113 @@ class KubernetesApi:
         if status < 500 and status not in (401, 429):
             self._failing = put_back(self._failing)
 
-    async def _renew(self, rejected: Login) -> bool:
+    async def _renew(self, rejected: ConnectionInfo) -> bool:
         """Log in again; is there something new to try?
 
         Many requests may be rejected at once: the first one renews for all.
         """
         async with self._renewal:
-            if self._transport.login is not rejected:
+            if self._transport.info is not rejected:
                 return True
-            now = asyncio.get_running_loop().time()
-            if now - self._renewed_at < RENEWAL_SECONDS:
+            now = self._clock.now()
+            if now.mono - self._renewed_at < RENEWAL_SECONDS:
                 return False
-            self._renewed_at = now
+            self._renewed_at, self._problem = now.mono, None
+            was = "have expired" if rejected.has_expired(now.wall) else "were rejected"
             try:
                 async with asyncio.timeout(LOGIN_SECONDS):
-                    login = await self._source.login()
-                await self._adopt(login)
+                    info = await self._source.login()
+                await self._adopt(info)
             except TimeoutError as problem:
                 text = f"new credentials did not come within {LOGIN_SECONDS:g} seconds"
                 raise Unreachable(text, sent=False) from problem
             except ConfigurationProblem as problem:
-                text = f"the credentials were rejected and cannot be renewed: {problem}"
+                text = f"the credentials {was} and cannot be renewed: {problem}"
                 raise Unreachable(text, sent=False) from problem
+            self._read = _stamps(self._source.files)
             return True
 
-    async def _adopt(self, login: Login) -> None:
+    async def _adopt(self, info: ConnectionInfo) -> None:
         old = self._transport
-        if _connection_of(login) != _connection_of(old.login):
-            self._transport = _Transport(login)
+        if _connection_of(info) != _connection_of(old.info) or old.is_outdated:
+            self._transport = _Transport(info)
             await old.close()
         else:
-            old.login = login  # tokens travel with requests: connections may stay
+            old.info = info  # tokens travel with requests: connections may stay
 
 
-def _connection_of(login: Login) -> Any:
-    """The settings of a connection; a client certificate always counts as changed."""
-    found = login.configuration
-    certificate = object() if found.cert_file else None
-    return found.host, found.ssl_ca_cert, found.verify_ssl, found.proxy, certificate
-
-
-def _is_plain(configuration: Any) -> bool:
-    """Whether a connection has neither TLS nor settings of certificates."""
-    return (
-        configuration.host.startswith("http://")
-        and not configuration.ssl_ca_cert
-        and not configuration.cert_file
-        and configuration.verify_ssl
+def _connection_of(info: ConnectionInfo) -> ConnectionInfo:
+    """What a connection is made of: all but what travels with requests."""
+    none: dict[str, Any] = dict.fromkeys(
+        ("token", "scheme", "username", "password", "expiration", "impersonate")
     )
+    return replace(info, **none, priority=0, default_namespace=None)
+
+
+def _stamps(files: Iterable[Path]) -> tuple[object, ...]:
+    """What tells whether files are others; kubelet replaces links to them."""
+    found: list[object] = []
+    for each in files:
+        try:
+            known = each.stat()
+        except OSError:
+            found.append(None)
+        else:
+            found.append((known.st_ino, known.st_mtime_ns, known.st_size))
+    return tuple(found)
 
 
 class _Transport:
-    """An aiohttp session on a connector that kubernetes_asyncio has set up.
+    """An aiohttp session with the TLS settings, and the proxy, of a connection."""
 
-    Without TLS the connector is one of aiohttp.
-    """
-
-    def __init__(self, login: Login) -> None:
-        self.login = login
-        configuration = login.configuration
-        self.server: str = configuration.host.rstrip("/")
+    def __init__(self, info: ConnectionInfo) -> None:
+        self.info = info
+        self.server: str = info.server.rstrip("/")
+        self._read = _stamps(files_of(info))
         # Before anything is opened that would have to be closed.
         server = _address(self.server, "the server")
-        self._basic: str | None = None
+        self._user: str | None = None
         if server.user or server.password:
-            plain = f"{server.user or ''}:{server.password or ''}"
-            self._basic = f"Basic {b64encode(plain.encode()).decode()}"
+            self._user = _basic(server.user or "", server.password or "")
             self.server = str(server.with_user(None)).rstrip("/")
-        proxy = configuration.proxy or _proxy_of_environment(server)
-        proxy = _address(proxy, "the proxy") if proxy else None
+        found = info.proxy_url or proxy_for(server, os.environ)
+        proxy = _address(found, "the proxy") if found else None
+        self.proxy = None if proxy is None else shown_address(str(proxy))
         try:
             # To read the certificates of all authorities takes as long as the rest.
-            self._rest = None if _is_plain(configuration) else rest(configuration)
-        except OSError as problem:  # ssl.SSLError is one
+            context = tls_context(info) if server.scheme == "https" else None
+        except CertificateProblem as problem:
             raise ConfigurationProblem(
                 f"the certificates for {self.server} cannot be used: {problem}"
             ) from problem
         self._session = aiohttp.ClientSession(
-            # Not its own session: with trust_env each request waits for two threads.
-            connector=aiohttp.TCPConnector(limit=0)
-            if self._rest is None
-            else self._rest.pool_manager.connector,
-            connector_owner=self._rest is None,
+            connector=_connector(proxy, context),
             cookie_jar=aiohttp.DummyCookieJar(),
             read_bufsize=_READ_BUFFER,
         )
         self._interrupted = False
         self._options: dict[str, Any] = {"allow_redirects": False}
-        if proxy:
+        if proxy is not None and proxy.scheme in ("http", "https"):
             self._options["proxy"] = proxy
-            self._options["proxy_headers"] = configuration.proxy_headers
-        if name := getattr(configuration, "tls_server_name", None):
-            self._options["server_hostname"] = name
+
+    @property
+    def is_outdated(self) -> bool:
+        """Whether a file that the connection was made of is another one."""
+        return _stamps(files_of(self.info)) != self._read
 
     async def open(
         self, request: ApiRequest, timeout: aiohttp.ClientTimeout
     ) -> aiohttp.ClientResponse:
         """Send the request; the response, its body yet to be read."""
-        headers = {
-            **_HEADERS,
-            "Accept": request.accept,
-            "Content-Type": request.content_type,
-        }
-        configuration = self.login.configuration
-        if token := await configuration.get_api_key_with_prefix("BearerToken"):
-            headers["Authorization"] = token.strip()
-        elif configuration.username:
-            headers["Authorization"] = configuration.get_basic_auth_token()
-        elif self._basic is not None:  # as in Go: only where nothing else is given
-            headers["Authorization"] = self._basic
+        headers = CIMultiDict(_HEADERS)
+        headers["Accept"] = request.accept
+        headers["Content-Type"] = request.content_type
+        # As in Go: a user in the address counts before all others.
+        authorization = self._user or _authorization(self.info)
+        if authorization is not None:
+            headers["Authorization"] = authorization
+        if self.info.impersonate is not None:
+            headers.extend(self.info.impersonate.headers)
         query = f"?{_encoded(request.query)}" if request.query else ""
         try:
             return await self._session.request(
@@ -399,11 +445,36 @@ class _Transport:
 
     async def close(self) -> None:
         await self._session.close()
-        if self._rest is not None:
-            await self._rest.close()  # and the connector, which is its own
         # Aborted connections end in the next turn of the loop.  Those of interrupted
         # requests are saying good-bye in TLS, where nobody can see them finish.
         await asyncio.sleep(FAREWELL_SECONDS if self._interrupted else 0)
+
+
+def _authorization(info: ConnectionInfo) -> str | None:
+    if info.token is not None:
+        return f"{info.scheme or 'Bearer'} {info.token}".strip()
+    return None if info.username is None else _basic(info.username, info.password or "")
+
+
+def _basic(user: str, password: str) -> str:
+    return f"Basic {b64encode(f'{user}:{password}'.encode()).decode()}"
+
+
+def _connector(
+    proxy: URL | None, context: ssl.SSLContext | None
+) -> aiohttp.TCPConnector:
+    """A connector without a limit of its own.  Raises `ConfigurationProblem`."""
+    secure: Any = True if context is None else context
+    if proxy is None or proxy.scheme in ("http", "https"):
+        return aiohttp.TCPConnector(limit=0, ssl=secure)
+    if proxy.scheme not in SCHEMES:
+        raise ConfigurationProblem(
+            f"the proxy {shown_address(str(proxy))} has an unknown scheme; write one "
+            f"of {', '.join(SCHEMES)}"
+        )
+    from fnop.adapters.socks import socks_connector
+
+    return socks_connector(proxy, secure)
 
 
 @contextmanager
@@ -424,6 +495,20 @@ def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
 # --------------------------------------------------------------------- requests
 
 _FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+_PROXY_UNREACHABLE = (aiohttp.ClientProxyConnectionError, ProxyUnreachable)
+_PROXY_REFUSES = (aiohttp.ClientHttpProxyError, ProxyRefuses)
+# Of these no request has left.
+_NO_CONNECTION = (
+    aiohttp.ClientConnectorError,
+    aiohttp.InvalidURL,
+    ssl.SSLCertVerificationError,
+)
+# The one does not trust the other. A proxy in between raises what TLS itself raises.
+_UNTRUSTED = (
+    aiohttp.ClientConnectorCertificateError,
+    aiohttp.ClientConnectorSSLError,
+    ssl.SSLError,
+)
 
 
 @lru_cache(maxsize=256)
@@ -442,18 +527,12 @@ def _address(text: str, what: str) -> URL:
         ) from None
 
 
-def _proxy_of_environment(server: URL) -> str | None:
-    """HTTPS_PROXY and its like, unless NO_PROXY excepts the server."""
-    proxy = getproxies().get(server.scheme)
-    if not proxy or proxy_bypass(server.host or ""):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
-
-
 def _reason(problem: BaseException) -> str:
     """The cause in the words of the system, without addresses of objects."""
     cause = getattr(problem, "os_error", None) or problem
     certificate = getattr(problem, "certificate_error", None)
+    if certificate is None and isinstance(problem, ssl.SSLCertVerificationError):
+        certificate = problem
     if certificate is not None:
         text = getattr(certificate, "verify_message", "") or text_of(certificate)
         return text + _CERTIFICATES.get(getattr(certificate, "verify_code", 0), "")

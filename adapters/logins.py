@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
 
 from fnop.adapters.activities import Surroundings, perform
-from fnop.adapters.kubeconfig import ConfigurationProblem, Login, Logins, login_with
+from fnop.adapters.kubeconfig import ConfigurationProblem, Logins
 from fnop.core.handlers.connection import ConnectionInfo, chosen
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import failure_of
@@ -23,8 +23,6 @@ __all__ = ["HandledLogins"]
 
 # One attempt that names no `timeout` may take so long.
 ATTEMPT_SECONDS = 60.0
-# Expired credentials are renewed at most this often; the server rejects them anyway.
-RENEWAL_SECONDS = 5.0
 
 
 class HandledLogins:
@@ -44,10 +42,14 @@ class HandledLogins:
         self._around = around
         self._fallback = fallback
         self._current: ConnectionInfo | None = None
-        self._renewal = asyncio.Lock()
-        self._renewed_at = float("-inf")
+        self._found: Logins | None = None
 
-    async def login(self) -> Login:
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the kubeconfig, where no handler has had an answer."""
+        return () if self._found is None else self._found.files
+
+    async def login(self) -> ConnectionInfo:
         """Ask all handlers, and use the best answer; not the last one, if it can be.
 
         Raises `ConfigurationProblem`.
@@ -66,13 +68,12 @@ class HandledLogins:
         if best is None and (found or problems):
             expired = "what the login handlers have answered has expired"
             raise ConfigurationProblem("; ".join(problems) or expired)
-        self._current = best
-        if best is None:
-            return await self._fallback().login()
-        login = await login_with(best)
-        if best.expiration is not None:
-            login.configuration.refresh_api_key_hook = self._refreshed
-        return login
+        self._current, before = best, self._found
+        if best is not None:
+            self._found = None
+            return best
+        self._found = before or self._fallback()
+        return await self._found.login()
 
     async def _ask(self, handler: Handler) -> ConnectionInfo | None:
         """Call a handler until it has an answer.  Raises `_Failed` if it never will."""
@@ -127,26 +128,6 @@ class HandledLogins:
         raise PermanentError(
             f"it answers {type(found).__name__}, and not fnop.ConnectionInfo or None"
         )
-
-    async def _refreshed(self, configuration: Any) -> None:
-        """Called before each request with credentials that expire."""
-        clock = self._around.clock
-        async with self._renewal:
-            current, now = self._current, clock.now()
-            if current is None or not current.has_expired(now.wall):
-                return
-            if now.mono - self._renewed_at < RENEWAL_SECONDS:
-                return
-            self._renewed_at = now.mono
-            try:
-                async with asyncio.timeout(ATTEMPT_SECONDS):
-                    login = await self.login()
-            except (ConfigurationProblem, TimeoutError) as problem:
-                why = str(problem) or "the login handlers take too long"
-                text = f"the credentials have expired and cannot be renewed: {why}"
-                self._around.say(Say("warning", text))
-                return
-            configuration.api_key = login.configuration.api_key
 
 
 class _Failed(Exception):

@@ -1,77 +1,46 @@
-"""Certificates and keys of a kubeconfig as files, since ssl reads keys from files only.
+"""A file for a moment, since the ssl module reads certificates' keys from files only.
 
-They are in memory where the system has such files (Linux: memfd_create), and so on no
-disk, also after a kill. Each content has one file, which is whole before anybody learns
-its name: several operators of a process may read it at once.
+It is in memory where the system has such files (Linux: memfd_create), and so on no
+disk, also after a kill.  Elsewhere it is removed before anything else is done.
 """
 
 from __future__ import annotations
 
-import atexit
 import os
 import tempfile
-from base64 import b64decode
-from binascii import Error as NoBase64
-from collections.abc import Mapping
-from contextlib import suppress
-from threading import Lock
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
-__all__ = ["path_of", "with_files"]
-
-_LOCK = Lock()
-_paths: dict[bytes, str] = {}
-
-_FILES = {
-    f"{name}-data": name
-    for name in ("certificate-authority", "client-certificate", "client-key")
-}
+__all__ = ["file_with"]
 
 
-def with_files(section: Mapping[str, Any]) -> dict[str, Any]:
-    """A cluster, or a user, of a kubeconfig with files in the place of data.
+@contextmanager
+def file_with(content: bytes) -> Iterator[str]:
+    """The path of a file with this content, for this process and for the block.
 
-    Data that is no base64 stays: whoever reads it says so.
-
-    >>> with_files({"server": "https://h", "client-key-data": "a"})
-    {'server': 'https://h', 'client-key-data': 'a'}
+    Raises `OSError` where there is neither memory nor a folder for it.
     """
-    found = dict(section)
-    for data, file in _FILES.items():
-        text = found.get(data)
-        if not isinstance(text, str) or not text:
-            continue
-        with suppress(NoBase64, ValueError):
-            found[file] = path_of(b64decode(text))
-            del found[data]
-    return found
+    handle = _in_memory()
+    if handle is None:
+        handle, path = tempfile.mkstemp(prefix="fnop-")
+    else:
+        path = f"/proc/self/fd/{handle}"
+    try:
+        with open(handle, "wb", closefd=False) as file:
+            file.write(content)
+        yield path
+    finally:
+        os.close(handle)
+        with suppress(OSError):
+            os.unlink(path)
 
 
-def path_of(content: bytes) -> str:
-    """The path of a file with this content, for this process alone."""
-    with _LOCK:
-        if content not in _paths:
-            _paths[content] = _made(content)
-        return _paths[content]
-
-
-def _made(content: bytes) -> str:
+def _in_memory() -> int | None:
+    """A new file in memory; None where there are none, or no names for them."""
     if hasattr(os, "memfd_create"):
         with suppress(OSError):  # a sandbox may forbid it
             handle = os.memfd_create("fnop", os.MFD_CLOEXEC)
-            with open(handle, "wb", closefd=False) as memory:
-                memory.write(content)
-            path = f"/proc/self/fd/{handle}"
-            if os.path.isfile(path):
-                return path
-            os.close(handle)  # there is no /proc
-    handle, path = tempfile.mkstemp(prefix="fnop-")
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    atexit.register(_removed, path)
-    return path
-
-
-def _removed(path: str) -> None:
-    with suppress(OSError):
-        os.unlink(path)
+            if os.path.isfile(f"/proc/self/fd/{handle}"):
+                return handle
+            os.close(handle)
+    return None

@@ -7,14 +7,23 @@ wants the beginning to be the same.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
 
 from fnop.adapters.name_options import a_name, a_namespace
+from fnop.core.handlers.connection import Impersonation
 
-__all__ = ["SHARED", "files", "shared"]
+__all__ = [
+    "OF_CLUSTER",
+    "SHARED",
+    "cluster_of",
+    "files",
+    "flag_of",
+    "of_cluster",
+    "shared",
+]
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -68,6 +77,21 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         ("--kubeconfig",),
         "The kubeconfig file to use",
         {"type": click.Path(), "metavar": "FILE"},
+    ),
+    "as_user": (
+        ("--as", "as_user"),
+        "The user to impersonate, such as system:serviceaccount:NAMESPACE:NAME",
+        {"metavar": "USER"},
+    ),
+    "as_groups": (
+        ("--as-group", "as_groups"),
+        "A group to impersonate; repeat it for several",
+        {"multiple": True, "metavar": "GROUP"},
+    ),
+    "as_uid": (
+        ("--as-uid", "as_uid"),
+        "The uid to impersonate",
+        {"metavar": "UID"},
     ),
     "peering": (
         ("-P", "--peering"),
@@ -155,6 +179,10 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
 }
 
 
+OF_CLUSTER = ("context", "kubeconfig", "as_user", "as_groups", "as_uid")
+"""The options that say which cluster is meant, and as whom."""
+
+
 def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
     """An option that several commands have; `more` ends its text for this command.
 
@@ -162,3 +190,35 @@ def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
     """
     words, text, usual = SHARED[name]
     return click.option(*words, help=f"{text}{more}.", **{**usual, **attributes})
+
+
+def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which cluster is meant, and as whom: those of kubectl."""
+    for name in reversed(OF_CLUSTER):
+        function = shared(name)(function)
+    return function
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option, whose name may be another one if it is shared.
+
+    >>> flag_of("as_groups"), flag_of("against")
+    ('--as-group', '--against')
+    """
+    return SHARED[name][0][0] if name in SHARED else f"--{name}"
+
+
+def cluster_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `fnop.adapters.kubernetes.connect` for these options.
+
+    >>> given = dict.fromkeys(("kubeconfig", "context", "as_uid"))
+    >>> cluster_of({**given, "as_user": "jane", "as_groups": ("dev",)})["impersonate"]
+    Impersonation(user='jane', groups=('dev',), uid=None, extra=())
+    """
+    user, groups, uid = (options[e] for e in ("as_user", "as_groups", "as_uid"))
+    who = Impersonation(user or "", tuple(groups), uid)
+    return {
+        "kubeconfig": options["kubeconfig"],
+        "context": options["context"],
+        "impersonate": who if user or groups or uid else None,
+    }

@@ -14,7 +14,7 @@ import click
 
 from fnop.adapters.endings import EXIT_ERROR, fail, warn
 from fnop.adapters.operator_settings import signing
-from fnop.adapters.options import files, shared
+from fnop.adapters.options import cluster_of, files, of_cluster, shared
 from fnop.adapters.plain import echo, one_line
 from fnop.adapters.programs import program_of
 from fnop.core.handlers.program import Program
@@ -87,8 +87,7 @@ def _words(
 )
 @shared("name")
 @shared("state_key_file")
-@shared("context")
-@shared("kubeconfig")
+@of_cluster
 @click.option(
     "--rounds",
     type=click.IntRange(1, _ROUNDS_MAX),
@@ -203,7 +202,7 @@ async def _connected(
 ) -> Plan:
     from fnop.adapters.kubernetes import connect
 
-    api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
+    api = await connect(**cluster_of(options))
     try:
         return await planned(
             program,

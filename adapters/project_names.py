@@ -29,7 +29,15 @@ _NAMES_IN_MODULE = frozenset(("Annotated",))
 TAKEN = frozenset(
     (
         *("fnop", "kinds", "tests"),
-        *("aiohttp", "backports", "click", "cronsim", "httptools", "immutables"),
+        *(
+            "aiohttp",
+            "aiohttp_socks",
+            "backports",
+            "click",
+            "cronsim",
+            "httptools",
+            "immutables",
+        ),
         *("jsonpatch", "kubernetes_asyncio", "orjson", "pyrsistent", "pyyaml"),
         *("returns", "yaml"),
         *("cel_expr_python", "google_re2", "hypothesis", "lightkube", "mypy"),

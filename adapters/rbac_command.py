@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from fnop.adapters.endings import EXIT_USAGE, fail, warn
-from fnop.adapters.options import files, shared
+from fnop.adapters.options import (
+    OF_CLUSTER,
+    cluster_of,
+    files,
+    flag_of,
+    of_cluster,
+    shared,
+)
 from fnop.adapters.plain import echo
 from fnop.core.handlers.rights import by_right
 
@@ -153,8 +160,7 @@ def _progress(quiet: bool) -> Iterator[Callable[[int, int], None]]:
     help="With --verify: manifests with the roles and bindings; without it the cluster "
     "is asked what its present user may do.",
 )
-@shared("context")
-@shared("kubeconfig")
+@of_cluster
 def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
     """Print the least rights that an operator needs, as YAML; or verify them.
 
@@ -176,9 +182,9 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
     cannot be run.
     """
     if not verify:
-        for name in ("against", "context", "kubeconfig"):
+        for name in ("against", *OF_CLUSTER):
             if options[name]:
-                raise click.UsageError(f"--{name} needs --verify")
+                raise click.UsageError(f"{flag_of(name)} needs --verify")
     wishes = wishes_of(paths, options, "fnop rbac")
     found = study_with(wishes, quiet=options["quiet"])
     if not verify:
@@ -221,8 +227,7 @@ def _in_cluster(study: Study, options: dict[str, Any]) -> Difference:
         return asyncio.run(
             reviewed_by(
                 study.needs,
-                kubeconfig=options["kubeconfig"],
-                context=options["context"],
+                **cluster_of(options),
                 tell=warn,
             )
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from fnop.adapters.roles import Difference, Granted, compared, line_of
+from fnop.core.handlers.connection import Impersonation
 from fnop.core.handlers.rights import Need, Right, Who, by_right
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.cluster.access.rbac import Rule
@@ -30,12 +31,13 @@ async def reviewed_by(
     *,
     kubeconfig: str | None,
     context: str | None,
+    impersonate: Impersonation | None = None,
     tell: Callable[[str], None],
 ) -> Difference:
     """Connect to the cluster, and compare."""
     from fnop.adapters.kubernetes import connect
 
-    api = await connect(kubeconfig=kubeconfig, context=context)
+    api = await connect(kubeconfig=kubeconfig, context=context, impersonate=impersonate)
     try:
         return await reviewed(api, needs, tell)
     finally:

@@ -13,7 +13,7 @@ import click
 from fnop.adapters.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
 from fnop.adapters.loading import LoadProblem, load
 from fnop.adapters.operator_settings import state_places, storage_at, told_settings
-from fnop.adapters.options import files, shared
+from fnop.adapters.options import cluster_of, files, of_cluster, shared
 from fnop.adapters.plain import echo
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
@@ -45,8 +45,7 @@ _TOLD_EACH = 100
 @state_places
 @click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@shared("context")
-@shared("kubeconfig")
+@of_cluster
 def uninstall(
     paths: Sequence[str],
     module: Sequence[str],
@@ -112,7 +111,7 @@ async def _connected(
 ) -> int:
     from fnop.adapters.kubernetes import connect
 
-    api = await connect(kubeconfig=options["kubeconfig"], context=options["context"])
+    api = await connect(**cluster_of(options))
     try:
         return await uninstalled(
             api,

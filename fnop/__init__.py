@@ -38,6 +38,7 @@ from fnop.core.children.owned import Children as Children
 from fnop.core.handlers import lifecycles as lifecycles
 from fnop.core.handlers.connection import (
     ConnectionInfo as ConnectionInfo,
+    Impersonation as Impersonation,
     LoginError as LoginError,
 )
 from fnop.core.handlers.decorators import (

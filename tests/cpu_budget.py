@@ -22,7 +22,7 @@ __all__ = ["CpuBudget"]
 
 # CPU seconds on a calm core of 2024, with the servers that the tests start.
 BUDGETS = {
-    "clients": 25.0,
+    "clients": 30.0,
     "cluster": 200.0,
     "conformance": 60.0,
     "property": 45.0,

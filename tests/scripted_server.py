@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
+from fnop.adapters.certificates import Authority, server_context
+from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import ApiRequest
 
 GET = ApiRequest("GET", "/x")
@@ -34,9 +38,20 @@ def http(body: bytes, status: str = "200 OK", **headers: str) -> bytes:
     return f"HTTP/1.1 {status}\r\n{''.join(lines)}\r\n".encode() + body
 
 
+@cache
+def _secure() -> ssl.SSLContext:
+    authority = Authority(SystemClock().now().wall)
+    return server_context(authority, authority.for_server(("127.0.0.1",)))
+
+
 @asynccontextmanager
-async def server(script: Script) -> AsyncIterator[tuple[str, list[Seen]]]:
-    """A server that answers each request by the script; its address, what it saw."""
+async def server(
+    script: Script, *, secure: bool = False
+) -> AsyncIterator[tuple[str, list[Seen]]]:
+    """A server that answers each request by the script; its address, what it saw.
+
+    One that is `secure` speaks TLS, as kubeconfigs need it that tell who one is.
+    """
     seen: list[Seen] = []
     connections: list[asyncio.StreamWriter] = []
 
@@ -50,10 +65,11 @@ async def server(script: Script) -> AsyncIterator[tuple[str, list[Seen]]]:
             seen.append(Seen(line, headers, number))
             await script(seen[-1], writer)
 
-    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    context = _secure() if secure else None
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=context)
     port = listening.sockets[0].getsockname()[1]
     try:
-        yield f"http://127.0.0.1:{port}", seen
+        yield f"{'https' if secure else 'http'}://127.0.0.1:{port}", seen
     finally:
         listening.close()
         for writer in connections:
@@ -72,9 +88,11 @@ async def next_head(reader: asyncio.StreamReader) -> bytes:
 def write_kubeconfig(
     folder: Path, url: str, user: dict[str, Any] | None = None, **context: Any
 ) -> str:
+    """A kubeconfig of two contexts; the server's certificate is not verified."""
+    cluster = {"server": url, "insecure-skip-tls-verify": True}
     config = {
         "current-context": "here",
-        "clusters": [{"name": "c", "cluster": {"server": url}}],
+        "clusters": [{"name": "c", "cluster": cluster}],
         "contexts": [
             {"name": "here", "context": {"cluster": "c", "user": "u", **context}},
             {"name": "there", "context": {"cluster": "c", "user": "u"}},

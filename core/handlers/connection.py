@@ -6,14 +6,16 @@ rejected ones. The names are those of Kopf's `ConnectionInfo`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
+from string import ascii_letters, digits
+from typing import NamedTuple
 
 from fnop.core.values.errors import PermanentError
 from fnop.effects.values import without_userinfo
 
-__all__ = ["ConnectionInfo", "LoginError", "chosen", "shown_address"]
+__all__ = ["ConnectionInfo", "Impersonation", "LoginError", "chosen", "shown_address"]
 
 
 class LoginError(PermanentError):
@@ -28,6 +30,44 @@ class LoginError(PermanentError):
     """
 
 
+class Impersonation(NamedTuple):
+    """The user as whom requests are made; the credentials have to permit it.
+
+    `extra` has further facts about the user, several values to a name (Kubernetes:
+    user impersonation).
+    """
+
+    user: str
+    groups: tuple[str, ...] = ()
+    uid: str | None = None
+    extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """The headers of requests, one for each value.
+
+        >>> Impersonation("jane", ("dev",), extra=(("a/b", ("1",)),)).headers
+        [('Impersonate-User', 'jane'), ('Impersonate-Group', 'dev'), \
+('Impersonate-Extra-a%2Fb', '1')]
+        """
+        found = [("Impersonate-User", self.user)]
+        found += [] if self.uid is None else [("Impersonate-Uid", self.uid)]
+        found += [("Impersonate-Group", each) for each in self.groups]
+        for name, values in self.extra:
+            key = f"Impersonate-Extra-{''.join(_escaped(name))}"
+            found += [(key, each) for each in values]
+        return found
+
+
+# What the name of a header may have (RFC 9110: tokens), but for the percent sign.
+_IN_HEADERS = frozenset(ascii_letters + digits + "!#$&'*+-.^_`|~")
+
+
+def _escaped(name: str) -> Iterator[str]:
+    for byte in name.encode():
+        yield chr(byte) if chr(byte) in _IN_HEADERS else f"%{byte:02X}"
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ConnectionInfo:
     """The address of an API server, with credentials of one kind.
@@ -37,8 +77,9 @@ class ConnectionInfo:
     `certificate` and `private_key` is a `_path` or `_data`: PEM, or base64 of PEM as in
     a kubeconfig: `ca_path`, `ca_data`, `certificate_path`, `certificate_data`,
     `private_key_path`, `private_key_data`. With `insecure` the server's certificate is
-    not verified. `proxy_url` is a proxy's address, `default_namespace` the namespace of
-    objects without one.
+    not verified; its name has to be `tls_server_name`, by default that in `server`.
+    `proxy_url` is a proxy's address (http, https or socks5), `default_namespace` the
+    namespace of objects without one. Requests are made as the user of `impersonate`.
 
     The credentials are renewed after their `expiration` (UTC where it has no zone), and
     when the server rejects them. Of several the one with the highest `priority` is
@@ -65,6 +106,8 @@ class ConnectionInfo:
     private_key_path: str | None = None
     private_key_data: str | bytes | None = field(default=None, repr=False)
     proxy_url: str | None = None
+    tls_server_name: str | None = None
+    impersonate: Impersonation | None = None
 
     def __post_init__(self) -> None:
         if not self.server.startswith(("https://", "http://")):

@@ -1,6 +1,7 @@
 """Several kubeconfigs are merged as kubectl does, and a broken one is named."""
 
 import asyncio
+import base64
 import doctest
 import os
 from collections.abc import Iterator, Sequence
@@ -148,6 +149,7 @@ def test_a_path_is_beside_the_file_that_it_stands_in(
 ) -> None:
     base = tmp_path_factory.getbasetemp()
     given_path = str(base / path) if absolute else path
+    data = base64.b64encode(path.encode()).decode()
     with written(base, documents) as paths:
         for file in paths:
             document = yaml.safe_load(file.read_text())
@@ -155,7 +157,7 @@ def test_a_path_is_beside_the_file_that_it_stands_in(
                 entry["cluster"]["certificate-authority"] = given_path
             for entry in document["users"]:
                 entry["user"]["client-key"] = given_path
-                entry["user"]["client-key-data"] = path
+                entry["user"]["client-key-data"] = data
             file.write_text(yaml.safe_dump(document))
         found = read(paths).unwrap()
         sections = [*found.clusters.values(), *found.users.values()]
@@ -164,7 +166,7 @@ def test_a_path_is_beside_the_file_that_it_stands_in(
             stands_in = paths[int(section["mark"].partition(".")[0])]
             assert section[key] == str(stands_in.parent / given_path)
             assert Path(section[key]).is_absolute()
-            assert section.get("client-key-data", path) == path
+            assert section.get("client-key-data", data) == data
 
 
 # Few names, so that most references lead somewhere.
@@ -218,10 +220,7 @@ def test_both_logins_mean_the_same_server_and_user(
             assert str(refused.value) == refusal
             assert top in refusal
             return
-        configuration = asyncio.run(find_source(given, context).login()).configuration
-        assert configuration.host == info.server
-        sent = configuration.api_key.get("BearerToken")
-        assert sent == (None if info.token is None else f"Bearer {info.token}")
+        assert asyncio.run(find_source(given, context).login()) == info
 
 
 def answered(
@@ -242,10 +241,12 @@ def test_a_token_file_counts_before_a_token_as_long_as_it_can_be_read(
     user = {"tokenFile": "token", "token": "old"}
 
     def access(user: dict[str, Any]) -> Any:
-        context = {"current-context": "a"}
-        document = context | kubeconfig_files.single(
-            "a", {}, {"server": "https://h"}, user
-        )
+        document = {
+            "current-context": "a",
+            "contexts": [{"name": "a", "context": {"cluster": "a", "user": "a"}}],
+            "clusters": [{"name": "a", "cluster": {"server": "https://h"}}],
+            "users": [{"name": "a", "user": user}],
+        }
         file.write_text(yaml.safe_dump(document))
         return kubeconfig_files.access_in([file], None)
 
@@ -295,13 +296,13 @@ async def test_a_context_needs_no_user_and_certificates_are_beside_their_own_fil
         )
     )
     both = f"{first}{os.pathsep}{second}"
-    found = (await find_source(both, None).login()).configuration
-    assert found.ssl_ca_cert == str(tmp_path / "one" / "ca.pem")
-    assert found.cert_file == str(tmp_path / "two" / "cert.pem")
-    assert found.key_file == str(tmp_path / "two" / "key.pem")
-    found = (await find_source(both, "anonymous").login()).configuration
-    assert found.cert_file is None
-    assert not found.api_key
+    found = await find_source(both, None).login()
+    assert found.ca_path == str(tmp_path / "one" / "ca.pem")
+    assert found.certificate_path == str(tmp_path / "two" / "cert.pem")
+    assert found.private_key_path == str(tmp_path / "two" / "key.pem")
+    found = await find_source(both, "anonymous").login()
+    assert found.certificate_path is None
+    assert found.token is None
 
 
 def test_the_examples_hold() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import os
 from collections.abc import AsyncIterator, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,14 +17,15 @@ import yaml
 import fnop
 from fnop.adapters import service_account
 from fnop.adapters.activities import Surroundings
-from fnop.adapters.kubeconfig import ConfigurationProblem, find_source, login_with
+from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
 from fnop.adapters.kubernetes import KubernetesApi, connect
 from fnop.adapters.logins import HandledLogins
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import RegistrationError
-from fnop.interpreters.clock import EPOCH, VirtualClock
+from fnop.interpreters.clock import EPOCH, Clock, VirtualClock
+from fnop.interpreters.protocol import Unreachable
 from tests.scripted_server import GET, Seen, http, server, write_kubeconfig
 
 HERE = "https://here:6443"
@@ -73,8 +73,7 @@ async def tokens(logins: Logins, times: int = 1) -> list[str]:
     """What is sent with requests after each login."""
     found = []
     for _ in range(times):
-        configuration = (await logins.source.login()).configuration
-        found.append(await configuration.get_api_key_with_prefix("BearerToken"))
+        found.append(f"Bearer {(await logins.source.login()).token}")
     return found
 
 
@@ -106,16 +105,6 @@ def test_secrets_are_not_shown() -> None:
     assert "me" in shown
 
 
-@pytest.mark.parametrize("encode", [str, str.encode, base64.b64encode])
-async def test_certificates_are_pem_or_base64_of_pem(encode: Any) -> None:
-    pem = "-----BEGIN CERTIFICATE-----\nYQ==\n-----END CERTIFICATE-----\n"
-    data = encode(pem.encode() if encode is base64.b64encode else pem)
-    login = await login_with(info(ca_data=data, default_namespace="mine"))
-    assert Path(login.configuration.ssl_ca_cert).read_text() == pem
-    assert login.configuration.verify_ssl is True
-    assert login.namespace == "mine"
-
-
 @pytest.mark.parametrize(
     ("fields", "header"),
     [
@@ -139,8 +128,11 @@ async def test_credentials_travel_as_they_are_meant(
 
 
 @asynccontextmanager
-async def client(logins: Logins) -> AsyncIterator[KubernetesApi]:
-    api = await connect(kubeconfig=None, context=None, source=logins.source)
+async def client(
+    logins: Logins, clock: Clock | None = None
+) -> AsyncIterator[KubernetesApi]:
+    source = logins.source
+    api = await connect(kubeconfig=None, context=None, source=source, clock=clock)
     try:
         yield api
     finally:
@@ -193,7 +185,7 @@ async def test_where_nobody_knows_anything_it_is_the_kubeconfig(
     file = write_kubeconfig(tmp_path, "https://there", {"token": "t"})
     answer(registry, None)
     login = await Logins(registry, file).source.login()
-    assert login.configuration.host == "https://there"
+    assert login.server == "https://there"
 
 
 async def test_what_was_rejected_is_tried_again_only_where_there_is_nothing_else(
@@ -248,7 +240,7 @@ async def test_a_handler_whose_errors_are_ignored_knows_nothing(
     file = write_kubeconfig(tmp_path, "https://there")
     answer(registry, ValueError("oops"), errors=fnop.ErrorsMode.IGNORED)
     login = await Logins(registry, file).source.login()
-    assert login.configuration.host == "https://there"
+    assert login.server == "https://there"
 
 
 async def test_a_handler_that_hangs_is_not_waited_for(registry: Registry) -> None:
@@ -294,24 +286,35 @@ def until(seconds: float, token: str) -> fnop.ConnectionInfo:
 
 
 async def test_expired_credentials_are_asked_for_anew(registry: Registry) -> None:
-    answer(registry, until(30, "t1"), until(60, "t2"), ValueError("oops"), retries=1)
-    logins = Logins(registry)
-    configuration = (await logins.source.login()).configuration
+    async def script(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        good = seen.headers["authorization"] != "bearer t3"
+        writer.write(http(b"{}", "200 OK" if good else "401 Unauthorized"))
 
-    async def sent() -> str:
-        found = configuration.get_api_key_with_prefix("BearerToken")
-        return str(await found)
+    async with server(script) as (url, seen):
 
-    logins.clock.advance_to(29.0)
-    assert await sent() == "Bearer t1"
-    logins.clock.advance_to(30.0)
-    assert set(await asyncio.gather(*(sent() for _ in range(4)))) == {"Bearer t2"}
-    logins.clock.advance_to(60.0)
-    assert await sent() == "Bearer t2", "the server shall reject it"
-    assert "have expired and cannot be renewed" in logins.said[-1].message
-    lines = len(logins.said)
-    assert await sent() == "Bearer t2"
-    assert len(logins.said) == lines, "and is not asked at once again"
+        def until(seconds: float, token: str) -> fnop.ConnectionInfo:
+            moment = datetime.fromtimestamp(EPOCH + seconds, UTC)
+            return info(url, token=token, expiration=moment)
+
+        answers = [until(30, "t1"), until(60, "t2"), until(90, "t3"), ValueError("a")]
+        answer(registry, *answers, retries=1)
+        logins = Logins(registry)
+        async with client(logins, clock=logins.clock) as api:
+
+            async def sent(seconds: float) -> str:
+                logins.clock.advance_to(seconds)
+                await asyncio.gather(*(api.send(GET) for _ in range(3)))
+                return seen[-1].headers["authorization"]
+
+            assert [await sent(each) for each in (29.0, 30.0)] == [
+                "bearer t1",
+                "bearer t2",
+            ]
+            logins.clock.advance_to(89.0)
+            assert (await api.send(GET)).status == 401
+            logins.clock.advance_to(95.0)
+            with pytest.raises(Unreachable, match="have expired and cannot be renewed"):
+                await api.send(GET)
 
 
 # --------------------------------------------------- what is found on the machine
@@ -379,6 +382,9 @@ def test_who_has_no_home_has_no_kubeconfig_there(
 
 def test_what_a_kubeconfig_says_is_taken_over(home: Path) -> None:
     (home / "token").write_text("from a file\n")
+    (home / "folder").mkdir()
+    for path in (home / "folder" / "ca.crt", home / "key"):
+        path.touch()
     file = kubeconfig(
         home / "folder",
         cluster={"certificate-authority": "ca.crt", "proxy-url": "http://proxy:1"},
@@ -390,14 +396,14 @@ def test_what_a_kubeconfig_says_is_taken_over(home: Path) -> None:
         proxy_url="http://proxy:1",
         token="from a file",
     )
-    user = {"client-certificate-data": "Yw==", "client-key": "/keys/key"}
+    user = {"client-certificate-data": "Yw==", "client-key": str(home / "key")}
     cluster = {"insecure-skip-tls-verify": True}
     file = kubeconfig(home, cluster=cluster, user=user)
     assert fnop.login_with_kubeconfig(kubeconfig=str(file)) == info(
         default_namespace="mine",
         insecure=True,
         certificate_data="Yw==",
-        private_key_path="/keys/key",
+        private_key_path=str(home / "key"),
     )
 
 
@@ -417,15 +423,20 @@ def test_of_several_files_the_first_that_names_it_counts(
     assert found == info(username="me", password="p")
 
 
+PLUGIN = {
+    "apiVersion": "client.authentication.k8s.io/v1",
+    "command": "x",
+    "interactiveMode": "Never",
+}
+
+
 @pytest.mark.parametrize(
     ("parts", "text"),
     [
-        ({"user": {"exec": {"command": "x"}}}, "'exec', which .* answer None"),
-        ({"user": {"as": "admin"}}, "'as', which"),
-        (
-            {"cluster": {"server": "here"}},
-            "server 'here' in .*config is not an http or https",
-        ),
+        ({"user": {"exec": PLUGIN}}, "'exec', which .* answer None"),
+        ({"user": {"exec": {"command": "x"}}}, "plugin x has no apiVersion; write"),
+        ({"user": {"as-uid": "1"}}, "has as-uid, but nobody to be: add as: NAME"),
+        ({"cluster": {"server": "ftp://h"}}, "'ftp://h' is not an http or https"),
         ({"more": {"current-context": "b"}}, "no context 'b' in .*; available: a"),
         (
             {"more": {"clusters": []}},

@@ -1,0 +1,213 @@
+"""Credential plugins: commands in a kubeconfig that answer a token or a certificate.
+
+They are run as kubectl runs them (Kubernetes: client-go credential plugins): with the
+cluster in KUBERNETES_EXEC_INFO where they want it, and with the terminal where they may
+ask.  Their complaints belong into our sentence, not between the lines of a log.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from base64 import b64encode
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from fnop.core.values.errors import text_of
+from fnop.effects.values import without_userinfo
+
+__all__ = ["PluginProblem", "answered", "exec_info", "problems_in"]
+
+_GROUP = "client.authentication.k8s.io"
+_VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
+# The name under which a cluster has settings for plugins.
+_EXTENSION = "client.authentication.k8s.io/exec"
+_MODES = ("Never", "IfAvailable", "Always")
+# The longest part of a plugin's complaint that is shown.
+_COMPLAINT = 500
+
+Section = Mapping[str, Any]
+
+
+class PluginProblem(Exception):
+    """A plugin has no answer; the text says what it was, and why."""
+
+
+async def answered(plugin: Section, cluster: Section) -> dict[str, Any]:
+    """Run a plugin that has no `problems_in` it.
+
+    Its credentials are fields of a `ConnectionInfo`. Raises `PluginProblem`.
+    """
+    command, version = plugin["command"], plugin["apiVersion"]
+    if version not in _VERSIONS:
+        raise PluginProblem(
+            f"the plugin {command} has the apiVersion {version!r}; write one of "
+            f"{', '.join(_VERSIONS)}"
+        )
+    interactive = _may_ask(plugin)
+    given = plugin.get("env") or ()
+    environment = os.environ | {each["name"]: each.get("value", "") for each in given}
+    info = exec_info(plugin, cluster, interactive=interactive)
+    environment["KUBERNETES_EXEC_INFO"] = json.dumps(info)
+    output = await _output(plugin, command, environment, interactive=interactive)
+    return _credentials(output, version, command)
+
+
+def exec_info(
+    plugin: Section, cluster: Section, *, interactive: bool
+) -> dict[str, Any]:
+    """What a plugin is told: an `ExecCredential` without a status.
+
+    >>> plugin = {"apiVersion": "client.authentication.k8s.io/v1"}
+    >>> exec_info(plugin, {}, interactive=False)["spec"]
+    {'interactive': False}
+    """
+    spec: dict[str, Any] = {"interactive": interactive}
+    if plugin.get("provideClusterInfo"):
+        copied = (
+            *("server", "tls-server-name", "insecure-skip-tls-verify"),
+            *("certificate-authority-data", "proxy-url", "disable-compression"),
+        )
+        found = {key: cluster[key] for key in copied if cluster.get(key)}
+        found["config"] = None
+        if path := cluster.get("certificate-authority"):
+            with suppress(OSError):  # the connection tells of it
+                data = b64encode(Path(path).read_bytes()).decode()
+                found["certificate-authority-data"] = data
+        for each in cluster.get("extensions") or ():
+            if each.get("name") == _EXTENSION:
+                found["config"] = each.get("extension")
+        spec["cluster"] = found
+    version = plugin["apiVersion"]
+    return {"kind": "ExecCredential", "apiVersion": version, "spec": spec}
+
+
+def problems_in(plugin: Section) -> Iterator[str]:
+    """A sentence for each thing that a kubeconfig says wrongly about a plugin.
+
+    >>> [*problems_in({"apiVersion": "client.authentication.k8s.io/v1"})][0]
+    "its user's exec has no command; write the name of the plugin"
+    """
+    command, args = plugin.get("command"), plugin.get("args") or ()
+    if not isinstance(command, str) or not command:
+        yield "its user's exec has no command; write the name of the plugin"
+    if not isinstance(plugin.get("apiVersion"), str):
+        yield f"the plugin {command} has no apiVersion; write {_VERSIONS[0]}"
+    if _mode(plugin) not in _MODES:
+        yield (
+            f"the plugin {command} has the interactiveMode {_mode(plugin)!r}; write "
+            f"one of {', '.join(_MODES)}"
+        )
+    entries = [
+        (each.get("name") or None, each.get("value", ""))
+        if isinstance(each, dict)
+        else (None, None)
+        for each in plugin.get("env") or ()
+    ]
+    texts = (*args, *(each for entry in entries for each in entry))
+    if not all(isinstance(each, str) for each in texts):
+        yield (
+            f"the plugin {command} has args or env that are no texts, or have no name; "
+            "write numbers in quotes"
+        )
+
+
+def _mode(plugin: Section) -> Any:
+    """The `interactiveMode`; the older version has one by default."""
+    default = "IfAvailable" if plugin.get("apiVersion") == _VERSIONS[1] else None
+    return plugin.get("interactiveMode") or default
+
+
+def _may_ask(plugin: Section) -> bool:
+    """Whether a plugin may ask at the terminal, by its `interactiveMode`."""
+    mode = _mode(plugin)
+    terminal = sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
+    if mode == "Always" and not terminal:
+        raise PluginProblem(
+            f"the plugin {plugin['command']} always asks at a terminal "
+            "(interactiveMode), and there is none"
+        )
+    return mode != "Never" and terminal
+
+
+async def _output(
+    plugin: Section, command: str, environment: dict[str, str], *, interactive: bool
+) -> bytes:
+    try:
+        process = await asyncio.create_subprocess_exec(
+            command,
+            *(plugin.get("args") or ()),
+            stdin=None if interactive else asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=None if interactive else asyncio.subprocess.PIPE,
+            env=environment,
+        )
+    except (OSError, ValueError) as problem:
+        why = getattr(problem, "strerror", None) or text_of(problem)
+        hint = " ".join(str(plugin.get("installHint") or "").split())
+        raise PluginProblem(
+            f"the plugin {command} cannot be run: {why}{f'; {hint}' if hint else ''}"
+        ) from None
+    try:
+        output, complaint = await process.communicate()
+    except BaseException:
+        with suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+        raise
+    if process.returncode:
+        said = " ".join((complaint or b"").decode(errors="replace").split())
+        raise PluginProblem(
+            f"the plugin {command} fails with exit code {process.returncode}"
+            f"{f': {without_userinfo(said)[-_COMPLAINT:]}' if said else ''}"
+        )
+    return output
+
+
+def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
+    try:
+        found = json.loads(output)
+    except ValueError:
+        raise PluginProblem(f"the plugin {command} does not answer in JSON") from None
+    if not isinstance(found, dict) or found.get("kind") != "ExecCredential":
+        raise PluginProblem(f"the plugin {command} answers no ExecCredential")
+    if found.get("apiVersion") != version:
+        raise PluginProblem(
+            f"the plugin {command} answers in the apiVersion "
+            f"{found.get('apiVersion')!r}, and not in that of the kubeconfig, {version}"
+        )
+    status = found.get("status")
+    status = status if isinstance(status, dict) else {}
+    token = status.get("token") or None
+    certificate = status.get("clientCertificateData") or None
+    key = status.get("clientKeyData") or None
+    if (certificate is None) != (key is None):
+        raise PluginProblem(
+            f"the plugin {command} answers a certificate or a key, and not both"
+        )
+    if token is None and certificate is None:
+        raise PluginProblem(
+            f"the plugin {command} answers neither a token nor a certificate"
+        )
+    return {
+        "token": token,
+        "certificate_data": certificate,
+        "private_key_data": key,
+        "expiration": _moment(status.get("expirationTimestamp"), command),
+    }
+
+
+def _moment(text: Any, command: str) -> datetime | None:
+    if text is None:
+        return None
+    with suppress(ValueError, TypeError):
+        return datetime.fromisoformat(text)
+    raise PluginProblem(
+        f"the plugin {command} answers the expirationTimestamp {text!r}, which is no "
+        "RFC 3339 time"
+    )

@@ -1,0 +1,259 @@
+"""Credentials and certificates that change on disk are followed, and leave no trace."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import ssl
+import tempfile
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fnop.adapters import service_account
+from fnop.adapters.certificates import Authority, server_context
+from fnop.adapters.kubernetes import FILES_SECONDS, KubernetesApi, connect
+from fnop.interpreters.clock import SystemClock, VirtualClock
+from fnop.interpreters.protocol import ApiRequest, Unreachable
+
+GET = ApiRequest("GET", "/x")
+NOW = SystemClock().now().wall
+
+
+class Door:
+    """A server with TLS that can be replaced by one of another authority."""
+
+    def __init__(self) -> None:
+        self.tokens: list[str] = []
+        self.people: list[str] = []
+        self.port = 0
+        self._server: asyncio.Server | None = None
+        self._open: list[asyncio.StreamWriter] = []
+
+    async def open(self, authority: Authority, *, asks: bool = False) -> None:
+        context = server_context(authority, authority.for_server(("127.0.0.1",)))
+        if asks:
+            context.verify_mode = ssl.CERT_REQUIRED
+        self._server = await asyncio.start_server(
+            self._serve, "127.0.0.1", self.port, ssl=context
+        )
+        self.port = self._server.sockets[0].getsockname()[1]
+
+    async def close(self) -> None:
+        assert self._server is not None
+        self._server.close()
+        for each in self._open:
+            each.transport.abort()
+        await self._server.wait_closed()
+
+    async def _serve(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        self._open.append(writer)
+        try:
+            while True:
+                head = (await reader.readuntil(b"\r\n\r\n")).decode()
+                lines = dict(e.split(": ", 1) for e in head.split("\r\n") if ": " in e)
+                self.tokens.append(lines.get("Authorization", ""))
+                subject = (writer.get_extra_info("peercert") or {}).get("subject", ())
+                names = dict(pair for each in subject for pair in each)
+                self.people.append(names.get("commonName", ""))
+                writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}")
+        except (asyncio.IncompleteReadError, OSError):
+            pass
+
+
+@pytest.fixture
+async def door() -> AsyncIterator[Door]:
+    found = Door()
+    yield found
+    await found.close()
+
+
+def written(
+    folder: Path, door: Door, cluster: dict[str, Any], user: dict[str, Any]
+) -> str:
+    """A kubeconfig of two contexts, which differ in their token."""
+    server = {"server": f"https://127.0.0.1:{door.port}", **cluster}
+    document = {
+        "current-context": "here",
+        "contexts": [
+            {"name": name, "context": {"cluster": "c", "user": name}}
+            for name in ("here", "there")
+        ],
+        "clusters": [{"name": "c", "cluster": server}],
+        "users": [
+            {"name": "here", "user": user},
+            {"name": "there", "user": {"token": "of there"}},
+        ],
+    }
+    file = folder / "config"
+    file.write_text(json.dumps(document))
+    return str(file)
+
+
+class Following:
+    """A connection, and the clock by which it looks at files."""
+
+    def __init__(self, api: KubernetesApi, clock: VirtualClock) -> None:
+        self.api, self.clock = api, clock
+
+    async def send(self, *, later: float = FILES_SECONDS) -> int:
+        self.clock.advance_to(self.clock.now().mono + later)
+        return (await self.api.send(GET)).status
+
+
+@asynccontextmanager
+async def following(file: str | None) -> AsyncIterator[Following]:
+    clock = VirtualClock()
+    api = await connect(kubeconfig=file, context=None, clock=clock)
+    try:
+        yield Following(api, clock)
+    finally:
+        await api.close()
+
+
+def encoded(content: bytes) -> str:
+    return b64encode(content).decode()
+
+
+async def test_tokens_are_those_of_the_moment(tmp_path: Path, door: Door) -> None:
+    authority, token = Authority(NOW), tmp_path / "token"
+    await door.open(authority)
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+    token.write_text("first")
+    file = written(tmp_path, door, cluster, {"tokenFile": "token"})
+    async with following(file) as found:
+        await found.send()
+        token.write_text("the second")
+        await found.send(later=1.0)  # it is not looked at each time
+        await found.send()
+        written(tmp_path, door, cluster, {"token": "a third one"})
+        await found.send()
+    assert door.tokens == [
+        f"Bearer {each}" for each in ("first", "first", "the second", "a third one")
+    ]
+
+
+async def test_who_selects_another_context_moves_no_operator(
+    tmp_path: Path, door: Door
+) -> None:
+    authority = Authority(NOW)
+    await door.open(authority)
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+    file = Path(written(tmp_path, door, cluster, {"token": "of here"}))
+    async with following(str(file)) as found:
+        await found.send()
+        document = json.loads(file.read_text())
+        file.write_text(json.dumps({**document, "current-context": "there"}))
+        await found.send()
+    assert door.tokens == ["Bearer of here"] * 2
+
+
+@pytest.mark.parametrize("replaced", ["before it is looked at", "in time"])
+async def test_the_authority_of_a_pod_may_be_replaced(
+    tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch, replaced: str
+) -> None:
+    """Kubelet replaces a link to the folder of all its files."""
+
+    def mount(name: str, authority: Authority) -> None:
+        folder = tmp_path / name
+        folder.mkdir()
+        (folder / "ca.crt").write_bytes(authority.certificate)
+        for each in ("token", "namespace"):
+            (folder / each).write_text(name)
+        link = tmp_path / "..data.new"
+        link.symlink_to(folder)
+        link.replace(tmp_path / "..data")
+
+    before, after = Authority(NOW), Authority(NOW)
+    await door.open(before)
+    mount("one", before)
+    monkeypatch.setattr(service_account, "FOLDER", tmp_path / "..data")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", str(door.port))
+    async with following(None) as found:
+        assert await found.send() == 200
+        await door.close()
+        await door.open(after)
+        if replaced == "in time":
+            mount("two", after)
+            assert await found.send() == 200
+        else:
+            with pytest.raises(Unreachable, match="authority"):
+                await found.send()
+            mount("two", after)
+            # Not all that long, and no restart: TLS that fails is reason enough.
+            assert await found.send(later=5.0) == 200
+    assert door.tokens == ["Bearer one", "Bearer two"]
+
+
+async def test_a_client_certificate_may_be_replaced(tmp_path: Path, door: Door) -> None:
+    authority, other = Authority(NOW), Authority(NOW)
+
+    def give(name: str, signer: Authority) -> None:
+        pair = signer.for_client(name, ())
+        (tmp_path / "cert.pem").write_bytes(pair.certificate)
+        (tmp_path / "key.pem").write_bytes(pair.key)
+
+    await door.open(authority, asks=True)
+    give("jane", authority)
+    cluster = {"insecure-skip-tls-verify": True}
+    user = {"client-certificate": "cert.pem", "client-key": "key.pem"}
+    file = written(tmp_path, door, cluster, user)
+    async with following(file) as found:
+        assert await found.send() == 200
+        give("john", authority)
+        assert await found.send() == 200
+        await door.close()
+        await door.open(other, asks=True)
+        with pytest.raises(Unreachable):
+            await found.send()
+        give("judy", other)
+        assert await found.send() == 200
+    assert door.people == ["jane", "john", "judy"]
+
+
+async def test_a_file_that_is_being_written_harms_nobody(
+    tmp_path: Path, door: Door
+) -> None:
+    authority = Authority(NOW)
+    await door.open(authority)
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+    file = Path(written(tmp_path, door, cluster, {"token": "first"}))
+    async with following(str(file)) as found:
+        whole = file.read_text()
+        file.write_text(whole[:40])
+        assert await found.send() == 200
+        file.write_text(whole.replace("first", "second"))
+        assert await found.send() == 200
+    assert door.tokens == ["Bearer first", "Bearer second"]
+
+
+async def test_nothing_of_a_kubeconfig_is_written_to_a_disk(
+    tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not hasattr(os, "memfd_create"):
+        pytest.skip("this system has no files in memory")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "no folder"))
+    authority = Authority(NOW)
+    pair = authority.for_client("jane", ())
+    await door.open(authority, asks=True)
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+    user = {
+        "client-certificate-data": encoded(pair.certificate),
+        "client-key-data": encoded(pair.key),
+    }
+    handles = len(os.listdir("/proc/self/fd"))
+    async with following(written(tmp_path, door, cluster, user)) as found:
+        assert len(os.listdir("/proc/self/fd")) <= handles + 1, "no memory is held"
+        assert await found.send() == 200
+    assert door.people == ["jane"]
+    assert [each.name for each in tmp_path.iterdir()] == ["config"]
