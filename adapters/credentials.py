@@ -27,7 +27,7 @@ __all__ = ["login_with_kubeconfig", "login_with_service_account"]
 
 # Where the API server is for pods, unless their environment says otherwise.
 _INSIDE = "kubernetes.default.svc"
-# What a kubeconfig has of a user that fnop itself runs, and nobody else.
+# Sections about a user that fnop itself runs, and nobody else.
 _UNSUPPORTED = ("exec", "auth-provider")
 
 

@@ -61,7 +61,7 @@ async def answered(plugin: Section, cluster: Section) -> dict[str, Any]:
 def exec_info(
     plugin: Section, cluster: Section, *, interactive: bool
 ) -> dict[str, Any]:
-    """What a plugin is told: an `ExecCredential` without a status.
+    """Describe the cluster to a plugin: an `ExecCredential` without a status.
 
     >>> plugin = {"apiVersion": "client.authentication.k8s.io/v1"}
     >>> exec_info(plugin, {}, interactive=False)["spec"]

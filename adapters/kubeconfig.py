@@ -50,7 +50,7 @@ class Logins(Protocol):
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What the last login was read from: once it changes, another one differs."""
+        """The files of the last login: once one changes, so may the credentials."""
         ...
 
     async def login(self) -> ConnectionInfo:

@@ -358,7 +358,7 @@ class KubernetesApi:
 
 
 def _connection_of(info: ConnectionInfo) -> ConnectionInfo:
-    """What a connection is made of: all but what travels with requests."""
+    """The settings of a connection: all but the headers of its requests."""
     none: dict[str, Any] = dict.fromkeys(
         ("token", "scheme", "username", "password", "expiration", "impersonate")
     )
@@ -366,7 +366,7 @@ def _connection_of(info: ConnectionInfo) -> ConnectionInfo:
 
 
 def _stamps(files: Iterable[Path]) -> tuple[object, ...]:
-    """What tells whether files are others; kubelet replaces links to them."""
+    """The marks of files, which differ for others; kubelet replaces links to them."""
     found: list[object] = []
     for each in files:
         try:

@@ -37,7 +37,7 @@ __all__ = ["Home", "OidcProblem", "expiry_of", "refreshed"]
 # A token is renewed so long before it expires, as in kubectl.
 EXPIRY_SECONDS = 10.0
 REQUEST_SECONDS = 30.0
-# Whoever holds the lock of a kubeconfig writes a file, and is awaited so long.
+# The lock of a kubeconfig is held while it is written, and is awaited so long.
 LOCK_SECONDS, LOCK_STEP_SECONDS = 5.0, 0.05
 _COMPLAINT = 300
 

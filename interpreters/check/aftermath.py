@@ -26,7 +26,7 @@ DRIFT_SECONDS = 180.0
 
 
 class Aftermath(NamedTuple):
-    """What changes by itself after a run: systems outside (by alias), and fields.
+    """Systems outside (by alias), and fields, that change by themselves after a run.
 
     `vain` are sentences about what is asked for again and again.
     """
@@ -41,7 +41,7 @@ class Aftermath(NamedTuple):
 
 
 def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
-    """What goes on by itself after the end of a run; one fork shows all of it.
+    """Follow a run after its end on one fork: all that goes on by itself.
 
     Where the run does not come to rest, and where there are daemons, which may begin
     something after any time, or timers of an unknown pace, all systems may change.

@@ -31,6 +31,7 @@ ALLOWED = {
     },
     "adapters": {
         "aiohttp",
+        "aiohttp_socks",
         "click",
         "cryptography",
         "fnop",  # the version and the facade's registry, for the command line
@@ -39,7 +40,7 @@ ALLOWED = {
         "fnop.interpreters",
         "httptools",
         "hypothesis",  # strategies, for authors' tests
-        "kubernetes_asyncio",
+        "multidict",
         "orjson",
         "prometheus_client",
         "pyrsistent",
