@@ -33,7 +33,7 @@ from fnop.core.seam.inputs import (
     WatchEvent,
 )
 from fnop.core.values.now import Now
-from fnop.effects import Call
+from fnop.effects import Call, Raised, Unknown, Unreachable
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 
@@ -93,15 +93,18 @@ class Meter:
         self._asked: dict[int, float] = {}
         self._calling: dict[int, str] = {}
         self._answered: float | None = None
+        self._reached: float | None = None
 
     @property
     def seen(self) -> Timings:
         """When what happened that the state does not tell."""
-        return Timings(self._heard, self._asked, self._answered)
+        return Timings(self._heard, self._asked, self._answered, self._reached)
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """Take one step in."""
         moment = now.mono
+        if self._reached is None or self._is_of_server(input):
+            self._reached = moment
         if isinstance(input, _HEARD):
             self._on_line_of_stream(input, moment)
         elif isinstance(input, Answered):
@@ -111,6 +114,17 @@ class Meter:
             self.ends[input.reason] += 1
         for command in commands:
             self._on_command(command, moment)
+
+    def _is_of_server(self, input: Input) -> bool:
+        """Whether an input is a word of the API server, and not the lack of one."""
+        match input:
+            case StreamEnded(reason="unreachable" | "silent"):
+                return False
+            case Answered(number, outcome):
+                unheard = isinstance(outcome, Raised | Unknown | Unreachable)
+                return not unheard and number not in self._calling
+            case _:
+                return isinstance(input, (*_HEARD, StreamEnded))
 
     def _on_line_of_stream(
         self, input: WatchEvent | Bookmark | ListItem | ListDone, moment: float

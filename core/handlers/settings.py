@@ -95,6 +95,7 @@ _DURATIONS = (
     "watch_timeout_seconds",
     "watch_silence_seconds",
     "rediscovery_seconds",
+    "unreachable_seconds",
 )
 
 
@@ -136,6 +137,8 @@ class Settings:
     - `list_page_limit`: the number of objects in a page of a listing.
     - `watch_timeout_seconds`: after how long the server is asked to end a watch.
     - `watch_silence_seconds`: after how long a silent watch is given up.
+    - `unreachable_seconds`: after how long without any answer of the API server the
+      liveness probe fails.
     - `rediscovery_seconds`: how often the operator looks for kinds that come or go,
       where no watch tells.
     - `wait_for_kinds`: whether kinds that are ambiguous, or like one that is served,
@@ -187,6 +190,7 @@ class Settings:
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
     rediscovery_seconds: float = 600.0
+    unreachable_seconds: float = 1800.0
     requests_per_second: float | None = None
     lifecycle: Lifecycle = all_at_once
     conditions: bool = True

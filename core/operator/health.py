@@ -59,12 +59,14 @@ class Timings:
     """The times of events that are not in the state, in monotonic seconds.
 
     `heard` has the last line of each stream and `asked` the moment of each command that
-    awaits its answer, both by number; `answered` is the time of the last answer.
+    awaits its answer, both by number; `answered` is the time of the last answer, and
+    `reached` that of the last word of the API server, or of the beginning.
     """
 
     heard: Mapping[int, float] = field(default_factory=dict)
     asked: Mapping[int, float] = field(default_factory=dict)
     answered: float | None = None
+    reached: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +158,7 @@ def health(
     has_ended = state.lifecycle.phase is Phase.ENDED
     stuck = [
         *(["the operator has ended"] if has_ended else []),
+        *_out_of_reach(program, state, seen, now),
         *_stuck_streams(program, state, seen, now, limits),
         *_stuck_requests(requests, limits),
         *_stuck_calls(program, calls, limits),
@@ -218,6 +221,19 @@ def _age(stream: Stream, seen: Timings, now: Now) -> float | None:
         return None
     heard = seen.heard.get(stream.id, stream.opened_at)
     return now.mono - max(heard, stream.opened_at)
+
+
+def _out_of_reach(
+    program: Program, state: State, seen: Timings, now: Now
+) -> Iterator[str]:
+    """A report of an API server that says nothing, to any request, for too long.
+
+    A restart finds it where its address, or what leads to it, was another one before.
+    """
+    most = settings_of(program, state.lifecycle).unreachable_seconds
+    quiet = 0.0 if seen.reached is None else now.mono - seen.reached
+    if state.lifecycle.phase is not Phase.ENDED and quiet > most:
+        yield f"the API server has not been reached for {quiet:.0f} s"
 
 
 def _stuck_streams(

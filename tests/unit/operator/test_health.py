@@ -39,7 +39,7 @@ from fnop.core.values import backoff
 from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import Table
-from fnop.effects import Answer, Call
+from fnop.effects import Answer, Call, Unknown, Unreachable
 from fnop.interpreters import meter
 from fnop.interpreters.flow import Flow
 from fnop.interpreters.meter import Histogram, Meter
@@ -164,6 +164,16 @@ def test_an_api_server_that_is_away_is_no_reason_to_restart() -> None:
     )
 
 
+def test_an_api_server_that_is_away_for_long_is_one() -> None:
+    failing = stream(StreamPhase.WAITING, failures=9, due=BEGAN + 50_000)
+    seen, most = Timings(reached=BEGAN), Settings().unreachable_seconds
+    assert at(most, serving(failing), seen).is_alive
+    found = at(most + 1, serving(failing), seen)
+    assert found.stuck == ("the API server has not been reached for 1801 s",)
+    for phase in (Phase.STARTING, Phase.DISCOVERING, Phase.STANDBY):
+        assert not at(most + 1, serving(phase=phase), seen).is_alive
+
+
 def handler_of(declare: Any, **options: Any) -> Any:
     registry = Registry()
 
@@ -281,8 +291,31 @@ def test_the_meter_knows_since_when_a_command_is_under_way() -> None:
     feed(counted, 1, nothing, call, Fetch(6, "/api"))
     assert counted.seen.asked == {5: 1, 6: 1}
     feed(counted, 8, Answered(5, Answer()))
-    assert counted.seen == Timings({}, {6: 1}, 8)
+    assert counted.seen == Timings({}, {6: 1}, 8, 1), "a call reaches no API server"
     assert {name: times.total for name, times in counted.calls.items()} == {"f": 7}
+
+
+@pytest.mark.parametrize(
+    ("input", "is_word"),
+    [
+        (Bookmark(1, "6"), True),
+        (ListDone(1, "5"), True),
+        (StreamEnded(1, "eof"), True),
+        (StreamEnded(1, "refused", 503), True),
+        (StreamEnded(1, "unreachable"), False),
+        (StreamEnded(1, "silent"), False),
+        (Answered(6, Answer()), True),
+        (Answered(6, Unreachable("down")), False),
+        (Answered(6, Unknown("lost")), False),
+        (Answered(5, Answer()), False),
+    ],
+)
+def test_the_meter_knows_when_the_server_was_reached(input: Any, is_word: bool) -> None:
+    counted = Meter()
+    call = Perform(5, Call("m:f", {}), handler="f")
+    feed(counted, 1, StreamEnded(0, "unreachable"), call, Fetch(6, "/api"))
+    feed(counted, 9, input)
+    assert counted.seen.reached == (9 if is_word else 1)
 
 
 @pytest.mark.parametrize(
