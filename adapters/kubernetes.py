@@ -494,7 +494,10 @@ def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
 
 # --------------------------------------------------------------------- requests
 
-_FAILURES = (aiohttp.ClientError, TimeoutError, OSError)
+_FAILURES = (
+    *(aiohttp.ClientError, TimeoutError, OSError),
+    *(ProxyUnreachable, ProxyRefuses),
+)
 _PROXY_UNREACHABLE = (aiohttp.ClientProxyConnectionError, ProxyUnreachable)
 _PROXY_REFUSES = (aiohttp.ClientHttpProxyError, ProxyRefuses)
 # Of these no request has left.
@@ -529,6 +532,8 @@ def _address(text: str, what: str) -> URL:
 
 def _reason(problem: BaseException) -> str:
     """The cause in the words of the system, without addresses of objects."""
+    if isinstance(problem, aiohttp.ClientHttpProxyError):
+        return f"HTTP {problem.status} {problem.message}"
     cause = getattr(problem, "os_error", None) or problem
     certificate = getattr(problem, "certificate_error", None)
     if certificate is None and isinstance(problem, ssl.SSLCertVerificationError):

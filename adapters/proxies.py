@@ -19,11 +19,11 @@ __all__ = ["SCHEMES", "ProxyRefuses", "ProxyUnreachable", "proxy_for"]
 SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
-class ProxyUnreachable(OSError):
+class ProxyUnreachable(Exception):
     """The proxy does not answer, or not as a proxy; the text says why."""
 
 
-class ProxyRefuses(OSError):
+class ProxyRefuses(Exception):
     """The proxy does not connect to the server; the text says why."""
 
 

@@ -1,0 +1,153 @@
+"""Proxies as Go chooses them; one that fails is named, without its password."""
+
+from __future__ import annotations
+
+import asyncio
+import doctest
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from yarl import URL
+
+from fnop.adapters import proxies
+from fnop.adapters.kubernetes import ConfigurationProblem, connect
+from fnop.adapters.proxies import proxy_for
+from fnop.core.handlers.connection import ConnectionInfo
+from fnop.interpreters.protocol import Unreachable
+from tests.scripted_server import GET, Seen, http, server
+
+PROXY = "http://proxy:3128"
+
+
+@pytest.mark.parametrize(
+    ("host", "excepted", "not_excepted"),
+    [
+        (
+            "api.corp.test",
+            ["api.corp.test", "corp.test", ".corp.test", "*.corp.test", "test", "*"],
+            ["other.test", "pi.corp.test", "api.corp.test:1", ".api.corp.test", "10/8"],
+        ),
+        (
+            "api.corp.test",
+            [
+                "API.Corp.TEST",
+                "api.corp.test:443",
+                "a, corp.test ,b",
+                "[::1],corp.test",
+            ],
+            ["", ",", ":443", "corp.test:https", "*.api.corp.test", "a*.corp.test"],
+        ),
+        (
+            "192.0.2.7",
+            ["192.0.2.7", "192.0.0.0/16", "192.0.2.7/24", "192.0.2.7:443", "2.7"],
+            ["192.0.2.70", "192.1.0.0/16", "192.0.2.7:1", "::/0", "192.0.2."],
+        ),
+        (
+            "[2001:db8::1]",
+            ["2001:db8::1", "[2001:db8::1]", "2001:db8::/32", "[2001:db8:0::1]:443"],
+            ["2001:db9::/32", "[2001:db8::1]:1", "0.0.0.0/0"],
+        ),
+        ("[::ffff:192.0.2.7]", ["192.0.2.7", "192.0.2.0/24"], ["::ffff:0:0/200"]),
+    ],
+)
+def test_no_proxy_excepts_what_it_is_about(
+    host: str, excepted: list[str], not_excepted: list[str]
+) -> None:
+    def found(no_proxy: str) -> str | None:
+        environment = {"HTTPS_PROXY": PROXY, "NO_PROXY": no_proxy}
+        return proxy_for(URL(f"https://{host}"), environment)
+
+    assert [each for each in excepted if found(each) is not None] == []
+    assert [each for each in not_excepted if found(each) != PROXY] == []
+
+
+@pytest.mark.parametrize(
+    ("server", "environment", "proxy"),
+    [
+        ("https://h", {}, None),
+        ("https://h", {"HTTPS_PROXY": "p:1"}, "http://p:1"),
+        ("https://h", {"https_proxy": "p:1"}, "http://p:1"),
+        ("https://h", {"HTTPS_PROXY": "a:1", "https_proxy": "b:1"}, "http://a:1"),
+        ("https://h", {"HTTPS_PROXY": "", "https_proxy": "b:1"}, "http://b:1"),
+        ("https://h", {"HTTPS_PROXY": "socks5://p:1"}, "socks5://p:1"),
+        ("https://h", {"HTTP_PROXY": "p:1", "ALL_PROXY": "p:1"}, None),
+        ("http://h", {"HTTP_PROXY": "p:1"}, "http://p:1"),
+        ("http://h", {"HTTPS_PROXY": "p:1"}, None),
+        ("https://h:8443", {"HTTPS_PROXY": "p:1", "NO_PROXY": "h:443"}, "http://p:1"),
+        ("http://h", {"HTTP_PROXY": "p:1", "no_proxy": "h:80"}, None),
+        *(
+            (f"https://{host}", {"HTTPS_PROXY": "p:1", "NO_PROXY": ""}, None)
+            for host in ("localhost", "127.0.0.1:6443", "127.8.9.1", "[::1]:6443")
+        ),
+    ],
+)
+def test_the_variable_of_the_scheme_counts(
+    server: str, environment: Mapping[str, str], proxy: str | None
+) -> None:
+    assert proxy_for(URL(server), environment) == proxy
+    assert doctest.testmod(proxies).failed == 0
+
+
+class Said:
+    """A source that knows its answer."""
+
+    files: tuple[Path, ...] = ()
+
+    def __init__(self, proxy: str) -> None:
+        self._proxy = proxy
+
+    async def login(self) -> ConnectionInfo:
+        server = "https://cluster.invalid"
+        return ConnectionInfo(server=server, insecure=True, proxy_url=self._proxy)
+
+
+async def told(proxy: str) -> str:
+    api = await connect(kubeconfig=None, context=None, source=Said(proxy))
+    try:
+        with pytest.raises(Unreachable) as problem:
+            await api.send(GET)
+    finally:
+        await api.close()
+    assert not problem.value.sent
+    return str(problem.value)
+
+
+@pytest.mark.parametrize("scheme", ["http", "https", "socks5", "socks5h"])
+async def test_a_proxy_that_is_down_is_named(scheme: str) -> None:
+    text = await told(f"{scheme}://me:s3cr3t@127.0.0.1:1")
+    assert text.startswith(f"the proxy {scheme}://***@127.0.0.1:1 cannot be reached: ")
+    assert "s3cr3t" not in text
+
+
+async def test_a_proxy_that_refuses_is_named() -> None:
+    async def refuse(seen: Seen, writer: asyncio.StreamWriter) -> None:
+        writer.write(http(b"", "407 Proxy Authentication Required"))
+
+    async with server(refuse) as (url, _):
+        text = await told(url)
+    assert text == (
+        f"the proxy {url} refuses to connect to https://cluster.invalid: HTTP 407 "
+        "Proxy Authentication Required"
+    )
+
+
+@pytest.mark.parametrize("answer", [b"", b"\x05\xff", b"HTTP/1.1 400 No\r\n\r\n"])
+async def test_a_proxy_that_speaks_no_socks_is_named(answer: bytes) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(3)
+        writer.write(answer)
+        writer.close()
+
+    listening = await asyncio.start_server(serve, "127.0.0.1", 0)
+    port = listening.sockets[0].getsockname()[1]
+    text = await told(f"socks5://127.0.0.1:{port}")
+    listening.close()
+    assert text.startswith(f"the proxy socks5://127.0.0.1:{port} ")
+
+
+async def test_a_scheme_that_no_proxy_has_is_refused() -> None:
+    with pytest.raises(
+        ConfigurationProblem, match="unknown scheme; write one of http,"
+    ):
+        await connect(kubeconfig=None, context=None, source=Said("ftp://me:s3cr3t@h"))
