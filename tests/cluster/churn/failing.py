@@ -136,6 +136,7 @@ class Process:
         self.ledger = folder / "ledger"
         self.counts: Counter[str] = Counter()
         self.memory_mb = 0.0
+        self.stops: list[float] = []
         self.violations: list[str] = []
         self._random = random.Random(f"{plan.seed} process {number}")
         self._command = [
@@ -238,11 +239,14 @@ class Process:
         self.start()
 
     async def end(self, *, twice: bool = False) -> None:
+        began = time.monotonic()
         os.kill(self.pid, signal.SIGTERM)
         if twice and await self.ended(1.2) is None:
             self.counts["a second SIGTERM"] += 1
             os.kill(self.pid, signal.SIGTERM)
         status = await self.ended(STOP_SECONDS)
+        if status is not None and not twice:
+            self.stops.append(time.monotonic() - began)
         if status is None:
             self.violations.append(f"it did not end within {STOP_SECONDS:g} s")
             self.close()

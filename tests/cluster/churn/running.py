@@ -40,6 +40,7 @@ class Report:
     requests: int = 0
     struck: int = 0
     recovery: float | None = None
+    stops: list[float] = field(default_factory=list)
     memory_mb: float = 0.0
     trace: list[str] = field(default_factory=list)
 
@@ -58,6 +59,7 @@ class Report:
                 f"calls: {counted(self.calls)}",
                 f"requests: {self.requests}, struck {self.struck}",
                 f"all well after the last fault: {ended}",
+                f"stops: {len(self.stops)}, the longest {max(self.stops, default=0):.1f} s",
                 f"largest memory: {self.memory_mb:.0f} MB",
                 f"violations: {len(self.violations)}",
                 *(f"  {each}" for each in self.violations[:50]),
@@ -123,6 +125,7 @@ async def _churned(plan: Plan, folder: Path, servers: Servers) -> Report:
     report.violations += judge.violations
     for process in processes:
         report.faults += process.counts
+        report.stops += process.stops
         report.violations += process.violations
         report.memory_mb = max(report.memory_mb, process.memory_mb)
         with process.log.open(errors="replace") as lines:
