@@ -21,9 +21,14 @@ __all__ = ["is_told", "tell", "telling", "told_by_all"]
 def tell(
     conditions: Iterable[StatusCondition], keeper: Keeper, body: dict[str, Any]
 ) -> None:
-    """Merge conditions into an object, by their types; others' stay."""
+    """Merge conditions into an object, by their types; others' stay.
+
+    Conditions of another form, such as a mapping, stay as they are.
+    """
     found = body.get("status")
     status = found if isinstance(found, dict) else {}
+    if not isinstance(status.get("conditions") or [], list):
+        return
     body["status"] = {**status, "conditions": _merged(conditions, keeper, status)}
 
 

@@ -18,7 +18,14 @@ from fnop.core.memory.progress import Progress
 from fnop.core.values.body import Body
 from fnop.core.values.now import parse_time
 
-__all__ = ["Condition", "condition_by", "condition_of", "conditions_with", "keeping"]
+__all__ = [
+    "Condition",
+    "condition_by",
+    "condition_of",
+    "conditions_with",
+    "is_of",
+    "keeping",
+]
 
 MESSAGE_LENGTH_MAX = 1024
 
@@ -84,14 +91,15 @@ def _conditions(status: Any) -> list[Any]:
     return list(found) if isinstance(found, list) else []
 
 
-def _is_of(condition: Any, type: str) -> bool:
-    return isinstance(condition, Mapping) and condition.get("type") == type
+def is_of(condition: Any, types: Collection[str]) -> bool:
+    """Whether something is a condition of one of these types."""
+    return isinstance(condition, Mapping) and condition.get("type") in types
 
 
 def condition_by(body: Body, type: str) -> Condition | None:
     """The condition of a type that an object has; None where it has none."""
     for each in _conditions(body.stanza("status")):
-        if _is_of(each, type):
+        if is_of(each, (type,)):
             words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
             generation = each.get("observedGeneration")
             known = generation if isinstance(generation, int) else None
@@ -123,7 +131,7 @@ def keeping(conditions: Any, body: Body, types: Collection[str]) -> Any:
         return conditions
     told = {each.get("type") for each in given if isinstance(each, Mapping)}
     present = _conditions(body.stanza("status"))
-    ours = [e for t in types if t not in told for e in present if _is_of(e, t)]
+    ours = [e for t in types if t not in told for e in present if is_of(e, (t,))]
     return [*given, *ours] if ours else conditions
 
 
@@ -140,7 +148,7 @@ def conditions_with(
     'True'
     """
     found = list(conditions)
-    at = next((n for n, each in enumerate(found) if _is_of(each, type)), len(found))
+    at = next((n for n, each in enumerate(found) if is_of(each, (type,))), len(found))
     was = found[at] if at < len(found) else {}
     if was.get("status") == condition.status and was.get("lastTransitionTime"):
         moment = was["lastTransitionTime"]

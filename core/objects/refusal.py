@@ -9,12 +9,18 @@ from fnop.core.children.conditions import telling
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure, Progress
-from fnop.core.objects.home import falls_back, home_of, takes_conditions
+from fnop.core.objects.home import (
+    falls_back,
+    home_of,
+    own_conditions,
+    takes_conditions,
+)
 from fnop.core.objects.keeping import beside_of, keeper_of
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import (
     Writing,
     authors_at,
+    tells_own,
 )
 from fnop.core.state.record import IDLE, ObjectRecord
 from fnop.core.values.backoff import backoff_seconds, is_worth_logging
@@ -86,12 +92,13 @@ def judge_refusal(
 
 
 def _drops_condition(context: Context, writing: Writing) -> bool:
-    """Whether to try without our condition: the schema may have other conditions."""
+    """Whether to try without our conditions: the schema may have other ones."""
     if writing.unsaid:
-        # The condition was not the reason.
+        # They were not the reason.
         context.note(context.notes.conditioned(context.key.resource))
         return False
-    if writing.condition is None or not takes_conditions(context):
+    tells = tells_own(writing, own_conditions(context))
+    if not tells or not takes_conditions(context):
         return False
     context.note(context.notes.conditionless(context.key.resource))
     return True

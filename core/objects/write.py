@@ -79,6 +79,11 @@ __all__ = ["answer_write", "begin_write"]
 # A conflict is followed by an immediate live read; after more of them than this in a
 # row, by backoff, since another writer may never end.
 _QUICK_TRIES = 3
+_NO_CONDITIONS = (
+    "the status of this kind takes no condition of fnop's, by its schema: what its "
+    "handlers wait for, and which have failed, is told in the log alone; with "
+    "Settings(conditions=False) fnop does not try"
+)
 _NOT_KEPT = "the API server does not keep what the storage writes"
 
 
@@ -260,6 +265,8 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
         return
     if writing.after is not None:
         record = record._replace(unsaved_until=0.0, unsaved_tries=0)
+    if writing.unsaid and not takes_conditions(context):
+        context.warn_once(f"conditions {context.key.resource}", _NO_CONDITIONS)
     if writing.condition is not None:
         record = record._replace(written_condition=writing.condition)
     work, expected, ends = record.work or IDLE, record.expected, writing.ends

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.conditions import Condition, conditions_with, keeping
+from fnop.core.memory.conditions import Condition, conditions_with, is_of, keeping
 from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.storage import Place
 from fnop.core.state.splitting import Changes, changed, endpoints_of
@@ -33,6 +33,7 @@ __all__ = [
     "authors_at",
     "dropped_fields",
     "next_write",
+    "tells_own",
     "was_pruned",
 ]
 
@@ -47,9 +48,9 @@ class Writing(NamedTuple):
     endpoints that have taken their part, of which `patches` contain nothing any more.
     `more` means that another one follows; `looking` that the fresh body is being read
     after a conflict.  `moved` means that a request with the state in the status was
-    refused before, `unsaid` the same of the condition, and `then` are writes that
-    follow this one.  `base` is the body from which the present request `asked` was
-    computed, `doubted` means that nobody knows whether that request was done.
+    refused before, `unsaid` the same of the operator's own conditions, and `then` are
+    writes that follow this one.  `base` is the body from which the present request
+    `asked` was computed, `doubted` means that nobody knows whether that was done.
     """
 
     patches: Changes = ()
@@ -125,6 +126,8 @@ def next_write(
             target = applied(patch, target)
     if conditions and writing.condition is not None:
         target = _with_condition(target, settings.marker, writing.condition)
+    if writing.unsaid:
+        target = _without_conditions(target, body, own)
     parts = _parts(target, body, split=resource.has_status)
     # The request that says "done" is the last (R20).
     state_last = writing.after is not None and not place.in_status
@@ -183,14 +186,51 @@ def _keeping_conditions(target: Any, body: Body, own: Collection[str]) -> Any:
 def _with_condition(
     target: dict[str, Any], marker: str, condition: Condition
 ) -> dict[str, Any]:
-    """The target with the operator's own condition; all other conditions stay."""
+    """The target with the operator's own condition; all other conditions stay.
+
+    Conditions of another form, such as a mapping, stay as they are.
+    """
     status = target.get("status") or {}
     given = status.get("conditions") if isinstance(status, dict) else None
-    others = given if isinstance(given, list) else []
+    if not isinstance(given or [], list):
+        return target
     now = wall_seconds(condition.wall)
-    found = conditions_with(others, marker, condition, now)
+    found = conditions_with(given or [], marker, condition, now)
     with_it: dict[str, Any] = applied({"status": {"conditions": found}}, target)
     return with_it
+
+
+def _without_conditions(
+    target: dict[str, Any], body: Body, own: Collection[str]
+) -> dict[str, Any]:
+    """The target with the operator's own conditions as the object has them.
+
+    A status that had none has none then, whatever its schema says of conditions.
+    """
+    status = target.get("status")
+    given = status.get("conditions") if isinstance(status, dict) else None
+    if not isinstance(status, dict) or not isinstance(given, list):
+        return target
+    before = body.stanza("status").get("conditions")
+    present = before if isinstance(before, list) else []
+    found = [e for e in given if not is_of(e, own)]
+    found += [e for e in present if is_of(e, own)]
+    left = {**status, "conditions": found}
+    if not found and not isinstance(before, list):
+        left = {key: each for key, each in status.items() if key != "conditions"}
+        left |= {} if before is None else {"conditions": before}
+    if not left and "status" not in body.data:
+        return {key: each for key, each in target.items() if key != "status"}
+    return {**target, "status": left}
+
+
+def tells_own(writing: Writing, own: Collection[str]) -> bool:
+    """Whether the last request of a write had conditions of these types."""
+    asked = writing.asked.merge if writing.asked is not None else None
+    status = (asked or {}).get("status")
+    found = status.get("conditions") if isinstance(status, Mapping) else None
+    given = found if isinstance(found, (list, tuple)) else ()
+    return any(is_of(each, own) for each in given)
 
 
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:

@@ -59,7 +59,7 @@ class Report:
                 f"calls: {counted(self.calls)}",
                 f"requests: {self.requests}, struck {self.struck}",
                 f"all well after the last fault: {ended}",
-                f"stops: {len(self.stops)}, the longest {max(self.stops, default=0):.1f} s",
+                f"stops: {len(self.stops)}, longest {max(self.stops, default=0):.1f} s",
                 f"largest memory: {self.memory_mb:.0f} MB",
                 f"violations: {len(self.violations)}",
                 *(f"  {each}" for each in self.violations[:50]),
