@@ -12,7 +12,7 @@ import json
 import os
 import sys
 from base64 import b64encode
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import Any
 from fnop.core.values.errors import text_of
 from fnop.effects.values import without_userinfo
 
-__all__ = ["PluginProblem", "answered", "exec_info", "problems_in"]
+__all__ = ["PluginProblem", "answered", "exec_info", "ill_typed", "problems_in"]
 
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
@@ -87,34 +87,61 @@ def exec_info(
     return {"kind": "ExecCredential", "apiVersion": version, "spec": spec}
 
 
+def ill_typed(plugin: Section) -> Iterator[str]:
+    """The names of a plugin's fields whose values have another type.
+
+    >>> [*ill_typed({"command": "x", "args": [5], "provideClusterInfo": "true"})]
+    ['args', 'provideClusterInfo']
+    """
+    for name, kind in _TYPES.items():
+        value = plugin.get(name)
+        if value is not None and not isinstance(value, kind):
+            yield name
+    if not _are_texts(_listed(plugin.get("args"))):
+        yield "args"
+    if not all(_is_variable(each) for each in _listed(plugin.get("env"))):
+        yield "env"
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_TYPES: Mapping[str, type] = {
+    **dict.fromkeys(("command", "apiVersion", "interactiveMode", "installHint"), str),
+    "args": list,
+    "env": list,
+    "provideClusterInfo": bool,
+}
+
+
+def _are_texts(values: Iterable[Any]) -> bool:
+    return all(isinstance(each, str) for each in values)
+
+
+def _is_variable(entry: Any) -> bool:
+    known = isinstance(entry, dict)
+    return known and _are_texts([entry.get("name", ""), entry.get("value", "")])
+
+
 def problems_in(plugin: Section) -> Iterator[str]:
-    """A sentence for each thing that a kubeconfig says wrongly about a plugin.
+    """A sentence for each thing that a kubeconfig does not say about a plugin.
 
     >>> [*problems_in({"apiVersion": "client.authentication.k8s.io/v1"})][0]
     "its user's exec has no command; write the name of the plugin"
     """
-    command, args = plugin.get("command"), plugin.get("args") or ()
-    if not isinstance(command, str) or not command:
+    command = plugin.get("command")
+    if not command:
         yield "its user's exec has no command; write the name of the plugin"
-    if not isinstance(plugin.get("apiVersion"), str):
+    if not plugin.get("apiVersion"):
         yield f"the plugin {command} has no apiVersion; write {_VERSIONS[0]}"
     if _mode(plugin) not in _MODES:
         yield (
             f"the plugin {command} has the interactiveMode {_mode(plugin)!r}; write "
             f"one of {', '.join(_MODES)}"
         )
-    entries = [
-        (each.get("name") or None, each.get("value", ""))
-        if isinstance(each, dict)
-        else (None, None)
-        for each in plugin.get("env") or ()
-    ]
-    texts = (*args, *(each for entry in entries for each in entry))
-    if not all(isinstance(each, str) for each in texts):
-        yield (
-            f"the plugin {command} has args or env that are no texts, or have no name; "
-            "write numbers in quotes"
-        )
+    if not all(each.get("name") for each in plugin.get("env") or ()):
+        yield f"the plugin {command} has a variable (env) without a name"
 
 
 def _mode(plugin: Section) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 from returns.result import Failure, Success
 
-from fnop.adapters.exec_plugins import problems_in
+from fnop.adapters.exec_plugins import ill_typed, problems_in
 from fnop.adapters.manifests import parsed_yaml
 from fnop.core.handlers.connection import ConnectionInfo, Impersonation, shown_address
 
@@ -170,6 +170,12 @@ def read(paths: Iterable[Path]) -> Success[Kubeconfig] | Failure[str]:
 def _problems_in(document: Section) -> Iterator[str]:
     """A sentence for each field with a value that it cannot have."""
     for plural, kind in _KINDS.items():
+        listed = document.get(plural)
+        if listed is not None and not isinstance(listed, list):
+            yield f"{plural} is {_type_name(listed)}; write a list"
+        names = [name for name, _ in _named(listed, kind)]
+        for twice in {each for each in names if names.count(each) > 1}:
+            yield f"it has two {plural} of the name {twice!r}; leave one of them out"
         for name, section in _named(document.get(plural), kind):
             for field, value in section.items():
                 if value is not None and field in _TYPES:
@@ -184,6 +190,9 @@ def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
         groups = [*value, *(e for each in value.values() for e in _listed(each))]
     if not isinstance(value, expected) or not all(isinstance(e, str) for e in groups):
         yield f"{where} is {_type_name(value)}; write {wording}"
+    elif isinstance(value, dict) and field == "exec":
+        for each in ill_typed(value):
+            yield f"{each} of the plugin in {where} has another type; write texts"
     elif field in _DATA:
         text = str(value).replace("\r", "").replace("\n", "")
         try:
@@ -393,6 +402,8 @@ def _user_problems(user: Section, *, secure: bool) -> Iterator[str]:
     has = {key: key in user or f"{key}-data" in user for key in _PATHS}
     if has["client-certificate"] != has["client-key"]:
         yield "its user needs a client-certificate and a client-key, or neither"
+    if secure and not str(user.get("token", "")).isprintable():
+        yield "its token has a line's end, or another character that no header takes"
     if secure and "password" in user and "username" not in user:
         yield "its user has a password, and no username"
     if "username" in user and ("token" in user or "tokenFile" in user):

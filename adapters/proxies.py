@@ -15,7 +15,8 @@ from yarl import URL
 
 __all__ = ["SCHEMES", "ProxyRefuses", "ProxyUnreachable", "proxy_for"]
 
-# The schemes of a proxy's address; a proxy of either socks resolves names itself.
+# The schemes of a proxy's address; Go takes any other one in the environment for http.
+# A proxy of either socks resolves names itself.
 SCHEMES = ("http", "https", "socks5", "socks5h")
 
 
@@ -44,7 +45,8 @@ def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
     port = server.port or 443
     if any(_excepts(each.strip().lower(), host.lower(), port) for each in exceptions):
         return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+    scheme, _, address = proxy.rpartition("://")
+    return proxy if scheme in SCHEMES else f"http://{address}"
 
 
 def _either(environment: Mapping[str, str], name: str) -> str:

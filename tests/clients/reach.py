@@ -439,6 +439,16 @@ def _users(world: World) -> _Choices:
     client, folder = world.client, world.folder
     for name, content in (("cert.pem", client.certificate), ("key.pem", client.key)):
         (folder / name).write_bytes(content)
+    authority, crlf = world.authority.certificate, (b"\n", b"\r\n")
+    der = ssl.PEM_cert_to_DER_cert(client.certificate.decode())
+    for name, content in (
+        ("chain.pem", client.certificate + authority),
+        ("windows.pem", client.certificate.replace(*crlf)),
+        ("windows-key.pem", client.key.replace(*crlf)),
+        ("both.pem", client.key + client.certificate),
+        ("der", der),
+    ):
+        (folder / name).write_bytes(content)
     (folder / "token").write_text("from a file\n".replace(" ", "-"))
     (folder / "empty").write_text("")
     certificate = {"client-certificate-data": _b64(client.certificate)}
@@ -448,6 +458,7 @@ def _users(world: World) -> _Choices:
     impersonating = {"token": "t", "as": "system:serviceaccount:a:b"}
     found: _Choices = [
         ("token", {"token": "abc"}),
+        ("token with a line's end", {"token": "abc\n"}),
         ("nobody", {}),
         ("token's file", {"tokenFile": "token"}),
         ("both tokens", {"tokenFile": "token", "token": "abc"}),
@@ -462,6 +473,22 @@ def _users(world: World) -> _Choices:
         ("token and password", {"token": "abc", "username": "me", "password": "p"}),
         ("certificate", certificate | key),
         ("certificate's files", files),
+        (
+            "certificate and its chain",
+            {"client-certificate": "chain.pem", "client-key": "key.pem"},
+        ),
+        (
+            "certificate of Windows",
+            {"client-certificate": "windows.pem", "client-key": "windows-key.pem"},
+        ),
+        (
+            "certificate with its key",
+            {"client-certificate": "both.pem", "client-key": "both.pem"},
+        ),
+        (
+            "certificate that is DER",
+            {"client-certificate": "der", "client-key": "key.pem"},
+        ),
         ("certificate and token", certificate | key | {"token": "abc"}),
         ("certificate twice", certificate | key | files),
         ("certificate alone", certificate),
@@ -625,6 +652,34 @@ _LAYOUTS: _Choices = [
     ("a context without a cluster", _with_context({"user": "u"})),
     ("a namespace", _with_context({"cluster": "c", "user": "u", "namespace": "n"})),
     ("a namespace that is a number", _with_context({"cluster": "c", "namespace": 5})),
+    ("JSON", lambda document: {"config": json.dumps(document)}),
+    ("a byte order mark", lambda document: {"config": "\ufeff" + json.dumps(document)}),
+    (
+        "Windows",
+        lambda document: {"config": yaml.safe_dump(document).replace("\n", "\r\n")},
+    ),
+    ("comments", lambda document: {"config": f"# ü\n---\n{yaml.safe_dump(document)}"}),
+    (
+        "unknown fields",
+        lambda document: {"config": {**document, "wish": 5, "extensions": []}},
+    ),
+    ("no mapping", lambda document: {"config": "- 1"}),
+    (
+        "a list that is a mapping",
+        lambda document: {"config": {**document, "users": {}}},
+    ),
+    (
+        "an entry twice",
+        lambda document: {
+            "config": {
+                **document,
+                "users": [
+                    *document["users"],
+                    {"name": "u", "user": {"token": "second"}},
+                ],
+            }
+        },
+    ),
     ("all files missing", lambda document: {"missing": None}),
 ]
 
@@ -636,6 +691,7 @@ def write(world: World, case: Case) -> str:
         path = world.folder / name
         path.unlink(missing_ok=True)
         if document is not None:
-            path.write_text(yaml.safe_dump(document), encoding="utf-8")
+            text = document if isinstance(document, str) else yaml.safe_dump(document)
+            path.write_bytes(text.encode())
         paths.append(str(path))
     return os.pathsep.join(paths)

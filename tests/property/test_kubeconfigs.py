@@ -25,7 +25,7 @@ KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 names = st.sampled_from(("a", "b", "c", "d"))
 # The names in each list of a file, and the context that it selects.
 files = st.fixed_dictionaries(
-    {plural: st.lists(names, max_size=3) for plural in KINDS}
+    {plural: st.lists(names, max_size=3, unique=True) for plural in KINDS}
     | {"current-context": st.none() | st.just("") | names}
 )
 

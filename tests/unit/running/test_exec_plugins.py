@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from fnop.adapters import exec_plugins
-from fnop.adapters.exec_plugins import PluginProblem, answered, problems_in
+from fnop.adapters.exec_plugins import PluginProblem, answered, ill_typed, problems_in
 
 V1, V1BETA1 = (f"client.authentication.k8s.io/{each}" for each in ("v1", "v1beta1"))
 # It answers what it is told, as its token.
@@ -123,10 +123,7 @@ async def test_a_plugin_without_an_answer_says_why(
         ({"apiVersion": None}, f"has no apiVersion; write {V1}"),
         ({"interactiveMode": None}, "interactiveMode None; write one of Never"),
         ({"interactiveMode": "Maybe"}, "interactiveMode 'Maybe'"),
-        ({"args": [5]}, "write numbers in quotes"),
-        ({"env": [{"name": "A", "value": 5}]}, "write numbers in quotes"),
-        ({"env": [{"value": "5"}]}, "have no name"),
-        ({"env": ["A=5"]}, "have no name"),
+        ({"env": [{"value": "5"}]}, "a variable (env) without a name"),
     ],
 )
 def test_what_a_kubeconfig_says_wrongly_is_told(
@@ -134,6 +131,28 @@ def test_what_a_kubeconfig_says_wrongly_is_told(
 ) -> None:
     (found,) = problems_in(plugin() | given)
     assert text in found
+
+
+@pytest.mark.parametrize(
+    ("given", "names"),
+    [
+        ({}, []),
+        ({"args": None, "env": None, "installHint": "x"}, []),
+        ({"args": [5]}, ["args"]),
+        ({"args": "a"}, ["args"]),
+        ({"env": [{"name": "A", "value": 5}]}, ["env"]),
+        ({"env": ["A=5"]}, ["env"]),
+        ({"env": {"A": "5"}}, ["env"]),
+        (
+            {"command": 5, "provideClusterInfo": "yes"},
+            ["command", "provideClusterInfo"],
+        ),
+    ],
+)
+def test_types_that_a_field_has_not_are_found(
+    given: dict[str, Any], names: list[str]
+) -> None:
+    assert [*ill_typed(plugin() | given)] == names
 
 
 def test_the_older_version_may_ask_if_there_is_a_terminal() -> None:

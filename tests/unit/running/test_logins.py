@@ -442,7 +442,8 @@ PLUGIN = {
             {"more": {"clusters": []}},
             "cluster 'a', which is not among its clusters",
         ),
-        ({"more": {"users": "?"}}, "user 'a', which is not among its users"),
+        ({"more": {"users": "?"}}, "users is a text; write a list"),
+        ({"more": {"users": []}}, "user 'a', which is not among its users"),
     ],
 )
 def test_a_kubeconfig_that_cannot_be_used_says_why(

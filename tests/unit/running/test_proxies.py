@@ -71,6 +71,7 @@ def test_no_proxy_excepts_what_it_is_about(
         ("https://h", {"HTTPS_PROXY": "a:1", "https_proxy": "b:1"}, "http://a:1"),
         ("https://h", {"HTTPS_PROXY": "", "https_proxy": "b:1"}, "http://b:1"),
         ("https://h", {"HTTPS_PROXY": "socks5://p:1"}, "socks5://p:1"),
+        ("https://h", {"HTTPS_PROXY": "ftp://p:1"}, "http://p:1"),
         ("https://h", {"HTTP_PROXY": "p:1", "ALL_PROXY": "p:1"}, None),
         ("http://h", {"HTTP_PROXY": "p:1"}, "http://p:1"),
         ("http://h", {"HTTPS_PROXY": "p:1"}, None),
