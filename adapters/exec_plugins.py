@@ -91,7 +91,7 @@ def ill_typed(plugin: Section) -> Iterator[str]:
     """The names of a plugin's fields whose values have another type.
 
     >>> [*ill_typed({"command": "x", "args": [5], "provideClusterInfo": "true"})]
-    ['args', 'provideClusterInfo']
+    ['provideClusterInfo', 'args']
     """
     for name, kind in _TYPES.items():
         value = plugin.get(name)
