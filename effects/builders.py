@@ -178,7 +178,7 @@ def _target_of(where: _Targeted) -> Target:
         group, _, version = found["apiVersion"].rpartition("/")
         metadata = found["metadata"]
         return Target(
-            f"{found['kind']}.{version}.{group}",
+            ".".join((found["kind"], version, group)),
             metadata["name"],
             metadata.get("namespace"),
             metadata.get("uid"),
@@ -522,7 +522,9 @@ def exception(
             "exc="
         )
     name = type(exc).__name__
-    text = ": ".join(part for part in (message, without_userinfo(str(exc))) if part)
+    # The text is not the author's: a name of a file may be no Unicode (PEP 383).
+    said = without_userinfo(str(exc)).encode(errors="replace").decode()
+    text = ": ".join(part for part in (message, said) if part)
     return warn(reason or name, text or name, about=about)
 
 

@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.names import check_made
-from fnop.effects.values import check_seconds, freeze_json, shown
+from fnop.effects.values import check_seconds, freeze_json, plain_text, shown
 
 __all__ = [
     "UNCHANGED",
@@ -210,7 +210,7 @@ def condition(
     """
     words = {True: "True", False: "False", None: "Unknown"}
     known = status if isinstance(status, str) else words.get(status)
-    if known not in words.values():
+    if known is None or known not in words.values():
         raise ValueError(
             f"the status of a condition is True, False or None, not {shown(status)}"
         )
@@ -224,7 +224,14 @@ def condition(
             f"the reason of a condition is one word such as 'AllReady', not "
             f"{shown(reason)}"
         )
-    return StatusCondition(type, str(known), why, str(message)[:_MESSAGE_LENGTH_MAX])
+    given: Any = message
+    said = plain_text(given if isinstance(given, str) else str(given), "message=")
+    return StatusCondition(
+        plain_text(type, "type="),
+        str.__str__(known),
+        plain_text(why, "reason="),
+        said[:_MESSAGE_LENGTH_MAX],
+    )
 
 
 def desired(

@@ -20,6 +20,7 @@ from fnop.effects.names import check_name, check_namespace, check_subresource
 from fnop.effects.values import (
     check_seconds,
     freeze_json,
+    plain_text,
     read_only,
     shown,
     without_addresses,
@@ -50,6 +51,7 @@ __all__ = [
     "Wait",
     "Witness",
     "check_manifest",
+    "line_of",
     "unanswered",
 ]
 
@@ -69,7 +71,8 @@ def _is_own(module: dict[str, Any]) -> bool:
     return str(module.get("__name__")).startswith(_OWN_MODULES)
 
 
-def _place(frame: FrameType) -> str:
+def line_of(frame: FrameType) -> str:
+    """The line that a frame is at, as `file:line`."""
     file = frame.f_globals.get("__file__") or frame.f_code.co_filename
     return f"{file}:{frame.f_lineno}"
 
@@ -139,7 +142,7 @@ class Witness:
         # of modules: Python tells audit hooks of each look at a frame's code.
         while frame.f_back and _is_own(frame.f_globals):
             frame = frame.f_back
-        where = _place(frame)
+        where = line_of(frame)
         if self.unasked > self.UNASKED_MAX:
             self.refused = self.refused or _endless(effect, where)
             raise self.refused
@@ -147,7 +150,7 @@ class Witness:
 
     def saw_made(self, made: Any, base: Any) -> None:
         """Take note that the author has made other settings of these."""
-        self.made.append((made, base, _place(sys._getframe(2))))
+        self.made.append((made, base, line_of(sys._getframe(2))))
 
     def saw_dropped(self, coroutine: CoroutineType[Any, Any, Any]) -> None:
         """Note a coroutine that can never be awaited any more."""
@@ -263,13 +266,6 @@ def unanswered(effect: Any) -> str | None:
     return _not_awaited(effect, "answers nobody")
 
 
-def _encodable(value: str, where: str) -> None:
-    try:
-        value.encode()
-    except UnicodeEncodeError as problem:
-        raise ValueError(f"{where} is not Unicode text: {problem}") from None
-
-
 def _text(effect: object, name: str, *, optional: bool = False) -> None:
     value = getattr(effect, name)
     if optional and value is None:
@@ -279,8 +275,16 @@ def _text(effect: object, name: str, *, optional: bool = False) -> None:
             f"{type(effect).__name__}.{name} must be a non-empty string, not "
             f"{shown(value)}"
         )
-    if not value.isascii():
-        _encodable(value, f"{type(effect).__name__}.{name}")
+    _plain(effect, name)
+
+
+def _plain(effect: object, *names: str) -> None:
+    """Make plain texts of some fields: `f"{Colour.RED}"` is no value of a `Colour`."""
+    for name in names:
+        value = getattr(effect, name)
+        if value is not None and (type(value) is not str or not value.isascii()):
+            found = plain_text(value, f"{type(effect).__name__}.{name}")
+            object.__setattr__(effect, name, found)
 
 
 def _selector(effect: object, name: str) -> None:
@@ -312,6 +316,7 @@ class Target:
         check_name(self.name, "name")
         if self.namespace is not None:
             check_namespace(self.namespace, "namespace")
+        _plain(self, "name", "namespace")
 
     @classmethod
     def existing(cls, resource: str, name: str, namespace: str | None) -> Target:
@@ -351,6 +356,7 @@ class Patch(_Asking):
             self._check_operations()
         if self.subresource is not None:
             check_subresource(self.subresource, "Patch.subresource")
+            _plain(self, "subresource")
         if self.merge is None and not self.json:
             raise ValueError(
                 "Patch changes nothing; give fields, such as patch(status={...})"
@@ -497,6 +503,7 @@ class Delete(_Asking):
                 "Delete.propagation is Background, Foreground or Orphan, "
                 f"not {shown(self.propagation)}"
             )
+        _plain(self, "propagation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -524,6 +531,7 @@ class List(_Question):
         _selector(self, "field_selector")
         if self.namespace not in (None, "*"):
             check_namespace(self.namespace, "List.namespace")
+        _plain(self, "namespace")
 
 
 def label_patterns(given: Any) -> tuple[str, ...] | None:
@@ -596,6 +604,7 @@ class Event(_Effect):
             )
         if not isinstance(self.message, str):
             raise TypeError("Event.message must be a string")
+        _plain(self, "message", "type")
         if self.type not in ("Normal", "Warning"):
             raise ValueError(f"Event.type is Normal or Warning, not {shown(self.type)}")
         message = _shorten(without_addresses(self.message))
@@ -657,6 +666,7 @@ class Again(_Effect):
                 f"Again.because is what it waits for, in words, not "
                 f"{shown(self.because)}"
             )
+        _plain(self, "because")
         object.__setattr__(self, "because", without_addresses(self.because))
 
 
@@ -778,6 +788,7 @@ class Log(_Effect):
             raise ValueError(f"Log.level is one of {', '.join(LEVELS)}")
         if not isinstance(self.message, str):
             raise TypeError("Log.message must be a string")
+        _plain(self, "message")
         object.__setattr__(self, "message", without_addresses(self.message))
         self._freeze("fields", dict)
 

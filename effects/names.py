@@ -186,7 +186,8 @@ def label_selector(labels: Mapping[str, str]) -> str:
     """
     for key, value in labels.items():
         check_label(key, value)
-    return ",".join(f"{key}={value}" for key, value in sorted(labels.items()))
+    # Joined and not formatted: an f-string has the name of a member of an enumeration.
+    return ",".join("=".join(each) for each in sorted(labels.items()))
 
 
 def field_selector(fields: Mapping[str, str]) -> str:
@@ -203,7 +204,7 @@ def field_selector(fields: Mapping[str, str]) -> str:
                 f"fields: {shown(key)}: {shown(value)} is not a field with its text; "
                 "give a mapping such as {'status.phase': 'Running'}"
             )
-    terms = (f"{key}={_escaped(fields[key])}" for key in sorted(fields))
+    terms = ("=".join((key, _escaped(fields[key]))) for key in sorted(fields))
     return ",".join(terms)
 
 

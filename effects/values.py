@@ -12,14 +12,18 @@ from __future__ import annotations
 import hashlib
 import math
 import re
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import is_dataclass
 from datetime import timedelta
+from decimal import Decimal
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import orjson
 
 __all__ = [
+    "LEVELS_MAX",
     "ReadOnlyDict",
     "ReadOnlyList",
     "canonical",
@@ -27,6 +31,7 @@ __all__ = [
     "digest",
     "digest_in_order",
     "freeze_json",
+    "plain_text",
     "read_only",
     "same_json",
     "shown",
@@ -221,11 +226,20 @@ def read_only(value: Any) -> Any:
 _CONTAINERS = frozenset((dict, list))
 
 
+# Objects that are nested deeper are cut when they are read (`adapters.deep_json`); the
+# serializer goes 254 levels deep, and fnop puts some of its own around a value.
+LEVELS_MAX = 200
+
+
 def freeze_json(value: Any, where: str) -> Any:
     """A read-only deep copy of a JSON value given by a user.
 
+    It is as `json` writes and reads it back: members of enumerations become their
+    values, named tuples lists, and numbers as keys texts.
+
     `where` names the place for the error.  Raises `TypeError` for what is not
-    JSON and `ValueError` for numbers that JSON cannot carry.
+    JSON, and `ValueError` for numbers and texts that the API server would change, and
+    for values that are too deep.
 
     >>> freeze_json({"a": (1, 2)}, "status")
     {'a': [1, 2]}
@@ -235,9 +249,9 @@ def freeze_json(value: Any, where: str) -> Any:
     TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
     """
     try:
-        found = _frozen(value)
-        return _freeze(value, where) if found is _UNUSUAL else found
-    except RecursionError:
+        found = _frozen(value, LEVELS_MAX)
+        return _freeze(value, where, ()) if found is _UNUSUAL else found
+    except RecursionError:  # the author's own functions have left little of the stack
         raise ValueError(f"{where}: it contains itself, or is too deep") from None
     except TypeError:
         _close_coroutines(value)
@@ -246,30 +260,33 @@ def freeze_json(value: Any, where: str) -> Any:
 
 def _close_coroutines(value: Any) -> None:
     """Close coroutines in a refused value, of which Python would warn besides."""
-    if isinstance(value, CoroutineType):
-        value.close()
-    elif isinstance(value, (Mapping, list, tuple)):
-        for item in value.values() if isinstance(value, Mapping) else value:
-            _close_coroutines(item)
+    left, seen = [value], set[int]()
+    while left:
+        each = left.pop()
+        if isinstance(each, CoroutineType):
+            each.close()
+        elif isinstance(each, (Mapping, list, tuple)) and id(each) not in seen:
+            seen.add(id(each))
+            left += each.values() if isinstance(each, Mapping) else each
 
 
 # The mark of a value that needs a closer look.
 _UNUSUAL: Any = object()
 
 
-def _frozen(value: Any) -> Any:
+def _frozen(value: Any, levels: int) -> Any:
     """`freeze_json` of what nearly all values are; _UNUSUAL for all others."""
     kind = type(value)
+    if kind is dict:
+        return _frozen_mapping(value, levels - 1)
+    if kind is list or kind is tuple:
+        return _frozen_list(value, levels - 1)
+    if kind is int:
+        return value if -(2**63) <= value < 2**63 else _UNUSUAL
     if kind is str:
-        return value if value.isascii() else _UNUSUAL
+        return value if value.isascii() or _is_unicode(value) else _UNUSUAL
     if value is None or kind is bool:
         return value
-    if kind is int:
-        return value if -(2**63) <= value < 2**64 else _UNUSUAL
-    if kind is dict:
-        return _frozen_mapping(value)
-    if kind is list:
-        return _frozen_list(value)
     if kind is float:
         return value if math.isfinite(value) else _UNUSUAL
     if kind is ReadOnlyDict or kind is ReadOnlyList:
@@ -277,35 +294,83 @@ def _frozen(value: Any) -> Any:
     return _UNUSUAL
 
 
-def _frozen_mapping(value: dict[Any, Any]) -> Any:
+def _frozen_mapping(value: dict[Any, Any], levels: int) -> Any:
+    if levels < 0:
+        return _UNUSUAL
     found = {}
     for key, item in value.items():
-        frozen = _frozen(item)
-        if frozen is _UNUSUAL or type(key) is not str:
+        if type(key) is not str or not (key.isascii() or _is_unicode(key)):
             return _UNUSUAL
-        found[key] = frozen
+        # Most are texts and small numbers: a call for each would take half of the time.
+        kind = type(item)
+        if not (
+            (kind is str and item.isascii())
+            or (kind is int and -(2**63) <= item < 2**63)
+        ):
+            item = _frozen(item, levels)
+            if item is _UNUSUAL:
+                return _UNUSUAL
+        found[key] = item
     return ReadOnlyDict(found)
 
 
-def _frozen_list(value: list[Any]) -> Any:
-    found = [_frozen(item) for item in value]
+def _frozen_list(value: list[Any] | tuple[Any, ...], levels: int) -> Any:
+    if levels < 0:
+        return _UNUSUAL
+    found = [
+        item
+        if ((kind := type(item)) is str and item.isascii())
+        or (kind is int and -(2**63) <= item < 2**63)
+        else _frozen(item, levels)
+        for item in value
+    ]
     return _UNUSUAL if _UNUSUAL in found else ReadOnlyList(found)
 
 
-def _freeze(value: Any, where: str) -> Any:
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no lone surrogates, which UTF-8 cannot carry."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _freeze(value: Any, where: str, around: tuple[Any, ...]) -> Any:
+    """`freeze_json` of any value, with those `around` it."""
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, (str, int, float)):
-        return _freeze_scalar(value, where)
-    if isinstance(value, Mapping):
-        return _freeze_mapping(value, where)
-    if isinstance(value, (list, tuple)):
-        return ReadOnlyList(
-            [_freeze(item, f"{where}[{n}]") for n, item in enumerate(value)]
+    if isinstance(value, str):
+        return plain_text(value, where)
+    if isinstance(value, (int, float)):
+        return _freeze_number(value, where)
+    if not isinstance(value, (Mapping, list, tuple)):
+        raise TypeError(
+            f"{where}: {type_name(value)} is not a JSON value; {_remedy(value)}"
         )
-    raise TypeError(
-        f"{where}: {type(value).__name__} is not a JSON value; {_remedy(value)}"
+    if any(value is each for each in around):
+        raise ValueError(f"{_cut(where)}: it contains itself; leave that out")
+    if len(around) == LEVELS_MAX:
+        raise ValueError(
+            f"{_cut(where)}: it is too deep, with more than {LEVELS_MAX} levels; write "
+            "it flat, or as a text"
+        )
+    if type(value) is ReadOnlyDict or type(value) is ReadOnlyList:
+        return value
+    if isinstance(value, Mapping):
+        return _freeze_mapping(value, where, (*around, value))
+    around = (*around, value)
+    return ReadOnlyList(
+        [_freeze(item, f"{where}[{n}]", around) for n, item in enumerate(value)]
     )
+
+
+def _cut(where: str) -> str:
+    """The place of a deep value, without the middle of its path."""
+    return where if len(where) <= _SHOWN * 2 else f"{where[:_SHOWN]}...{where[-9:]}"
+
+
+_USE = "use str, int, float, bool, None, dict or list"
 
 
 def _remedy(value: Any) -> str:
@@ -313,47 +378,114 @@ def _remedy(value: Any) -> str:
     if isinstance(value, BaseException) or _is_error_class(value):
         return "it is an error: write `raise` before it, instead of `return`"
     if isinstance(value, type):
-        return "use str, int, float, bool, None, dict or list"
+        return _USE
     if hasattr(value, "__await__"):
         return "it was not awaited; write `await` before it, and use its answer"
     if isinstance(value, GeneratorType):
         return "write `yield from` before it, and use its answer"
+    if form := _plain_form(value):
+        return f"{_USE}, as in {form}"
     if callable(value):
         name = getattr(value, "__name__", "it")
         return f"it is a function: call it, as in {name}(...)"
-    return "use str, int, float, bool, None, dict or list"
+    return _USE
 
 
 def _is_error_class(value: Any) -> bool:
     return isinstance(value, type) and issubclass(value, BaseException)
 
 
-def _freeze_scalar(value: Any, where: str) -> Any:
-    """A plain string or number; members of enumerations become their values."""
-    if isinstance(value, str):
-        if not value.isascii():
-            try:
-                value.encode()
-            except UnicodeEncodeError as problem:
-                raise ValueError(f"{where}: no Unicode text: {problem}") from None
-        return str.__str__(value)
+# The form in JSON of values of other types, by the names of these.
+_PLAIN_FORMS = {
+    **dict.fromkeys(("set", "frozenset"), "sorted(value)"),
+    **dict.fromkeys(("date", "time"), "value.isoformat()"),
+    **dict.fromkeys(("Decimal", "Fraction", "UUID", "PurePath"), "str(value)"),
+    **dict.fromkeys(("IPv4Address", "IPv6Address", "_BaseNetwork"), "str(value)"),
+    **dict.fromkeys(("bytes", "bytearray"), "base64.b64encode(value).decode()"),
+    "timedelta": "value.total_seconds()",
+    "Enum": "value.value",
+    "BaseModel": 'value.model_dump(mode="json")',
+}
+
+
+def _plain_form(value: Any) -> str:
+    """An expression for a value that is none of JSON, or ""."""
+    for each in type(value).__mro__:
+        if form := _PLAIN_FORMS.get(each.__name__):
+            return form
+    if is_dataclass(value):
+        return "dataclasses.asdict(value)"
+    return "list(value)" if isinstance(value, Iterable) else ""
+
+
+def plain_text(value: str, where: str) -> str:
+    """The text of a string that may be of a class of its own, such as an enumeration.
+
+    Raises `ValueError` for lone surrogates.
+    """
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as problem:
+            raise ValueError(
+                f"{where}: no Unicode text: {problem}; decode bytes with "
+                "errors='replace'"
+            ) from None
+    return str.__str__(value)
+
+
+def _freeze_number(value: float, where: str) -> float:
+    """A plain number, if the API server keeps it: an int64 or a float64."""
     if isinstance(value, int):
-        if -(2**63) <= value < 2**64:
-            return int(value)
+        if -(2**63) <= value < 2**63:
+            return int.__int__(value)
         bits = value.bit_length()
-        raise ValueError(f"{where}: an integer of {bits} bits does not fit into 64")
+        # Greater ones are floats for a server (apimachinery: util/json), which writes
+        # the digits that tell a float from others, and then zeros.
+        if bits < sys.float_info.max_exp:
+            found = float(value)
+            if value in (int(found), int(Decimal(repr(found)))):
+                return found
+        raise ValueError(
+            f"{where}: an integer of {bits} bits does not fit into 64, and the API "
+            "server would round it; write it as a text"
+        )
     if math.isfinite(value):
-        return float(value)
-    raise ValueError(f"{where}: {value} is not a JSON number")
-
-
-def _freeze_mapping(value: Mapping[Any, Any], where: str) -> ReadOnlyDict:
-    for key in value:
-        if not isinstance(key, str):
-            raise TypeError(f"{where}: the key {shown(key)} is not a string")
-    return ReadOnlyDict(
-        {key: _freeze(item, f"{where}.{key}") for key, item in value.items()}
+        return float.__float__(value)
+    raise ValueError(
+        f"{where}: {float.__repr__(value)} is not a JSON number; leave it out, or "
+        "write a text"
     )
+
+
+def _freeze_mapping(
+    value: Mapping[Any, Any], where: str, around: tuple[Any, ...]
+) -> ReadOnlyDict:
+    found: dict[str, Any] = {}
+    for given, item in value.items():
+        key = _freeze_key(given, where)
+        if key in found:
+            raise ValueError(
+                f"{where}: two of its keys are {key!r} in JSON; leave one out"
+            )
+        found[key] = _freeze(item, f"{where}.{key}", around)
+    return ReadOnlyDict(found)
+
+
+_WORDS = {True: "true", False: "false", None: "null"}
+
+
+def _freeze_key(key: Any, where: str) -> str:
+    """A key as `json` writes it: numbers, booleans and None are texts."""
+    if isinstance(key, str):
+        return plain_text(key, f"{where}: the key {shown(key)}")
+    if key is None or isinstance(key, bool):
+        return _WORDS[key]
+    if isinstance(key, int) and key.bit_length() <= sys.float_info.max_exp:
+        return int.__repr__(key)
+    if isinstance(key, float) and math.isfinite(key):
+        return float.__repr__(key)
+    raise TypeError(f"{where}: the key {shown(key)} is not a string; use str(...)")
 
 
 def thaw_json(value: Any) -> Any:

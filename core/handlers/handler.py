@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 from collections.abc import Callable, Container, Mapping
 from dataclasses import dataclass
 from typing import Any, assert_never
@@ -15,6 +14,7 @@ from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.roles import ROLES, Finalizer, Role, RoleRule
 from fnop.core.handlers.schedule import Schedule
 from fnop.core.values.backoff import Backoff
+from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import ErrorsMode
 from fnop.core.values.table import Table
@@ -77,15 +77,7 @@ class Handler:
     @property
     def definition(self) -> tuple[str, int]:
         """The file and the line of the author's function; "" and 0 if unknown."""
-        function: Any = self.declared
-        while isinstance(function, functools.partial):
-            function = function.func
-        function = inspect.unwrap(function)
-        function = getattr(function, "__func__", function)
-        code = getattr(function, "__code__", None)
-        if code is None:  # an object that can be called
-            code = getattr(type(function).__call__, "__code__", None)
-        return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
+        return definition_of(self.declared)
 
     @property
     def place(self) -> str:

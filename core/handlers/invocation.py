@@ -506,7 +506,7 @@ def _returned(drive: _Drive, value: Any) -> Advance:
         if isinstance(value, Settings):
             settings, value = _settings_for(drive, value), None
         _refuse_lost_settings(drive, settings)
-        plan = plan_of(value)
+        plan = _plan_of(drive, value)
         refuse_lost(drive.witness, plan, "return it, yield it or await it", drive.taken)
         patches = (*drive.patches, *_nothing_desired(drive, None))
     except (TypeError, ValueError) as problem:
@@ -516,6 +516,16 @@ def _returned(drive: _Drive, value: Any) -> Advance:
     )
     lines, desires = drive.fresh_lines(), drive.fresh_desires()
     return Advance(lines, None, ending, drive.children, desires)
+
+
+def _plan_of(drive: _Drive, value: Any) -> tuple[Effect, ...]:
+    """The plan of a handler; what is wrong with it was returned by the author."""
+    try:
+        return plan_of(value)
+    except (TypeError, ValueError) as problem:
+        place = drive.situation.handler.place
+        where = f"; the handler at {place} returned it" if place else ""
+        raise type(problem)(f"{problem}{where}") from None
 
 
 def _refuse_lost_settings(drive: _Drive, kept: Settings | None) -> None:

@@ -7,7 +7,7 @@ other effects when the attempt ends.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -17,6 +17,7 @@ from fnop.core.values.callables import is_awaited, takes_values
 from fnop.core.values.errors import as_unicode
 from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
+from fnop.effects.effects import line_of
 from fnop.effects.names import check_marks
 from fnop.effects.values import freeze_json, thaw_json, type_name
 
@@ -76,14 +77,40 @@ class Stopped:
 class Nest(dict[str, Any]):
     """A mapping whose missing keys are further mappings: `patch.status["a"]["b"]`.
 
-    A copy of it is a plain one.
+    A copy of it is a plain one. `lines` are the author's lines that have written its
+    keys: what they wrote is checked at the end, when it is complete.
     """
 
-    __slots__ = ()
+    __slots__ = ("lines",)
+    lines: dict[Any, str]
+
+    def __init__(self, *fields: Any, **more: Any) -> None:
+        super().__init__(*fields, **more)
+        object.__setattr__(self, "lines", {})
+
+    def _nested(self, key: str, nest: Nest) -> Nest:
+        super().__setitem__(key, nest)
+        return nest
 
     def __missing__(self, key: str) -> Any:
-        found = self[key] = Nest()
-        return found
+        return self._nested(key, Nest())
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        super().__setitem__(key, value)
+        self.lines[key] = line_of(sys._getframe(1))
+
+    def update(self, *others: Any, **more: Any) -> None:
+        """Write several fields, as a `dict` does."""
+        found = dict(*others, **more)
+        super().update(found)
+        self.lines.update(dict.fromkeys(found, line_of(sys._getframe(1))))
+
+    def setdefault(self, key: str, default: Any = None) -> Any:
+        """The field as this patch writes it; it is written if it was not."""
+        if key not in self:
+            super().__setitem__(key, default)
+            self.lines[key] = line_of(sys._getframe(1))
+        return self[key]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
         return {key: thaw_json(value) for key, value in self.items()}
@@ -168,8 +195,7 @@ class PatchWriter(Nest):
     """
 
     def __missing__(self, key: str) -> Any:
-        found = self[key] = _Metadata() if key == "metadata" else Nest()
-        return found
+        return self._nested(key, _Metadata() if key == "metadata" else Nest())
 
     def __setattr__(self, name: str, value: object) -> None:
         if name != "fns":
@@ -205,11 +231,18 @@ class PatchWriter(Nest):
     def effect(self) -> Patch | None:
         """The patch that was written, or None.
 
-        Raises `ValueError` for labels and annotations that are no texts.
+        Raises `ValueError` for labels and annotations that are no texts; `TypeError` or
+        `ValueError` for what is not JSON. The error names the line that wrote it.
         """
         found = _written(self)
-        check_marks(found.get("metadata"), "patch")
-        return Patch(merge=found) if found else None
+        try:
+            check_marks(found.get("metadata"), "patch")
+            return Patch(merge=found) if found else None
+        except (TypeError, ValueError) as problem:
+            where = next(filter(None, _refused_lines(self, ())), "")
+            if not where:
+                raise
+            raise type(problem)(f"{problem}; it was written at {where}") from None
 
     def changes(self) -> tuple[Patch | Transform, ...]:
         """All that was written, in the order in which it is applied.
@@ -241,6 +274,22 @@ def _written(nest: dict[str, Any]) -> dict[str, Any]:
                 continue
         found[key] = value
     return found
+
+
+def _refused_lines(nest: Nest, path: tuple[str, ...]) -> Iterator[str]:
+    """The lines that have written what is refused, also if it is written alone."""
+    for key, value in nest.items():
+        if isinstance(value, Nest):
+            yield from _refused_lines(value, (*path, key))
+            continue
+        alone: Any = {key: value}
+        for part in reversed(path):
+            alone = {part: alone}
+        try:
+            check_marks(alone.get("metadata"), "patch")
+            freeze_json(alone, "patch")
+        except (TypeError, ValueError):
+            yield nest.lines.get(key, "")
 
 
 class _More(TypedDict, total=False):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from inspect import Parameter
 from typing import Any
 
-__all__ = ["is_awaited", "layers", "parameters_of", "takes_values"]
+__all__ = ["definition_of", "is_awaited", "layers", "parameters_of", "takes_values"]
 
 
 def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -66,6 +66,18 @@ def layers(fn: Callable[..., Any]) -> Iterator[Callable[..., Any]]:
             return
         else:
             inner = type(inner).__call__
+
+
+def definition_of(fn: Any) -> tuple[str, int]:
+    """The file and the line of the author's function; "" and 0 if unknown."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    fn = inspect.unwrap(fn)
+    fn = getattr(fn, "__func__", fn)
+    code = getattr(fn, "__code__", None)
+    if code is None:  # an object that can be called
+        code = getattr(type(fn).__call__, "__code__", None)
+    return ("", 0) if code is None else (code.co_filename, code.co_firstlineno)
 
 
 def is_awaited(fn: Callable[..., Any]) -> bool:

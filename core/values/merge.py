@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path, path_at, pointer
 from fnop.core.values.errors import TemporaryError, described
 from fnop.effects.values import canonical, freeze_json, same_json, shown, thaw_json
@@ -212,7 +213,9 @@ def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
         raise
     except BaseException as problem:
         name = getattr(change, "__qualname__", repr(change))
-        text = f"{name} fails: {described(problem)}"
+        file, line = definition_of(change)
+        where = f" at {file}:{line}" if file else ""
+        text = f"{name}{where} fails: {described(problem)}"
         failed = (
             OperationFailed if isinstance(problem, TemporaryError) else FunctionFailed
         )
