@@ -11,10 +11,9 @@ from typing import Any
 
 import orjson
 
-__all__ = ["LEVELS_MAX", "loads", "shallow"]
+from fnop.effects.values import LEVELS_MAX
 
-# As deep as a cut object is nested, wherever it stands; far more than anybody writes.
-LEVELS_MAX = 200
+__all__ = ["LEVELS_MAX", "loads", "shallow"]
 
 # Possessive: in linear time, whatever the text.
 _MARKS = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]')

@@ -37,10 +37,14 @@ __all__ = [
     "DefinitionProblem",
     "Field",
     "Unwrapped",
+    "admits_none",
     "description_of",
     "fields_of",
+    "is_model",
     "is_record",
+    "is_root_model",
     "keeps_unknown",
+    "model_config",
     "unwrapped",
 ]
 
@@ -72,13 +76,15 @@ class Field(NamedTuple):
 def is_record(cls: Any) -> bool:
     """Whether a type is a class with fields."""
     return isinstance(cls, type) and (
-        dataclasses.is_dataclass(cls) or _is_typed_dict(cls) or _is_model(cls)
+        dataclasses.is_dataclass(cls)
+        or _is_typed_dict(cls)
+        or (is_model(cls) and not is_root_model(cls))
     )
 
 
 def fields_of(cls: type) -> list[Field]:
     """The fields of such a class, in their order.  Raises `DefinitionProblem`."""
-    if _is_model(cls):
+    if is_model(cls):
         found = _of_model(cls)
     elif _is_typed_dict(cls):
         found = _of_typed_dict(cls)
@@ -102,19 +108,19 @@ def description_of(cls: type) -> str:
 
 def keeps_unknown(cls: type) -> bool:
     """Whether a model of pydantic accepts fields that it does not name."""
-    config = getattr(cls, "model_config", None) if _is_model(cls) else None
-    return isinstance(config, dict) and config.get("extra") == "allow"
+    return model_config(cls).get("extra") == "allow"
 
 
 # --------------------------------------------------------------------------- types
 
 
 class Unwrapped(NamedTuple):
-    """A type without what is said about it, and that: marks, qualifiers."""
+    """A type without what is said about it, and that: marks, qualifiers, aliases."""
 
     hint: Any
     marks: tuple[Any, ...]
     qualifiers: frozenset[Any]
+    aliases: tuple[Any, ...] = ()
 
 
 def unwrapped(hint: Any) -> Unwrapped:
@@ -125,6 +131,7 @@ def unwrapped(hint: Any) -> Unwrapped:
     """
     marks: tuple[Any, ...] = ()
     qualifiers: set[Any] = set()
+    aliases: tuple[Any, ...] = ()
     while True:
         origin = get_origin(hint)
         if origin is Annotated:
@@ -136,15 +143,24 @@ def unwrapped(hint: Any) -> Unwrapped:
         elif isinstance(hint, NewType):
             hint = hint.__supertype__
         elif type(hint).__name__ == "TypeAliasType":  # Python 3.12: type X = ...
-            hint = hint.__value__
+            if hint in aliases:
+                return Unwrapped(hint, marks, frozenset(qualifiers), aliases)
+            aliases = (*aliases, hint)
+            # pydantic's type of any JSON is inside of itself.
+            hint = Any if hint.__name__ == "JsonValue" else hint.__value__
         else:
-            return Unwrapped(hint, marks, frozenset(qualifiers))
+            return Unwrapped(hint, marks, frozenset(qualifiers), aliases)
 
 
-def _admits_none(hint: Any) -> bool:
+def admits_none(hint: Any) -> bool:
+    """Whether None is a value of a type.
+
+    >>> admits_none(int | None), admits_none(Any)
+    (True, False)
+    """
     inner = unwrapped(hint).hint
     if get_origin(inner) in _UNIONS:
-        return any(map(_admits_none, get_args(inner)))
+        return any(map(admits_none, get_args(inner)))
     if get_origin(inner) is Literal:
         return None in get_args(inner)
     return inner in (None, NoneType)
@@ -172,19 +188,58 @@ def _field(
             alias, default = each.name or alias, each.default or default
     if default is not None and default.value is None:
         default, required = None, False
-    needed = required and default is None and not _admits_none(hint)
+    needed = required and default is None and not admits_none(hint)
     return Field(alias or name, name, hint, marks, needed, default, description)
 
 
-def _made(factory: Callable[[], Any], cls: type, name: str) -> Given:
-    """The default that a factory of the author's makes."""
+def _made(make: Callable[[], Any], factory: Any, cls: type, name: str) -> Given:
+    """The default that a factory of the author's makes: the same at each call.
+
+    Raises `DefinitionProblem` for others: the server gives one default to all objects.
+    """
     try:
-        return Given(factory())
+        made, others = make(), [make() for _ in range(_CALLS)]
     except Exception as problem:
         raise DefinitionProblem(
             f"{cls.__qualname__}.{name}: the factory of its default fails: {problem}; "
             "let it need nothing, or write the default itself"
         ) from problem
+    if _reads_clock(factory) or any(_parts(made) != _parts(each) for each in others):
+        raise DefinitionProblem(
+            f"{cls.__qualname__}.{name}: the factory of its default makes another "
+            "value each time, and a definition has one for all objects; write `X | "
+            "None = None`, and let a handler fill it in"
+        )
+    return Given(made)
+
+
+# Further calls of a factory: one that draws a value seldom draws it each time.
+_CALLS = 8
+# Functions whose answers are alike for a while.
+_CLOCKS = frozenset(("today", "now", "utcnow", "time_ns", "localtime", "gmtime"))
+
+
+def _reads_clock(factory: Any) -> bool:
+    """Whether a factory asks for the time, which two calls may not show."""
+    while isinstance(factory, partial):
+        factory = factory.func
+    code = getattr(factory, "__code__", None)
+    names = (getattr(factory, "__name__", ""), *(code.co_names if code else ()))
+    return not _CLOCKS.isdisjoint(names)
+
+
+def _parts(value: Any) -> Any:
+    """A value with the fields of instances, which may have no equality of their own."""
+    if isinstance(value, Mapping):
+        return {key: _parts(each) for key, each in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [*map(_parts, value)]
+    if dataclasses.is_dataclass(value):
+        fields = dataclasses.fields(value)
+        return type(value), [_parts(getattr(value, each.name)) for each in fields]
+    if is_model(type(value)):
+        return type(value), [_parts(each) for _, each in value]
+    return value
 
 
 def _hints(cls: type) -> dict[str, Any]:
@@ -222,7 +277,8 @@ def _of_dataclass(cls: Any) -> Iterator[Field]:
         if each.default is not dataclasses.MISSING:
             default: Given | None = Given(each.default)
         elif each.default_factory is not dataclasses.MISSING:
-            default = _made(each.default_factory, cls, each.name)
+            factory = each.default_factory
+            default = _made(factory, factory, cls, each.name)
         else:
             default = None
         yield _field(each.name, hints[each.name], default, required=each.init)
@@ -249,33 +305,147 @@ def _of_typed_dict(cls: Any) -> Iterator[Field]:
 # ----------------------------------------------------------------- models of pydantic
 
 
-def _is_model(cls: type) -> bool:
+def is_model(cls: Any) -> bool:
+    """Whether pydantic reads and writes the class: a model, or a dataclass of its."""
     pydantic = sys.modules.get("pydantic")
-    return pydantic is not None and issubclass(cls, pydantic.BaseModel)
+    return (
+        pydantic is not None
+        and isinstance(cls, type)
+        and (issubclass(cls, pydantic.BaseModel) or "__pydantic_fields__" in vars(cls))
+    )
+
+
+def is_root_model(cls: Any) -> bool:
+    """Whether a class is no more than its root's type, in objects."""
+    return is_model(cls) and getattr(cls, "__pydantic_root_model__", False)
+
+
+def model_config(cls: Any) -> Mapping[str, Any]:
+    """The settings of a class that pydantic reads; empty for any other."""
+    if not is_model(cls):
+        return {}
+    found = getattr(cls, "model_config", None) or vars(cls).get("__pydantic_config__")
+    return found if isinstance(found, Mapping) else {}
 
 
 def _of_model(cls: Any) -> Iterator[Field]:
-    cls.model_rebuild(raise_errors=False)
+    infos = _pydantic_fields(cls)
+    computed = cls.__pydantic_decorators__.computed_fields
+    if computed and keeps_unknown(cls):
+        raise DefinitionProblem(
+            f"{cls.__qualname__}.{next(iter(computed))}: it is computed, and the model "
+            "would read it back as an extra field; take extra='ignore'"
+        )
+    names = {name: _Names.of(cls, name, info) for name, info in infos.items()}
+    for name, info in infos.items():
+        _check_names(cls, name, names)
+        given = None
+        if info.default_factory is not None:
+            make = partial(info.get_default, call_default_factory=True)
+            given = _made(make, info.default_factory, cls, name)
+        elif not info.is_required():
+            given = Given(info.get_default())
+        is_nullable = any(
+            dict(each.keywords).get("nullable") for each in _schema_marks(info)
+        )
+        if info.is_required() and not is_nullable and admits_none(info.annotation):
+            raise DefinitionProblem(
+                f"{cls.__qualname__}.{name}: the model wants it, and the API server "
+                "removes a null; give it the default None, or "
+                "fnop.schema(nullable=True)"
+            )
+        if info.is_required() and info.exclude:
+            raise DefinitionProblem(
+                f"{cls.__qualname__}.{name}: the model reads it, and does not write it "
+                "(exclude=True), so that the API server would refuse what the model "
+                "writes; give it a default, or leave exclude= out"
+            )
+        found = _field(
+            name,
+            info.annotation,
+            given,
+            required=info.is_required(),
+            alias=names[name].written,
+            marks=tuple(info.metadata),
+            description=info.description or "",
+        )
+        yield found._replace(required=info.is_required()) if is_nullable else found
+
+
+def _pydantic_fields(cls: Any) -> Mapping[str, Any]:
+    """The fields as pydantic has them, with their types resolved."""
+    if hasattr(cls, "model_rebuild"):
+        cls.model_rebuild(raise_errors=False)
     if not cls.__pydantic_complete__:
         _hints(cls)  # tells which name is not known
         raise DefinitionProblem(
             f"{cls.__qualname__}: pydantic cannot resolve its types; define what they "
             "name at the top of its module"
         )
-    for name, info in cls.model_fields.items():
-        given = None
-        if not info.is_required():
-            make = partial(info.get_default, call_default_factory=True)
-            given = _made(make, cls, name)
-        yield _field(
-            name,
-            info.annotation,
-            given,
-            required=info.is_required(),
-            alias=info.serialization_alias or info.alias,
-            marks=tuple(info.metadata),
-            description=info.description or "",
+    found: Mapping[str, Any] = cls.__pydantic_fields__
+    return found
+
+
+class _Names(NamedTuple):
+    """The names under which a model reads a field, and the one that it writes."""
+
+    read: tuple[str, ...]
+    written: str
+    # The places inside of other fields, from which it reads this one.
+    paths: tuple[Any, ...]
+
+    @classmethod
+    def of(cls, model: Any, name: str, info: Any) -> _Names:
+        config = model_config(model)
+        alias = info.validation_alias or info.alias
+        by_name = config.get("populate_by_name") or config.get("validate_by_name")
+        choices = getattr(alias, "choices", (alias,))
+        if alias is None or config.get("validate_by_alias") is False:
+            choices = (name,)
+        elif by_name:
+            choices = (*choices, name)
+        parts = [getattr(each, "path", (each,)) for each in choices]
+        writes = info.serialization_alias or info.alias
+        written = name if config.get("serialize_by_alias") is False else writes or name
+        return cls(
+            tuple(each[0] for each in parts if len(each) == 1),
+            next((m.name for m in _schema_marks(info) if m.name), None) or written,
+            tuple(each for each in parts if len(each) > 1),
         )
+
+
+def _schema_marks(info: Any) -> Iterator[Schema]:
+    for each in (*unwrapped(info.annotation).marks, *info.metadata):
+        if isinstance(each, Schema):
+            yield each
+
+
+def _check_names(cls: Any, name: str, names: Mapping[str, _Names]) -> None:
+    """Refuse a field that the model reads elsewhere than it writes it.
+
+    The definition has one name, and the API server prunes any other.
+    """
+    where, own = f"{cls.__qualname__}.{name}", names[name]
+    if own.paths:
+        path = ".".join(map(str, own.paths[0]))
+        raise DefinitionProblem(
+            f"{where}: the model reads it from inside another field ({path}), and does "
+            "not write it there; give that field a class of its own"
+        )
+    if own.written not in own.read:
+        read = " or ".join(map(repr, own.read))
+        alias = own.read[0] if own.written == name else own.written
+        raise DefinitionProblem(
+            f"{where}: the model reads it as {read} and writes it as {own.written!r}, "
+            f"and a definition has one name; write pydantic's alias={alias!r} alone, "
+            "and serialize_by_alias=True in the model's config"
+        )
+    for other, its in names.items():
+        if other != name and its.written in own.read:
+            raise DefinitionProblem(
+                f"{where}: the model would read it from {its.written!r}, which is the "
+                f"field {other}; leave that alias out"
+            )
 
 
 # ------------------------------------------------------- texts below fields

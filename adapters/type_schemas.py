@@ -9,25 +9,31 @@ from __future__ import annotations
 
 import base64
 import math
+import re
 import uuid
 from collections import abc
 from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import date, datetime, timedelta
-from enum import Enum
+from enum import Enum, Flag
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
 from fnop.adapters.type_fields import (
     DefinitionProblem,
     Field,
+    admits_none,
     description_of,
     fields_of,
+    is_model,
     is_record,
+    is_root_model,
     keeps_unknown,
+    model_config,
     unwrapped,
 )
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
+from fnop.effects.values import freeze_json, thaw_json
 
 __all__ = ["OBJECT", "rule_of", "schema_of_class"]
 
@@ -106,7 +112,7 @@ def _property(field: Field, place: Place) -> Node:
     if field.description:
         node["description"] = field.description
     if field.default is not None:
-        value = _json_of(field.default.value, place)
+        value = _default_of(field.default.value, place)
         node["default"] = _without_defaults(value, node)
     return node
 
@@ -115,16 +121,25 @@ def _property(field: Field, place: Place) -> Node:
 
 
 def _schema_of(hint: Any, place: Place) -> Node:
-    inner, marks, _ = unwrapped(hint)
-    node = _bare_schema_of(inner, place)
+    inner, marks, _, aliases = unwrapped(hint)
+    for alias in aliases:
+        if alias in place.around:
+            raise place.problem(_ENDLESS.format(alias))
+    node = _bare_schema_of(inner, place._replace(around=(*place.around, *aliases)))
     for mark in marks:
         _add(node, mark, place)
     return node
 
 
+_ENDLESS = (
+    "{} is inside of itself, and a structural schema has an end; take Any for the "
+    "inner one, or a class for each level"
+)
+
+
 def _bare_schema_of(hint: Any, place: Place) -> Node:
     if isinstance(hint, abc.Hashable) and hint in _PLAIN:
-        return dict(_PLAIN[hint])
+        return {**_PLAIN[hint], **_of_config(hint, place)}
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin in _UNIONS:
         return _of_union(args, place)
@@ -137,8 +152,15 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
         return {"type": "array", "items": items, "x-kubernetes-list-type": "set"}
     if origin in _MAPPINGS:
         return _of_mapping(args, place)
+    if isinstance(hint, type) and issubclass(hint, Flag):
+        raise place.problem(
+            f"{_shown(hint)} has flags, whose sums are values as well; take a set of "
+            "an Enum"
+        )
     if isinstance(hint, type) and issubclass(hint, Enum):
         return _of_values([each.value for each in hint], place)
+    if is_root_model(hint):
+        return _of_root(hint, place)
     if is_record(hint):
         return _of_record(hint, place)
     if is_record(origin):
@@ -152,12 +174,35 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
     )
 
 
+# The limits of all texts of a model, by the settings of pydantic.
+_OF_TEXTS = {"str_min_length": "minLength", "str_max_length": "maxLength"}
+
+
+def _of_config(hint: Any, place: Place) -> Node:
+    """Keywords of a plain type by the settings of the model around it."""
+    if hint is timedelta and is_model(place.cls):
+        raise place.problem(
+            "pydantic writes a timedelta as 'PT5M', and the API server takes '5m' "
+            "(format duration); take an int of seconds, or a dataclass"
+        )
+    config = model_config(place.cls) if hint is str else {}
+    limits = {word: config.get(name) for name, word in _OF_TEXTS.items()}
+    return {word: limit for word, limit in limits.items() if limit}
+
+
+def _of_root(cls: type, place: Place) -> Node:
+    """The schema of a root model: that of its root, for which it stands in objects."""
+    if cls in place.around:
+        raise place.problem(_ENDLESS.format(cls.__qualname__))
+    (root,) = fields_of(cls)
+    inner = Place(cls, root.attribute, (*place.around, cls))
+    text = description_of(cls)
+    return _property(root._replace(default=None, description=text), inner)
+
+
 def _of_record(cls: type, place: Place) -> Node:
     if cls in place.around:
-        raise place.problem(
-            f"{cls.__qualname__} is inside of itself, and a structural schema has an "
-            "end; take Any for the inner one, or a class for each level"
-        )
+        raise place.problem(_ENDLESS.format(cls.__qualname__))
     return schema_of_class(cls, place.around)
 
 
@@ -167,7 +212,20 @@ def _of_items(origin: Any, args: tuple[Any, ...], place: Place) -> Node:
             "a tuple with a type for each place has no structural schema; take "
             "tuple[X, ...] or list[X], or a class with a field for each"
         )
-    return _schema_of(args[0], place) if args else dict(_ANYTHING)
+    return _of_element(args[0], place) if args else dict(_ANYTHING)
+
+
+def _of_element(hint: Any, place: Place) -> Node:
+    """The schema of an entry of a list or a mapping, which cannot be missing."""
+    node = _schema_of(hint, place)
+    if admits_none(hint):
+        if "enum" in node:
+            raise place.problem(
+                f"the entries {_shown(hint)} are listed values or None, and a server "
+                "takes no null beside listed values; leave None out"
+            )
+        node["nullable"] = True
+    return node
 
 
 def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
@@ -179,7 +237,13 @@ def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
             f"the keys of a mapping are texts, and {_shown(args[0])} is none; take "
             "dict[str, X]"
         )
-    values = _schema_of(args[1], place)
+    if is_model(place.cls) and keys != {"type": "string"}:
+        raise place.problem(
+            f"the model reads no other keys than {_shown(args[0])}, and a schema "
+            "cannot say which keys there are; take dict[str, X], or a class with a "
+            "field for each"
+        )
+    values = _of_element(args[1], place)
     if values == _ANYTHING:
         return dict(OBJECT)
     return {"type": "object", "additionalProperties": values}
@@ -275,11 +339,73 @@ def _add(node: Node, mark: Any, place: Place) -> None:
     for keyword, value in keywords.items():
         _check_keyword(node, keyword, place)
         _check_value(keyword, value, place)
+    is_number = node.get("type") == "number"
+    keywords = (_of_numbers if is_number else _of_whole_numbers)(keywords, place)
+    for keyword, value in keywords.items():
         if keyword == "x-kubernetes-embedded-resource" and "properties" not in node:
             node[_KEEPS] = True  # the server wants one or the other
         node[keyword] = [*value] if isinstance(value, tuple) else value
 
 
+_INT64_MAX = 2**63 - 1
+
+
+def _of_whole_numbers(keywords: Node, place: Place) -> Node:
+    """Keywords without the limits that all integers of 64 bits keep.
+
+    A server has limits as float64 and compares integers with the int64 of these: 2**63
+    becomes the least integer, and all others are above it (kube-openapi: MaximumInt).
+    Raises `DefinitionProblem` for limits that this changes.
+    """
+    found = dict(keywords)
+    top, low = found.get("maximum"), found.get("minimum")
+    if top is not None and top + 1 - found.get("exclusiveMaximum", 0) > _INT64_MAX:
+        found = {k: v for k, v in found.items() if k not in _UPPER}
+    if low is not None and low - 1 + found.get("exclusiveMinimum", 0) < -_INT64_MAX - 1:
+        found = {k: v for k, v in found.items() if k not in _LOWER}
+    for keyword in ("maximum", "minimum", "multipleOf"):
+        value = found.get(keyword, 0)
+        if float(value) != value or value % 1 or value > _INT64_MAX:
+            raise place.problem(
+                f"{OPTIONS[keyword]}={value} is rounded by an API server; take a whole "
+                "number that a float holds, such as 2**53"
+            )
+    return found
+
+
+def _of_numbers(keywords: Node, place: Place) -> Node:
+    """Keywords whose limits hold for whole numbers, too.
+
+    A server compares these with the whole part of a limit: 0 is not less than a minimum
+    of 0.5, and 2 is not below an exclusive maximum of 2.5 (kube-openapi: MinimumInt).
+    Where that matters the limit is the float next to it.
+    """
+    found = dict(keywords)
+    for limit, flag, outwards in (
+        ("minimum", "exclusiveMinimum", -math.inf),
+        ("maximum", "exclusiveMaximum", math.inf),
+    ):
+        value, is_exclusive = found.get(limit, 0), bool(found.get(flag))
+        if value > _INT64_MAX:
+            raise place.problem(
+                f"{OPTIONS[limit]}={value} has more than 64 bits, to which an API "
+                "server cuts it for whole numbers; take a smaller one, or none"
+            )
+        if value % 1 and (value * outwards < 0) != is_exclusive:
+            found[limit] = math.nextafter(
+                value, -outwards if is_exclusive else outwards
+            )
+            found.pop(flag, None)
+            found |= {} if is_exclusive else {flag: True}
+    if found.get("multipleOf", 1) % 1:
+        raise place.problem(
+            f"multiple_of={found['multipleOf']} is cut to a whole number by an API "
+            "server when it divides one; take an int of a smaller unit"
+        )
+    return found
+
+
+_UPPER, _LOWER = ("maximum", "exclusiveMaximum"), ("minimum", "exclusiveMinimum")
 _WORDS = {"array": "lists", "object": "objects", "string": "texts"}
 
 
@@ -355,8 +481,18 @@ def _foreign(mark: Any, kind: str) -> Iterator[tuple[str, Any]]:
         if value is None or (attribute == "min_length" and value == 0):
             continue
         limit, *flags = keywords
-        yield limit, getattr(value, "pattern", value)  # it may be compiled
+        yield limit, _of_pattern(value) if isinstance(value, re.Pattern) else value
         yield from ((flag, True) for flag in flags)
+
+
+# The flags that a Go expression has, too (RE2: syntax).
+_FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
+
+
+def _of_pattern(pattern: re.Pattern[Any]) -> Any:
+    """The text of a compiled pattern, with its flags."""
+    flags = "".join(sign for flag, sign in _FLAGS.items() if pattern.flags & flag)
+    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
 
 # ------------------------------------------------------------------------ defaults
@@ -369,15 +505,27 @@ _TEXT_OF: dict[type, Callable[[Any], str]] = {
 }
 
 
+def _default_of(value: Any, place: Place) -> Any:
+    """A default as JSON has it, and as the API server keeps it."""
+    found = _json_of(value, place)
+    try:
+        return thaw_json(freeze_json(found, "its default"))
+    except (TypeError, ValueError) as problem:
+        raise place.problem(str(problem)) from None
+
+
 def _json_of(value: Any, place: Place) -> Any:
-    """A default as JSON has it."""
     if isinstance(value, Enum):
         value = value.value
-    if value is None or isinstance(value, bool):
+    if is_root_model(type(value)):
+        return _json_of(value.root, place)
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        raise place.problem(
+            f"its default has {value.bit_length()} bits, and the API server keeps "
+            "integers of 64; take a text"
+        )
+    if value is None or isinstance(value, (bool, int, str)):
         return value
-    for plain in (int, str):
-        if isinstance(value, plain):
-            return plain(value)
     if isinstance(value, float) and math.isfinite(value):
         return value
     if isinstance(value, datetime):
@@ -390,7 +538,7 @@ def _json_of(value: Any, place: Place) -> Any:
         found = [_json_of(each, place) for each in value]
         return sorted(found, key=lambda each: (str(type(each)), each))
     if isinstance(value, Mapping):
-        return {str(_plain_value(k)): _json_of(v, place) for k, v in value.items()}
+        return {_plain_value(k): _json_of(v, place) for k, v in value.items()}
     if is_record(type(value)):
         return dict(_members(value, place))
     raise place.problem(

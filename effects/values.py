@@ -226,8 +226,9 @@ def read_only(value: Any) -> Any:
 _CONTAINERS = frozenset((dict, list))
 
 
-# Objects that are nested deeper are cut when they are read (`adapters.deep_json`); the
-# serializer goes 254 levels deep, and fnop puts some of its own around a value.
+# The levels of an object: deeper ones are cut when they are read, wherever they stand,
+# and refused when they are written. That is far more than anybody writes; a serializer
+# goes 254 levels deep, and fnop puts some of its own around a value.
 LEVELS_MAX = 200
 
 

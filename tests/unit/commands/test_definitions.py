@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import math
+import re
 import subprocess
 import sys
 import uuid
@@ -12,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
-from enum import Enum, IntEnum, StrEnum
+from enum import Enum, IntEnum, IntFlag, StrEnum
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -29,6 +30,7 @@ from typing import (
     TypeVar,
 )
 
+import annotated_types
 import pydantic
 import pytest
 import yaml
@@ -166,6 +168,50 @@ FORMS: list[tuple[Any, Json]] = [
     (str | None, TEXT),
     (Optional[str], TEXT),  # noqa: UP045 (the older form is one, too)
     (Annotated[str, "a mark of somebody else"], TEXT),
+    # An entry cannot be missing, as a field can.
+    (
+        list[int | None],
+        {"type": "array", "items": {"type": "integer", "nullable": True}},
+    ),
+    (
+        dict[str, str | None],
+        {"type": "object", "additionalProperties": {**TEXT, "nullable": True}},
+    ),
+    (pydantic.JsonValue, KEPT),
+    # Limits that all integers keep, and a server turns into others.
+    (Annotated[int, annotated_types.Interval(ge=-(2**63), le=2**63 - 1)], INTEGER),
+    (Annotated[int, fnop.schema(minimum=0, maximum=1e30)], {**INTEGER, "minimum": 0}),
+    # A server cuts limits for whole numbers: 0 would be no less than a minimum of 0.5.
+    (
+        Annotated[float, fnop.schema(minimum=0.5, exclusive_maximum=2.5)],
+        {
+            "type": "number",
+            "minimum": math.nextafter(0.5, 0),
+            "exclusiveMinimum": True,
+            "maximum": math.nextafter(2.5, 0),
+        },
+    ),
+    (
+        Annotated[float, fnop.schema(exclusive_minimum=0.5, maximum=2.5)],
+        {"type": "number", "minimum": 0.5, "exclusiveMinimum": True, "maximum": 2.5},
+    ),
+    (
+        Annotated[float, fnop.schema(exclusive_minimum=-2.5, maximum=-0.5)],
+        {
+            "type": "number",
+            "minimum": math.nextafter(-2.5, 0),
+            "maximum": math.nextafter(-0.5, 0),
+            "exclusiveMaximum": True,
+        },
+    ),
+    (
+        Annotated[int, fnop.schema(exclusive_maximum=2**62)],
+        {**INTEGER, "maximum": 2**62, "exclusiveMaximum": True},
+    ),
+    (
+        Annotated[str, pydantic.Field(pattern=re.compile("^a", re.IGNORECASE))],
+        {**TEXT, "pattern": "(?i)^a"},
+    ),
     (
         Annotated[int, fnop.schema(minimum=1, exclusive_maximum=9)],
         {"type": "integer", "minimum": 1, "maximum": 9, "exclusiveMaximum": True},
@@ -490,6 +536,11 @@ class Emptying:
     inner: Emptied = Emptied(None)
 
 
+class Rights(IntFlag):
+    READ = 1
+    WRITE = 2
+
+
 class Endless(Enum):
     NEVER = math.inf
 
@@ -531,6 +582,29 @@ REFUSED: list[tuple[Any, str | None]] = [
         r"One.a: maximum=Decimal\('0.5'\) is nothing that JSON has",
     ),
     (Endless, "One.a: the value inf is nothing that JSON has; leave it out"),
+    (Rights, "One.a: Rights has flags, .* take a set of an Enum"),
+    (
+        list[Literal["a", None]],
+        "One.a: the entries .* are listed values or None, .* leave None out",
+    ),
+    (
+        Annotated[int, fnop.schema(maximum=2**53 + 1)],
+        "One.a: maximum=9007199254740993 is rounded by an API server; take a whole",
+    ),
+    (Annotated[int, fnop.schema(minimum=0.5)], "One.a: minimum=0.5 is rounded by"),
+    (
+        Annotated[float, fnop.schema(maximum=1e300)],
+        r"One.a: maximum=1e\+300 has more than 64 bits, .* take a smaller one, or none",
+    ),
+    (
+        Annotated[float, fnop.schema(multiple_of=0.1)],
+        "One.a: multiple_of=0.1 is cut to a whole number .* take an int",
+    ),
+    (Annotated[int, fnop.schema(minimum=2**63)], "One.a: minimum=.* is rounded by"),
+    (
+        Annotated[int, fnop.schema(exclusive_maximum=2**63 - 1)],
+        "One.a: maximum=9223372036854775807 is rounded by",
+    ),
     # These the API server itself refuses.
     (
         Annotated[list[Inner], fnop.schema(list_type="map", list_keys=["nam"])],
