@@ -54,7 +54,7 @@ from fnop.core.values.errors import (
 )
 from fnop.core.values.evolve import replace
 from fnop.effects.names import check_label
-from fnop.effects.values import shown
+from fnop.effects.values import plain_text, shown
 
 __all__ = ["Declaring", "declare", "declaring"]
 
@@ -94,7 +94,8 @@ class Declaring:
                 f"{self.parent.id} is one of {role.value}"
             )
         check_options(options, _IN_PARTS, label)
-        own_id = options.get("id") or _id_of(fn, None).rpartition(".")[2]
+        given = options.get("id")
+        own_id = _id_of(fn, given) if given else _id_of(fn, None).rpartition(".")[2]
         full_id = f"{self.parent.id}/{own_id}"
         name = f"{label} {full_id}"
         if any(each.id == full_id for each in self.children):
@@ -138,9 +139,15 @@ def declaring() -> Declaring:
     return found
 
 
-def _id_of(fn: Callable[..., Any], explicit: str | None) -> str:
+def _id_of(fn: Callable[..., Any], explicit: Any) -> str:
+    """The id of a handler, under which its result and its progress are kept."""
     if explicit is not None:
-        return explicit
+        try:
+            return plain_text(explicit, "id=")
+        except (AttributeError, TypeError, ValueError):
+            raise RegistrationError(
+                f"id= is a handler's name, in Unicode, not {shown(explicit)}"
+            ) from None
     inner: Any = fn
     while isinstance(inner, functools.partial):
         inner = inner.func

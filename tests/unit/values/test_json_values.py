@@ -18,6 +18,7 @@ import pytest
 
 import fnop
 from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
 from fnop.effects.values import LEVELS_MAX, ReadOnlyDict, canonical, freeze_json
 from tests.simulations import Scenario, example
 
@@ -109,6 +110,30 @@ def test_a_member_of_an_enumeration_is_its_text(make: Callable[[Any], Any]) -> N
 def test_the_text_of_an_exception_may_be_no_unicode() -> None:
     found = fnop.exception("Lost", exc=OSError("no file \udcff"))
     assert found.message == "no file ?"
+
+
+def test_an_id_may_be_a_member_of_an_enumeration() -> None:
+    registry = Registry()
+
+    @fnop.on.create("fnopexamples", registry=registry, id=Colour.RED)
+    async def create(**_: Any) -> int:
+        await fnop.execute(fns={Colour.RED: lambda **_: 2})
+        return 1
+
+    run = Scenario(registry, [example()])
+    assert run.settle()
+    found = run.get("fnopexamples")
+    assert found is not None
+    assert found["status"]["red"] == 1
+    assert found["status"]["red/red"] == 2
+
+
+@pytest.mark.parametrize("given", [5, b"red", "\ud800"])
+def test_an_id_that_is_no_text_is_refused(given: Any) -> None:
+    def create(**_: Any) -> None: ...
+
+    with pytest.raises(RegistrationError, match="id= is a handler's name, in Unicode"):
+        fnop.on.create("fnopexamples", registry=Registry(), id=given)(create)
 
 
 # -------------------------------------------------------------- what is refused
