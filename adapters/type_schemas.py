@@ -218,7 +218,7 @@ def _of_items(origin: Any, args: tuple[Any, ...], place: Place) -> Node:
 def _of_element(hint: Any, place: Place) -> Node:
     """The schema of an entry of a list or a mapping, which cannot be missing."""
     node = _schema_of(hint, place)
-    if admits_none(hint):
+    if admits_none(hint) and node != _ANYTHING:
         if "enum" in node:
             raise place.problem(
                 f"the entries {_shown(hint)} are listed values or None, and a server "
@@ -336,6 +336,14 @@ def _add(node: Node, mark: Any, place: Place) -> None:
             ]
     else:
         keywords = dict(_foreign(mark, node.get("type", "")))
+        if node.get("format") == "byte" and keywords.keys() & {
+            "minLength",
+            "maxLength",
+        }:
+            raise place.problem(
+                "its length is that of its bytes, and an API server counts the letters "
+                "of their base64; leave it out, or say it by fnop.schema"
+            )
     for keyword, value in keywords.items():
         _check_keyword(node, keyword, place)
         _check_value(keyword, value, place)

@@ -173,6 +173,7 @@ FORMS: list[tuple[Any, Json]] = [
         list[int | None],
         {"type": "array", "items": {"type": "integer", "nullable": True}},
     ),
+    (list[Any | None], {"type": "array", "items": KEPT}),
     (
         dict[str, str | None],
         {"type": "object", "additionalProperties": {**TEXT, "nullable": True}},
@@ -590,6 +591,10 @@ REFUSED: list[tuple[Any, str | None]] = [
     (
         Annotated[int, fnop.schema(maximum=2**53 + 1)],
         "One.a: maximum=9007199254740993 is rounded by an API server; take a whole",
+    ),
+    (
+        Annotated[bytes, annotated_types.MinLen(3)],
+        "One.a: its length is that of its bytes, .* the letters of their base64",
     ),
     (Annotated[int, fnop.schema(minimum=0.5)], "One.a: minimum=0.5 is rounded by"),
     (
