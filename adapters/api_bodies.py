@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, NoReturn
 
 import orjson
@@ -11,13 +12,29 @@ import orjson
 from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import ApiResponse, MalformedBody
 
-__all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large"]
+__all__ = ["LIMIT_BYTES", "PROTOBUF", "body_of", "too_large", "written"]
 
 LIMIT_BYTES = 3 * 1024 * 1024  # MaxRequestBodyBytes
 # Deeper than this no answer could be written: what is nested so is not taken.
 DEPTH_MAX = 200
 YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
 PROTOBUF = "application/vnd.kubernetes.protobuf"
+
+
+# What YAML does not have in a text as it is, or takes for a line break (YAML 1.1: 5.1).
+_NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+
+
+def written(content_type: str, body: Any) -> bytes:
+    r"""The bytes of a body; a server reads one of server-side apply as YAML.
+
+    >>> written("application/apply-patch+yaml", {"a": "\x7f"})
+    b'{"a":"\\u007f"}'
+    """
+    raw = orjson.dumps(body)
+    if content_type not in YAML_TYPES:
+        return raw
+    return _NOT_YAML.sub(lambda sign: f"\\u{ord(sign[0]):04x}", raw.decode()).encode()
 
 
 def body_of(content_type: str, content: bytes) -> Any:

@@ -23,6 +23,7 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from fnop.adapters.api_bodies import written
 from fnop.adapters.deep_json import loads
 from fnop.adapters.kubeconfig import (
     ConfigurationProblem,
@@ -434,7 +435,9 @@ class _Transport:
             return await self._session.request(
                 request.method,
                 URL(f"{self.server}{request.path}{query}", encoded=True),
-                data=None if request.body is None else orjson.dumps(request.body),
+                data=None
+                if request.body is None
+                else written(request.content_type, request.body),
                 headers=headers,
                 timeout=timeout,
                 **self._options,
