@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import orjson
 
+from fnop.adapters.plain import escaped
 from fnop.core.handlers.handler import Handler
 from fnop.core.values.errors import number_of
 from fnop.interpreters.check.explore import Case, Failure
@@ -332,7 +333,8 @@ def as_junit(report: Report, name: str) -> str:
                     lines.insert(0, message)
                 found.text = "\n".join(lines)
     ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode") + "\n"
+    # XML has no control characters, not even as references (XML 1.0: Char).
+    return escaped(ElementTree.tostring(suite, encoding="unicode")) + "\n"
 
 
 def for_github(report: Report, file: str, places: Places) -> Iterator[str]:

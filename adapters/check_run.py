@@ -21,7 +21,7 @@ from fnop.adapters.check_shards import identity_of, keep
 from fnop.adapters.check_telling import Source, cannot_write, status_of, tell
 from fnop.adapters.check_trials import OtherOrder, in_processes, onlooker
 from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_for
-from fnop.adapters.endings import EXIT_USAGE, fail
+from fnop.adapters.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.loading import LoadProblem, handlers_of_file, load
 from fnop.adapters.manifests import ManifestProblem
 from fnop.adapters.models import models_of
@@ -29,6 +29,7 @@ from fnop.adapters.rivals import replicated
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
+from fnop.core.values.errors import as_unicode
 from fnop.interpreters.actions import ActionRefused
 from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.explore import Case
@@ -192,7 +193,7 @@ class Checking:
         """The call as the recording of a failure tells it: so it can be run again."""
         name = self.options["name"]
         return {
-            "operator": [*self.paths],
+            "operator": [*map(as_unicode, self.paths)],
             "models": [*self.options["calls"]],
             "models of": self.options["script"],
             "former": self.options["former"],
@@ -248,7 +249,11 @@ class Checking:
             return None
         # One more than it takes, for a small check is soon done itself.
         at_once = self.options["jobs"] + 1
-        return stack.enter_context(OtherOrder.begun(sys.argv[1:], at_once))
+        try:
+            return stack.enter_context(OtherOrder.begun(sys.argv[1:], at_once))
+        except OSError as problem:
+            warn(f"there are no runs under other hash seeds: {problem.strerror}")
+            return None
 
     # ------------------------------------------------------------------- reporting
 

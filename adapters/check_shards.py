@@ -23,6 +23,7 @@ from fnop.adapters.check_telling import Source, status_of, tell
 from fnop.adapters.endings import EXIT_USAGE, fail
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
+from fnop.core.values.errors import as_unicode
 from fnop.interpreters.check.campaign import Campaign
 from fnop.interpreters.check.explore import Case, Failure
 from fnop.interpreters.check.faults import schedule_from_json
@@ -119,7 +120,7 @@ def keep(
         "campaign": identity,
         "shard": shard,
         "shards": shards,
-        "operator": [*source.paths],
+        "operator": [*map(as_unicode, source.paths)],
         "places": source.places,
         "report": {**found, **known},
         "shown": [_shown_json(each) for each in shown],

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import orjson
-
 from fnop.adapters import check_report
-from fnop.adapters.check_report import PRETTY, Places, Shown
+from fnop.adapters.check_report import Places, Shown
 from fnop.adapters.endings import EXIT_ERROR, EXIT_UNKNOWN, EXIT_USAGE, fail
 from fnop.adapters.plain import echo
 from fnop.interpreters.check.reports import Report
@@ -34,7 +33,7 @@ def tell(
     match options["output"]:
         case "json":
             whole = check_report.as_json(report, source.places)
-            echo(orjson.dumps(whole, option=PRETTY).decode())
+            echo(json.dumps(whole, indent=2, sort_keys=True))
         case "github":
             for line in check_report.for_github(report, source.paths[0], source.places):
                 echo(line)

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import chain
@@ -14,6 +13,7 @@ from itertools import chain
 import orjson
 
 from fnop.adapters.endings import warn
+from fnop.adapters.programs import python
 from fnop.interpreters.check.campaign import Campaign, within
 from fnop.interpreters.check.explore import Case, Verdict, benign_run, digest_of
 from fnop.interpreters.check.properties.evidence import Violation
@@ -41,8 +41,15 @@ def in_processes(
     ]
     global _working  # what the copies are to have
     _working = campaign, tasks
-    context = multiprocessing.get_context("fork")
-    with context.Pool(jobs, _as_a_worker) as pool:
+    try:
+        pool = multiprocessing.get_context("fork").Pool(jobs, _as_a_worker)
+    # A system without fork, or without a place for semaphores (Linux: /dev/shm).
+    except (ImportError, OSError, ValueError) as problem:
+        warn(f"one process tries all schedules, for there can be no others: {problem}")
+        with onlooker():
+            campaign.run(tasks, lambda result, *_: goes_on(result))
+        return
+    with pool:
         found = chain.from_iterable(pool.imap(_tried_in_process, places))
         for result in within(found, campaign.options.budget):
             if not goes_on(result):
@@ -108,14 +115,17 @@ class OtherOrder:
         """Call `fnop` with these arguments several times, until the end of the block.
 
         Their hash seeds are fixed, so that an operator gets one verdict at each call.
+        Raises `OSError` if no process can be started.
         """
         given = [each for each in arguments if each not in ("-q", "--quiet")]
         with ExitStack() as stack:
 
             def begin(seed: str) -> Running:
+                program, path = python()
+                variables = {"PYTHONHASHSEED": seed, "PYTHONPATH": path}
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "fnop", *given, "--digests", "--quiet"],
-                    env={**os.environ, "PYTHONHASHSEED": seed},
+                    [program, "-m", "fnop", *given, "--digests", "--quiet"],
+                    env={**os.environ, **variables},
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
                 )

@@ -51,6 +51,7 @@ from fnop.adapters.plan_command import plan
 from fnop.adapters.programs import guarded, interrupted, program_of
 from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
+from fnop.adapters.streams import prepared, status_after
 from fnop.adapters.uninstall_command import uninstall
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
@@ -109,6 +110,11 @@ def _is_option(arg: str) -> bool:
 
 class Commands(click.Group):
     """The commands; Ctrl-C ends whichever it is with a sentence."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        """Run a command as a process does, with streams that take any text."""
+        with prepared():
+            return super().main(*args, **options)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command, which may end itself otherwise when it is interrupted."""
@@ -385,9 +391,7 @@ def _close_recording(recorder: Any) -> None:
 def _leave(status: int) -> NoReturn:
     """End the process, also where a called function still blocks its thread."""
     if any(thread.name.startswith("fnop-call") for thread in threading.enumerate()):
-        sys.stdout.flush()
-        sys.stderr.flush()
-        os._exit(status)
+        os._exit(status_after(status))
     sys.exit(status)
 
 
@@ -486,7 +490,12 @@ def _simulate(
     asked: Asked,
     options: dict[str, Any],
 ) -> int:
-    from fnop.adapters.manifests import ManifestProblem, dump_yaml, read_manifests
+    from fnop.adapters.manifests import (
+        ManifestProblem,
+        dump_yaml,
+        echo_yaml,
+        read_manifests,
+    )
     from fnop.adapters.repeats import Repeats
     from fnop.interpreters.clock import EPOCH
     from fnop.interpreters.cluster import Off, empty_cluster, paced
@@ -537,7 +546,7 @@ def _simulate(
         watchdog.close()
         if repeats is not None:
             repeats.close(sim.clock.now().wall)
-    click.echo(dump_yaml(thaw_json(final_objects(sim))), nl=False)
+    echo_yaml(dump_yaml(thaw_json(final_objects(sim))))
     sim.machine.close()
     if models.unused:
         warn(models.unused)

@@ -10,6 +10,7 @@ import click
 
 from fnop.adapters.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.loading import LoadProblem, load
+from fnop.adapters.manifests import echo_yaml
 from fnop.adapters.options import files, shared
 from fnop.adapters.plain import echo
 
@@ -72,7 +73,7 @@ def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
             warn(f"{each['metadata']['name']}: {warning}")
     text = definitions_yaml(definitions)
     if check is None:
-        click.echo(text, nl=False)
+        echo_yaml(text)
     else:
         named = [*paths, *(f"-m {each}" for each in module)]
         _compare(check, text, f"fnop crd {' '.join(named)}")

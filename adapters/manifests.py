@@ -19,12 +19,14 @@ import yaml
 from returns.result import Failure, Success
 
 from fnop.adapters.plain import acts, escaped
+from fnop.adapters.streams import takes
 from fnop.effects.names import check_namespace
 
 __all__ = [
     "ManifestProblem",
     "Unparsed",
     "dump_yaml",
+    "echo_yaml",
     "parse_yaml",
     "parsed_yaml",
     "read_manifests",
@@ -88,7 +90,7 @@ def _manifests(
 def _text(source: str) -> str:
     try:
         if source == "-":
-            return sys.stdin.read()
+            return _standard_input()
         return Path(source).read_text(encoding="utf-8-sig")
     except FileNotFoundError as problem:
         raise ManifestProblem(f"there is no file {source}") from problem
@@ -97,6 +99,14 @@ def _text(source: str) -> str:
     except OSError as problem:
         why = problem.strerror
         raise ManifestProblem(f"{source} cannot be read: {why}") from problem
+
+
+def _standard_input() -> str:
+    """Standard input, in UTF-8 as files are, whatever the encoding of the terminal."""
+    content = getattr(sys.stdin, "buffer", None)
+    if content is None:
+        return sys.stdin.read()
+    return str(content.read().decode("utf-8-sig"))
 
 
 def _objects(document: Any, where: str) -> Iterator[dict[str, Any]]:
@@ -459,6 +469,24 @@ def dump_yaml(objects: Iterable[Mapping[str, Any]]) -> str:
         )
         for each in objects
     )
+
+
+def echo_yaml(text: str) -> None:
+    """Print YAML that `dump_yaml` has made, so that it is read back as it was.
+
+    If the encoding of standard output lacks a character, all are escaped.
+    """
+    if not takes(sys.stdout, text):
+        events = map(_in_quotes, yaml.parse(text, _Loader))
+        text = yaml.emit(events, Dumper=_Writer, width=_UNLIMITED)
+    print(text, end="", flush=True)
+
+
+def _in_quotes(event: yaml.Event) -> yaml.Event:
+    """Let a text that needs quotes for its escapes be a text in quotes, too."""
+    if isinstance(event, yaml.ScalarEvent) and not event.value.isascii():
+        event.implicit = (True, True)
+    return event
 
 
 def _ordered(

@@ -6,7 +6,6 @@ import os
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import click
 
 from fnop.adapters.endings import fail
 from fnop.adapters.plain import echo
+from fnop.adapters.programs import python
 from fnop.adapters.project_names import NameProblem, Names, names_of
 
 __all__ = ["new"]
@@ -89,8 +89,9 @@ def _make(names: Names, folder: Path) -> int:
     """Make the files in the folder, all or none; the number of them."""
     from fnop.adapters.scaffolding import files_of
 
-    with tempfile.TemporaryDirectory(prefix="fnop-new-") as place:
-        root = Path(place) / names.project
+    # The one place that is known to be writable: there may be none for temporary files.
+    with tempfile.TemporaryDirectory(prefix=".fnop-new-", dir=folder) as place:
+        root = Path(place).resolve() / names.project
         files = files_of(names)
         for path, text in files.items():
             _write(root / path, text)
@@ -118,14 +119,10 @@ def _generate(names: Names, root: Path) -> int:
 def _output_of(command: tuple[str, ...], root: Path) -> str:
     """The output of a command of fnop in the project, without the user's variables."""
     kept = {name: v for name, v in os.environ.items() if not name.startswith("FNOP_")}
-    places = [str(root / "src"), kept.get("PYTHONPATH", "")]
-    variables = {
-        **kept,
-        "PYTHONPATH": os.pathsep.join(filter(None, places)),
-        "PYTHONDONTWRITEBYTECODE": "1",
-    }
+    program, path = python(str(root / "src"))
+    variables = {**kept, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "fnop", *command],
+        [program, "-P", "-m", "fnop", *command],
         cwd=root,
         env=variables,
         stdin=subprocess.DEVNULL,

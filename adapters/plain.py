@@ -10,6 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
+
+from fnop.adapters.streams import end_if_lost
 
 __all__ = ["acts", "block", "echo", "escaped", "json_line", "one_line", "plain"]
 
@@ -99,7 +102,10 @@ def plain(text: str) -> str:
 
 
 def echo(text: str = "", *, err: bool = False) -> None:
-    """Print a report, on standard error with `err`."""
+    """Print a report, on standard error with `err`; end if nobody reads it."""
     import click
 
-    click.echo(plain(text), err=err)
+    # click on its own takes ASCII for a mistake, and writes UTF-8 instead.
+    stream = sys.stderr if err else sys.stdout
+    click.echo(plain(text), file=stream)
+    end_if_lost(stream)

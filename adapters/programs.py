@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
+import fnop
 from fnop.adapters.endings import (
     EXIT_ERROR,
     EXIT_INTERRUPTED,
@@ -18,8 +22,9 @@ from fnop.adapters.loading import LoadProblem, authors_place, load
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import default_registry
 from fnop.core.handlers.settings import Settings
+from fnop.interpreters.installed import is_installed
 
-__all__ = ["guarded", "interrupted", "program_of"]
+__all__ = ["guarded", "interrupted", "program_of", "python"]
 
 guarded = click.option(
     "--guard/--no-guard",
@@ -68,3 +73,18 @@ def interrupted(interrupt: KeyboardInterrupt, after: str = "") -> int:
     at = f", at {place}" if place else ""
     warn(f"interrupted{after}{at}")
     return EXIT_INTERRUPTED
+
+
+def python(*path: str) -> tuple[str, str]:
+    """The interpreter of another process of fnop, and its PYTHONPATH.
+
+    The path begins with these folders; it has fnop itself if that comes from an archive
+    (zipapp, shiv).  Raises `OSError` in a frozen program: that has no interpreter, and
+    calling it again may run anything.
+    """
+    if not sys.executable or getattr(sys, "frozen", False):
+        raise OSError(errno.ENOEXEC, "a frozen program cannot start fnop again")
+    place = str(Path(fnop.__file__).parents[1])
+    own = () if is_installed(fnop.__file__) else (place,)
+    places = (*path, *own, os.environ.get("PYTHONPATH"))
+    return sys.executable, os.pathsep.join(filter(None, places))

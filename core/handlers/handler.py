@@ -16,7 +16,7 @@ from fnop.core.handlers.schedule import Schedule
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path
-from fnop.core.values.errors import ErrorsMode
+from fnop.core.values.errors import ErrorsMode, as_unicode
 from fnop.core.values.table import Table
 
 __all__ = ["Handler", "declarer_of"]
@@ -83,7 +83,8 @@ class Handler:
     def place(self) -> str:
         """Where the author has written it, such as `operator.py:12`; or ""."""
         file, line = self.definition
-        return f"{file.rpartition('/')[2]}:{line}" if file else ""
+        name = as_unicode(file.rpartition("/")[2])
+        return f"{name}:{line}" if file else ""
 
     @property
     def declared(self) -> Callable[..., Any]:

@@ -20,6 +20,7 @@ from fnop.core.handlers.invocation import Journal
 from fnop.core.handlers.roles import Family
 from fnop.core.seam.effect_rules import Needs, rule_of
 from fnop.core.values.cause import Reason
+from fnop.core.values.errors import described
 from fnop.effects import Again, Get, List, Outcome
 from fnop.effects.values import digest
 from fnop.effects.wire import encode
@@ -168,7 +169,7 @@ def _without(attempt: Attempt) -> Iterator[str]:
         error = attempt.decided(inputs.with_(("answers", number), gone)).error
         if error is not None:
             yield (
-                f"{attempt.handler.id} raises {type(error).__name__}: {error}, where "
+                f"{attempt.handler.id} raises {described(error)}, where "
                 f"`{asked_for(asked.effect)}` finds nothing"
             )
 

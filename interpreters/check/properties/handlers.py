@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from fnop.core.values.errors import text_of
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, told
 from fnop.interpreters.check.redeciding import OWN_ERRORS
 from fnop.interpreters.check.trial import Trial
@@ -27,7 +28,7 @@ def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
     for _, say in trial.lines:
         if isinstance(say.exception, OWN_ERRORS):
             name = type(say.exception).__name__
-            found[say.handler or "the operator", name] = str(say.exception)
+            found[say.handler or "the operator", name] = text_of(say.exception)
     return found
 
 

@@ -237,17 +237,19 @@ def test_replay_and_simulation_never_load_the_client_library() -> None:
     assert modules.isdisjoint({"kubernetes_asyncio", "aiohttp"})
 
 
+PRINTING = re.compile(r"\bclick\.echo\(|^ +print\(", re.MULTILINE)
+
+
 def test_what_commands_print_goes_through_one_function() -> None:
     """It may hold what others have written (`fnop.adapters.plain`)."""
     printing = {
-        file.name: file.read_text().count("click.echo(")
+        file.name: len(PRINTING.findall(file.read_text("utf-8")))
         for file in (ROOT / "adapters").glob("*.py")
     }
     # The objects of a simulated run and definitions are YAML, and escaped as such.
     assert {name: n for name, n in printing.items() if n} == {
         "plain.py": 1,
-        "cli.py": 1,
-        "crd_command.py": 1,
+        "manifests.py": 1,
     }
 
 
