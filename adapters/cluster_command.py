@@ -205,7 +205,8 @@ async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
     stopped = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stopped.set)
+        with suppress(NotImplementedError):  # Windows: Ctrl-C ends the loop
+            loop.add_signal_handler(number, stopped.set)
     try:
         port = await server.start(
             options["host"],
@@ -394,7 +395,7 @@ def write_kubeconfig(
         fresh = target.with_name(f".{target.name}.{os.getpid()}")
         try:
             handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "w") as file:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
                 file.write(text)
             fresh.replace(target)
         finally:
@@ -406,6 +407,6 @@ def write_kubeconfig(
 
 
 def _is_ours(file: Path) -> bool:
-    with file.open(errors="replace") as text:
+    with file.open(encoding="utf-8", errors="replace") as text:
         begin = text.read(1000)
     return not begin.strip() or begin.startswith(MARK)

@@ -305,6 +305,9 @@ def _nothing() -> None:
     """The loop is awake, and that is all."""
 
 
+_BLOCKED = "fnop: ended at once: a handler blocks the operator\n"
+
+
 class _Signals:
     """Hands signals to the event loop; ends the process where the loop hears none.
 
@@ -322,8 +325,10 @@ class _Signals:
         if self._unheard is None:
             self._unheard = now
         elif now > self._unheard + REPEAT_SECONDS:
-            sys.stderr.write("fnop: ended at once: a handler blocks the operator\n")
-            sys.stderr.flush()
+            if sys.stderr is not None:
+                with suppress(OSError, ValueError):
+                    sys.stderr.write(_BLOCKED)
+                    sys.stderr.flush()
             os._exit(1)
         name = signal.Signals(number).name
         self._loop.call_soon_threadsafe(self._tell, name)

@@ -232,7 +232,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
         file = folder / path
         try:
             file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
+            file.write_text(text, "utf-8")
         except OSError as problem:
             fail(f"cannot write {file}: {problem.strerror}", EXIT_USAGE)
 
@@ -242,7 +242,7 @@ def _files_in(folder: Path) -> dict[str, str]:
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             try:
-                found[file.relative_to(folder).as_posix()] = file.read_text()
+                found[file.relative_to(folder).as_posix()] = file.read_text("utf-8")
             except (OSError, UnicodeDecodeError):
                 fail(f"{file} cannot be read as text", EXIT_USAGE)
     return found

@@ -71,7 +71,9 @@ def signing(settings: Settings, path: str | None) -> Settings:
     if path is None:
         return settings
     try:
-        keys = tuple(filter(None, map(str.strip, Path(path).read_text().splitlines())))
+        keys = tuple(
+            filter(None, map(str.strip, Path(path).read_text("utf-8").splitlines()))
+        )
     except (OSError, UnicodeDecodeError):
         raise ValueError(f"cannot read the state keys of {path}") from None
     if not keys:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import secrets
 import stat
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +14,9 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
+
+if sys.platform != "win32":
+    import fcntl
 
 import fnop
 from fnop.core.handlers.program import Program
@@ -64,7 +67,7 @@ def opened(path: Path) -> BinaryIO:
 def _locked(path: Path) -> BinaryIO:
     """A file to be written by this process alone, with what is in it."""
     # Without O_NONBLOCK the opening of a pipe would wait for a reader.
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NONBLOCK
+    flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0)
     while True:
         try:
             file = os.fdopen(os.open(path, flags, 0o600), "wb")
@@ -73,6 +76,8 @@ def _locked(path: Path) -> BinaryIO:
                 raise OSError(f"{path} is a pipe, and nobody reads it") from None
             raise
         try:
+            if sys.platform == "win32":  # has no such pipes, modes and locks
+                return file
             os.set_blocking(file.fileno(), True)
             if not _is_regular(file):
                 return file
@@ -92,6 +97,8 @@ def _is_regular(file: BinaryIO) -> bool:
 
 def _lock(file: BinaryIO, path: Path) -> None:
     """Keep other processes from writing the file; the lock ends with this one."""
+    if sys.platform == "win32":
+        return
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -26,12 +26,16 @@ __all__ = ["candidate_of", "facts", "member_of", "person", "replicated"]
 
 def facts() -> dict[str, Any]:
     """The facts that identify this process: its user, its host, its pod."""
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError):  # a container's user without a name
-        user = str(os.getuid())
     host = socket.gethostname()
-    return {"user": user, "host": host, "pod_id": os.environ.get("POD_ID") or None}
+    return {"user": _user(), "host": host, "pod_id": os.environ.get("POD_ID") or None}
+
+
+def _user() -> str:
+    """The user's name; a container's user may have none, and is a number."""
+    try:
+        return getpass.getuser()
+    except (ImportError, KeyError, OSError):
+        return str(os.getuid()) if hasattr(os, "getuid") else "nobody"
 
 
 def person(given: str | None) -> str:

@@ -34,6 +34,6 @@ def namespace() -> str | None:
 
 def _text_of(file: Path) -> str | None:
     try:
-        return file.read_text().strip() or None
+        return file.read_text("utf-8").strip() or None
     except (FileNotFoundError, NotADirectoryError):
         return None

@@ -62,7 +62,7 @@ def client(kubeconfig: Path) -> Iterator[Client]:
     """A client in a namespace of its own; the definition stays when that is deleted."""
     name = f"test-{uuid4().hex[:8]}"
     client = Client(KubeConfig.from_file(kubeconfig), name, field_manager="test")
-    for definition in load_all_yaml(CRD.read_text()):
+    for definition in load_all_yaml(CRD.read_text("utf-8")):
         client.apply(definition, force=True)
     eventually(lambda: [*client.list(KIND)] == [])
     client.create(Namespace(metadata=ObjectMeta(name=name)))
@@ -99,7 +99,7 @@ def test_the_deployment_follows_its_owner(client: Client) -> None:
         spec = client.get(Deployment, "example").spec
         return spec.replicas if spec else None
 
-    (sample,) = load_all_yaml(SAMPLE.read_text())
+    (sample,) = load_all_yaml(SAMPLE.read_text("utf-8"))
     client.create(sample)
     eventually(is_synced)
     assert replicas() == 2
