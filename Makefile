@@ -76,6 +76,9 @@ faults: .venv/ready ## all faults between operator and API server (needs KUBEBUI
 clients: .venv/ready ## other clients' own suites on fnop cluster (SUITES="kr8s Kopf": some)
 	$(BIN)/python -m tests.clients.suites $(SUITES)
 
+frozen: .venv/ready ## operators as one file, built and run (BUILDERS="pyinstaller shiv pex zipapp": some)
+	$(BIN)/python -m tests.frozen $(BUILDERS)
+
 churn: .venv/ready ## objects change for an hour under faults (CHURN_SECONDS, CHURN_SEED, CHURN_OBJECTS, CHURN_REPLICAS; CHURN_RECORDED=1: and is replayed)
 	$(BIN)/python -m tests.cluster.churn --seconds $${CHURN_SECONDS:-3600} --seed $${CHURN_SEED:-1} --objects $${CHURN_OBJECTS:-500} --replicas $${CHURN_REPLICAS:-1} $(if $(CHURN_RECORDED),--recorded)
 
@@ -117,4 +120,4 @@ bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice

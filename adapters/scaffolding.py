@@ -9,14 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from importlib.resources import files
 from string import Template
 
 from fnop.adapters.project_names import Names
 
 __all__ = ["FILES", "files_of", "generated_by"]
 
-FOLDER = Path(__file__).parent / "scaffold"
+FOLDER = files("fnop.adapters") / "scaffold"
 
 FILES = (
     ".dockerignore",
@@ -98,4 +98,4 @@ def _filled(text: str, words: Mapping[str, str]) -> str:
 
 @cache
 def _text(path: str) -> str:
-    return (FOLDER / path).read_text(encoding="utf-8")
+    return FOLDER.joinpath(path).read_text(encoding="utf-8")

@@ -148,3 +148,16 @@ def test_names_that_some_systems_lack_are_guarded() -> None:
         for name in missing(ast.parse(Path(file).read_text("utf-8")))
     }
     assert found == GUARDED
+
+
+def test_data_files_are_read_as_resources() -> None:
+    """An archive has no files (zipapp), which `importlib.resources` reads all the same.
+
+    PyInstaller reads hooks, and only from folders.
+    """
+    found = [
+        str(file.relative_to(ROOT))
+        for file in FILES
+        if "scaffold" not in file.parts and "Path(__file__)" in file.read_text("utf-8")
+    ]
+    assert found == ["adapters/pyinstaller/__init__.py"]

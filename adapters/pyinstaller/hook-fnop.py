@@ -1,0 +1,22 @@
+"""What a frozen operator has of fnop: all but the parts for developing one."""
+
+from importlib.util import find_spec
+
+from PyInstaller.utils.hooks import collect_data_files, collect_submodules
+
+_NOT_FROZEN = ("fnop.adapters.pyinstaller", "fnop.adapters.scaffold")
+# Plugins of pytest, which is no part of an operator.
+_OF_TESTS = ("fnop.adapters.cluster_fixture", "fnop.adapters.pytest_plugin")
+
+datas = collect_data_files("fnop", excludes=["**/scaffold/**"])
+hiddenimports = [
+    *collect_submodules(
+        "fnop", filter=lambda name: not name.startswith(_NOT_FROZEN + _OF_TESTS)
+    ),
+    # Imported by name: its packages are not run (fnop.adapters.kubeconfig).
+    "kubernetes_asyncio.client.configuration",
+    "kubernetes_asyncio.client.rest",
+    "kubernetes_asyncio.config.incluster_config",
+    "kubernetes_asyncio.config.kube_config",
+    *filter(find_spec, ("uvloop",)),
+]

@@ -1,0 +1,1 @@
+"""Operators as one file: built by several builders, and run."""
