@@ -133,7 +133,8 @@ PROVIDERS: dict[str, _Provider] = {
     "param": lambda s, _: s.handler.param,
     "retry": lambda s, _: s.retry,
     "started": lambda s, _: wall_time(s.started),
-    "runtime": lambda s, _: timedelta(seconds=s.now.wall - s.started),
+    # The clock may have been set back meanwhile.
+    "runtime": lambda s, _: timedelta(seconds=max(0.0, s.now.wall - s.started)),
     "now": lambda s, _: wall_time(s.now.wall),
     "settings": lambda s, _: s.settings,
     "activity": lambda s, _: s.reason,
