@@ -189,6 +189,17 @@ def test_reports_of_a_check_are_json_and_xml_whatever_is_in_them(
     )
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are text here")
+def test_a_file_whose_name_is_no_text_is_recorded(folder: Path) -> None:
+    name = "caf\udce9.py"
+    (folder / "cafe.py").rename(folder / name)
+    simulate = ("--record", "run.fnop", "--simulate", "object.yaml")
+    assert ended(begun(folder, "run", name, *simulate))[0] == 0
+    status, out, err = ended(begun(folder, "replay", "run.fnop", name))
+    assert status == 0, err
+    assert b"identical" in out
+
+
 # ----------------------------------------------------------- closed, full, unread
 
 

@@ -30,6 +30,7 @@ ALLOWED = {
         "returns",
     },
     "adapters": {
+        "PyInstaller",  # in its hook, which PyInstaller runs
         "aiohttp",
         "aiohttp_socks",
         "click",
