@@ -9,6 +9,7 @@ from xml.etree import ElementTree
 
 import orjson
 
+from fnop.adapters.loading import shown_path
 from fnop.adapters.plain import escaped
 from fnop.core.handlers.handler import Handler
 from fnop.core.values.errors import number_of
@@ -97,15 +98,11 @@ Places = Mapping[str, tuple[str, int]]
 
 def places_of(handlers: Iterable[Handler]) -> dict[str, tuple[str, int]]:
     """Where the author has written handlers: as far as that is known."""
-    here = Path.cwd()
     found = {}
     for each in handlers:
         name, line = each.definition
-        file = Path(name)
-        if file.is_relative_to(here):
-            file = file.relative_to(here)
         if name:
-            found[each.id] = str(file), line
+            found[each.id] = shown_path(Path(name)), line
     return found
 
 

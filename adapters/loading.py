@@ -44,6 +44,7 @@ __all__ = [
     "module_of_file",
     "near",
     "resolve",
+    "shown_path",
 ]
 
 # pytest shows the author's line, and none of these.
@@ -85,7 +86,8 @@ def _loaded_from(
         _make_importable(file.parent)
     loaded = [_load_file(file, names[file]) for file in files]
     if modules:
-        _make_importable(Path.cwd())
+        with suppress(FileNotFoundError):  # it is gone
+            _make_importable(Path.cwd())
     loaded += [_load_module(name) for name in modules]
     teach_yaml()
     return loaded
@@ -120,8 +122,9 @@ def near(test: str | Path, file: str | Path) -> str:
         if (folder / file).exists():
             return str(folder / file)
     raise LoadProblem(
-        f"there is no {file} beside {_shown(Path(test).resolve())}, nor in a folder "
-        "above it: write where it is, or put the test below the folder that has it"
+        f"there is no {file} beside {shown_path(Path(test).resolve())}, nor in a "
+        "folder above it: write where it is, or put the test below the folder that "
+        "has it"
     )
 
 
@@ -196,7 +199,7 @@ def _names(files: Iterable[Path]) -> dict[Path, str]:
     left, depth = {*files} - names.keys(), 1
     while left:
         if depth > max(len(file.parts) for file in left):
-            both = " and ".join(sorted(map(_shown, left)))
+            both = " and ".join(sorted(map(shown_path, left)))
             raise LoadProblem(f"{both} cannot be told apart by name; rename one")
         found = {file: _name(file, depth) for file in left}
         taken = [*found.values(), *names.values()]
@@ -239,7 +242,7 @@ def _load_file(file: Path, name: str) -> ModuleType:
         loader.exec_module(module)
     except (Exception, SystemExit) as problem:
         del sys.modules[name]
-        raise LoadProblem(_sentence(problem, _shown(file))) from problem
+        raise LoadProblem(_sentence(problem, shown_path(file))) from problem
     return module
 
 
@@ -418,11 +421,12 @@ def _source(file: str, line: int | None) -> str:
 
 
 def _place(file: str, line: int | None) -> str:
-    return _shown(Path(file)) + (f":{line}" if line else "")
+    return shown_path(Path(file)) + (f":{line}" if line else "")
 
 
-def _shown(file: Path) -> str:
+def shown_path(file: Path) -> str:
     """The path for messages: relative if it is below the working directory."""
-    return str(
-        file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
-    )
+    # That may be gone, or the file be elsewhere.
+    with suppress(OSError, ValueError):
+        return str(file.relative_to(Path.cwd()))
+    return str(file)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
-from fnop.adapters.loading import SCRIPT
+from fnop.adapters.loading import SCRIPT, shown_path
 from fnop.core.planned.facts import Change, Failure, Notice, Place, Plan, Source, Unmade
 from fnop.core.planned.fields import UNKNOWN, FieldChange
 from fnop.core.values.errors import joined, number_of
@@ -247,8 +247,7 @@ def source_text(source: Source) -> str:
     """
     if not source.file:
         return ""
-    here = os.getcwd() + os.sep
-    return f"{source.file.removeprefix(here)}:{source.line}"
+    return f"{shown_path(Path(source.file))}:{source.line}"
 
 
 # ------------------------------------------------------------------------- JSON

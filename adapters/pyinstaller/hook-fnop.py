@@ -1,4 +1,4 @@
-"""What a frozen operator has of fnop: all but the parts for developing one."""
+"""Parts of fnop that a frozen operator has: all but those for developing one."""
 
 from importlib.util import find_spec
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.commands import closed_port, heard, kubeconfig, manifest, write
+from tests.commands import MINIMAL, closed_port, heard, kubeconfig, manifest, write
 from tests.patience import patience
 from tests.simulations import DEFINITION, ROOT, example
 
@@ -168,3 +168,24 @@ def test_a_command_tells_of_the_cluster_alone(
 def test_what_is_to_be_written_is_told(folder: Path) -> None:
     status, out = fnop(folder, "new", "shop")
     assert (status, out) == (1, "fnop: shop: Read-only file system\n")
+
+
+def test_a_working_folder_that_is_gone_is_not_missed(tmp_path: Path) -> None:
+    operator = write(tmp_path, "operator.py", MINIMAL)
+    objects = manifest(tmp_path, "object.yaml", DEFINITION, example())
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    done = subprocess.run(
+        [
+            *("sh", "-c", 'rmdir ../gone; exec "$@"', "sh"),
+            *(sys.executable, "-P", "-m", "fnop", "check", str(operator)),
+            *("--object", str(objects), "--budget=9", "--fast", "-q"),
+        ],
+        cwd=gone,
+        env={"PATH": os.defpath, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        encoding="utf-8",
+        timeout=patience(30),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
