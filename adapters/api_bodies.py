@@ -21,7 +21,7 @@ YAML_TYPES = ("application/yaml", "application/apply-patch+yaml")
 PROTOBUF = "application/vnd.kubernetes.protobuf"
 
 
-# What YAML does not have in a text as it is, or takes for a line break (YAML 1.1: 5.1).
+# Signs that YAML does not have as they are, or takes for a line break (YAML 1.1: 5.1).
 _NOT_YAML = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 
 

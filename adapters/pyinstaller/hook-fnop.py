@@ -13,10 +13,5 @@ hiddenimports = [
     *collect_submodules(
         "fnop", filter=lambda name: not name.startswith(_NOT_FROZEN + _OF_TESTS)
     ),
-    # Imported by name: its packages are not run (fnop.adapters.kubeconfig).
-    "kubernetes_asyncio.client.configuration",
-    "kubernetes_asyncio.client.rest",
-    "kubernetes_asyncio.config.incluster_config",
-    "kubernetes_asyncio.config.kube_config",
     *filter(find_spec, ("uvloop",)),
 ]

