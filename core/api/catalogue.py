@@ -30,10 +30,11 @@ class Catalogue:
     missed: tuple[tuple[str, float], ...] = ()
 
     def find(self, selector: Selector) -> tuple[Resource, ...]:
-        """The resources that a selector means, in their preferred version.
+        """The resources that a selector means, as kubectl finds them.
 
-        The core group goes before others. More than one resource means that the
-        selector is ambiguous, unless it is broad.
+        They are in their preferred version, unless it names another. Full names go
+        before short ones, and the core group before others. More than one resource
+        means that the selector is ambiguous, unless it is broad.
         """
         if selector.predicate is not None:  # the author's: it may raise
             return tuple(each for each in self.resources if selector.matches(each))
@@ -43,13 +44,18 @@ class Catalogue:
         if known is None:
             if len(_FOUND) >= _FOUND_MAX:
                 _FOUND.clear()
-            known = _FOUND[key] = self, self._preferred(selector)
+            known = _FOUND[key] = self, self._nearest(selector)
         return known[1]
 
-    def _preferred(self, selector: Selector) -> tuple[Resource, ...]:
-        found = [each for each in self.resources if selector.matches(each)]
-        if selector.version is None:
-            found = [each for each in found if each.preferred]
+    def _nearest(self, selector: Selector) -> tuple[Resource, ...]:
+        named = [(each, selector.nearness(each)) for each in self.resources]
+        near = [
+            (each, how)
+            for each, how in named
+            if how is not None and (each.preferred or not how.any_version)
+        ]
+        nearest = min((how for _, how in near), default=None)
+        found = [each for each, how in near if how == nearest]
         if not selector.is_broad and any(each.group == "" for each in found):
             found = [each for each in found if each.group == ""]
         return tuple(found)

@@ -8,9 +8,11 @@ aggregated API that is down) is left out; the others are served.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from immutables import Map
@@ -63,17 +65,33 @@ class Document:
         return _ACCEPT if self.path in ROOTS else _PLAIN
 
 
+# The place of a group and version in the group's list; the preferred version has 0.
+Ranks = Mapping[tuple[str, str], int]
+
+
+class Contents(NamedTuple):
+    """The content of a document: kinds, documents to read next, and stale ones.
+
+    Documents that list groups have the `ranks` of their versions.
+    """
+
+    resources: tuple[Resource, ...] = ()
+    pages: tuple[Document, ...] = ()
+    stale: tuple[Document, ...] = ()
+    ranks: Ranks = MappingProxyType({})
+
+
 @dataclass(frozen=True, slots=True)
 class Discovery:
     """A round of discovery: requests that are pending, and resources found so far.
 
-    `parts` are the resources of each document. `problem` is the first error. `unread`
+    `parts` are the contents of each document. `problem` is the first error. `unread`
     are the groups and versions that exist and could not be read. `advice_seconds` is
     the server's advice (Retry-After).
     """
 
     pending: Map[int, Document]
-    parts: tuple[tuple[Resource, ...], ...] = ()
+    parts: tuple[Contents, ...] = ()
     problem: str | None = None
     forbidden: bool = False
     unread: frozenset[tuple[str, str]] = frozenset()
@@ -82,29 +100,22 @@ class Discovery:
     @property
     def resources(self) -> tuple[Resource, ...]:
         """The resources found so far."""
-        return tuple(chain.from_iterable(self.parts))
+        return tuple(chain.from_iterable(each.resources for each in self.parts))
+
+    @property
+    def ranks(self) -> Ranks:
+        """The places of the versions in their groups, as far as groups are listed."""
+        return {of: rank for each in self.parts for of, rank in each.ranks.items()}
 
     @property
     def catalogue(self) -> Catalogue:
         """The resources found, in an order that does not depend on the answers'."""
-        unsure = self._unsure(Catalogue())
-        known = _CATALOGUES.get(key := (tuple(map(id, self.parts)), unsure))
+        known = _CATALOGUES.get(key := tuple(map(id, self.parts)))
         if known is None:
             if len(_CATALOGUES) >= _KEPT_MAX:
                 _CATALOGUES.clear()
-            known = _CATALOGUES[key] = self.parts, _sorted(self.resources, unsure)
+            known = _CATALOGUES[key] = self.parts, _sorted(self.resources, self.ranks)
         return known[1]
-
-    def _unsure(self, before: Catalogue) -> frozenset[str]:
-        """The groups of which a version is neither read nor known from `before`.
-
-        It may be the preferred version of any kind.
-        """
-        pending = {(each.group, each.version) for each in self.pending.values()}
-        lacking = {*self.unread, *pending}
-        if lacking:
-            lacking -= {(each.group, each.version) for each in before.resources}
-        return frozenset(group for group, _ in lacking)
 
     def after(self, before: Catalogue, now: float) -> Catalogue:
         """The catalogue at the monotonic time `now`, by this round and the one before.
@@ -131,7 +142,7 @@ class Discovery:
             if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
         }
         kept = [each for each in before.resources if each.key in missed]
-        known = _sorted((*self.resources, *unread, *kept), self._unsure(before))
+        known = _sorted((*self.resources, *unread, *kept), self.ranks)
         is_complete = self.problem is None
         return Catalogue(known.resources, is_complete, tuple(missed.items()))
 
@@ -140,25 +151,29 @@ class Discovery:
         return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
 
 
-def _sorted(resources: Iterable[Resource], unsure: frozenset[str]) -> Catalogue:
+def _sorted(resources: Iterable[Resource], ranks: Ranks) -> Catalogue:
     """The catalogue in its order, with one preferred version of each kind."""
     found = {each.key: each for each in resources}
     versions: dict[tuple[str, str], list[Resource]] = {}
     for each in found.values():
         versions.setdefault((each.group, each.plural), []).append(each)
-    every = chain.from_iterable(_ranked(some, unsure) for some in versions.values())
+    every = chain.from_iterable(_ranked(some, ranks) for some in versions.values())
     return Catalogue(tuple(sorted(every, key=lambda each: (each.group, each.key))))
 
 
-def _ranked(versions: list[Resource], unsure: frozenset[str]) -> Iterable[Resource]:
+def _ranked(versions: list[Resource], ranks: Ranks) -> Iterable[Resource]:
     """The versions of a kind, one of them preferred.
 
-    As in kubectl, that is the group's preferred version, else the newest one that has
-    the kind. In an `unsure` group it is not known which that is.
+    As in kubectl (client-go's restmapper), that is the group's preferred version, else
+    the first in the group's list that has the kind. A version that could not be read
+    and was not known before hides no other. One that is listed no more comes last.
     """
-    best = min(versions, key=lambda e: (not e.preferred, version_rank(e.version)))
-    if not best.preferred and best.group in unsure:
-        return versions
+
+    def place(each: Resource) -> tuple[Any, ...]:
+        rank = ranks.get((each.group, each.version), _UNLISTED)
+        return rank, not each.preferred, version_rank(each.version)
+
+    best = min(versions, key=place)
     return [
         each
         if each.preferred == (each is best)
@@ -166,6 +181,9 @@ def _ranked(versions: list[Resource], unsure: frozenset[str]) -> Iterable[Resour
         for each in versions
     ]
 
+
+# The rank of a version that its group does not list: after all others.
+_UNLISTED = 1 << 16
 
 # An answer takes a fraction of a second; a lost request is never answered.
 _PATIENCE_SECONDS, _PATIENCE_MAX_SECONDS = 10.0, 60.0
@@ -211,7 +229,7 @@ def _with_document(
     except (AttributeError, KeyError, TypeError, ValueError) as problem:
         text = f"{page.path} is not a discovery document: {problem!r}"
         return _unread(discovery, page, Refused(200, text)), ()
-    discovery = replace(discovery, parts=(*discovery.parts, told.resources))
+    discovery = replace(discovery, parts=(*discovery.parts, told))
     for stale in told.stale:
         discovery = _unread(discovery, stale, _STALE)
     return discovery, told.pages
@@ -237,25 +255,14 @@ def _unread(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery
     )
 
 
-class _Told(NamedTuple):
-    """The content of a document: kinds, documents to read next, and stale ones."""
-
-    resources: tuple[Resource, ...] = ()
-    pages: tuple[Document, ...] = ()
-    stale: tuple[Document, ...] = ()
-
-
 # The contents of read-only documents, and the catalogues made of them, by identity: a
 # simulated API server sends the same ones again and again.
 _KEPT_MAX = 8
-_TOLD: dict[tuple[int, Document], tuple[dict[str, Any], _Told]] = {}
-_CATALOGUES: dict[
-    tuple[tuple[int, ...], frozenset[str]],
-    tuple[tuple[tuple[Resource, ...], ...], Catalogue],
-] = {}
+_TOLD: dict[tuple[int, Document], tuple[dict[str, Any], Contents]] = {}
+_CATALOGUES: dict[tuple[int, ...], tuple[tuple[Contents, ...], Catalogue]] = {}
 
 
-def _told(page: Document, document: dict[str, Any]) -> _Told:
+def _told(page: Document, document: dict[str, Any]) -> Contents:
     """The content of a document, which is read once if it cannot change."""
     if not isinstance(document, ReadOnlyDict):
         return _read(page, document)
@@ -268,51 +275,70 @@ def _told(page: Document, document: dict[str, Any]) -> _Told:
     return known[1]
 
 
-def _read(page: Document, document: dict[str, Any]) -> _Told:
+def _read(page: Document, document: dict[str, Any]) -> Contents:
     if page.path not in ROOTS:
         found = parse_resource_list(
             document, page.group, page.version, preferred=page.preferred
         )
-        return _Told(tuple(found))
+        return Contents(tuple(found))
     if document.get("kind") == _AGGREGATED:
         return _read_aggregated(page, document)
     if page.path == "/api":
-        versions = document.get("versions") or ()
-        return _Told(pages=tuple(_document("", version) for version in versions))
-    return _Told(pages=tuple(_group_documents(document)))
+        pages = _listed("", document.get("versions") or ())
+    else:
+        pages = _group_documents(document)
+    return Contents(pages=pages, ranks=_ranks(pages))
 
 
-def _read_aggregated(root: Document, document: dict[str, Any]) -> _Told:
+def _read_aggregated(root: Document, document: dict[str, Any]) -> Contents:
     """The kinds of all groups of a root; stale versions have none."""
     resources: list[Resource] = []
     stale: list[Document] = []
+    pages: list[Document] = []
     for item in document.get("items") or ():
         group = "" if root.path == "/api" else item["metadata"]["name"]
-        for rank, each in enumerate(item.get("versions") or ()):
-            # The first version is the preferred one.
-            page = _document(group, each["version"], preferred=rank == 0)
+        versions = item.get("versions") or ()
+        # The first version is the preferred one.
+        listed = _listed(group, [each["version"] for each in versions])
+        pages += listed
+        for each, page in zip(versions, listed, strict=True):
             if each.get("freshness") == "Stale":
                 stale.append(page)
             else:
                 resources += parse_aggregated(
                     each, group, page.version, preferred=page.preferred
                 )
-    return _Told(tuple(resources), stale=tuple(stale))
+    return Contents(tuple(resources), stale=tuple(stale), ranks=_ranks(pages))
 
 
-def _document(group: str, version: str, *, preferred: bool = True) -> Document:
-    """The document of one group version."""
-    parts = (*group_parts(group), version)
-    return Document("/" + "/".join(map(segment, parts)), group, version, preferred)
-
-
-def _group_documents(document: dict[str, Any]) -> list[Document]:
-    pages = []
+def _group_documents(document: dict[str, Any]) -> tuple[Document, ...]:
+    pages: list[Document] = []
     for group in document.get("groups") or ():
         preferred = (group.get("preferredVersion") or {}).get("version")
-        for each in group.get("versions") or ():
-            version = each["version"]
-            pages.append(
-                _document(group["name"], version, preferred=version == preferred)
-            )
-    return pages
+        versions = [each["version"] for each in group.get("versions") or ()]
+        versions.sort(key=lambda version: version != preferred)
+        pages += _listed(group["name"], versions)
+    return tuple(pages)
+
+
+def _listed(group: str, versions: Iterable[str]) -> tuple[Document, ...]:
+    """The documents of a group's versions, of which the first is preferred."""
+    return tuple(
+        Document(
+            "/" + "/".join(map(segment, (*group_parts(group), version))),
+            group,
+            version,
+            preferred=rank == 0,
+        )
+        for rank, version in enumerate(versions)
+    )
+
+
+def _ranks(pages: Iterable[Document]) -> Ranks:
+    """The place of each version in its group, from documents in the groups' order."""
+    ranks: dict[tuple[str, str], int] = {}
+    counts: Counter[str] = Counter()
+    for page in pages:
+        ranks[page.group, page.version] = counts[page.group]
+        counts[page.group] += 1
+    return ranks

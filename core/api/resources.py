@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from fnop.core.values.patterns import is_pattern, matches
@@ -19,6 +19,7 @@ from fnop.core.values.patterns import is_pattern, matches
 __all__ = [
     "EVERYTHING",
     "Everything",
+    "Nearness",
     "Resource",
     "Selector",
     "Selectors",
@@ -305,12 +306,21 @@ class Selector:
         )
 
     def matches(self, resource: Resource) -> bool:
-        """Whether the selector means this resource, of a preferred version or not."""
+        """Whether the selector may mean this resource, of a preferred version or not.
+
+        `Catalogue.find` returns the resources that it means among all that are served.
+        """
+        return self.nearness(resource) is not None
+
+    def nearness(self, resource: Resource) -> Nearness | None:
+        """How the selector names this resource; None if it does not."""
         if self.is_broad and (resource.group, resource.plural) in EVENTS:
-            return False
+            return None
         if self.predicate is not None:
-            return bool(self.predicate(resource))
-        return (
+            return _EXACTLY if self.predicate(resource) else None
+        if self.any_name is not None and not self.is_broad:
+            return _nearness(self.any_name, self.group, self.version, resource)
+        is_meant = (
             _fits(self.group, (resource.group,))
             and _fits(self.version, (resource.version,))
             and _fits(self.any_name, resource.names())
@@ -320,6 +330,9 @@ class Selector:
             and _fits(self.shortcut, resource.shortcuts)
             and _fits(self.category, resource.categories)
         )
+        if not is_meant:
+            return None
+        return _EXACTLY._replace(any_version=self.version is None)
 
     def __str__(self) -> str:
         if self.predicate is not None:
@@ -331,6 +344,73 @@ class Selector:
             name = self.category
         parts = (name or self.shortcut or "", self.version, self.group)
         return ".".join(part for part in parts if part)
+
+
+class Nearness(NamedTuple):
+    """How a text names a kind; less is nearer, and the nearest kinds are meant.
+
+    kubectl looks for names before kinds, reads the first part of a group as a version
+    before it takes it for a part, and takes full names before short ones, and groups
+    before those that begin with them (client-go's restmapper, and cli-runtime's
+    `mappingFor`). Of `any_version` the kind's preferred one is meant.
+    """
+
+    by_kind: bool = False
+    reading: int = 0
+    is_short: bool = False
+    any_version: bool = True
+
+
+_EXACTLY = Nearness()
+
+
+def _nearness(
+    name: str, group: str | None, version: str | None, resource: Resource
+) -> Nearness | None:
+    lowered = name.lower()
+    by_kind = is_short = False
+    if lowered not in (resource.plural, resource.singular):
+        is_short = name in resource.shortcuts
+        by_kind = not is_short
+        if by_kind and name not in (resource.kind, resource.kind.lower()):
+            return None
+    for reading, place in enumerate(_readings(group, version)):
+        if place.fits(resource):
+            return Nearness(by_kind, reading, is_short, place.version is None)
+    return None
+
+
+class _Place(NamedTuple):
+    """Where a kind is looked for: in a group, or in all that `begin` with its name."""
+
+    group: str | None
+    version: str | None
+    begin: bool = False
+
+    def fits(self, resource: Resource) -> bool:
+        """Whether the resource is there."""
+        if self.begin:
+            return resource.group.startswith(f"{self.group}.")
+        return _fits(self.group, (resource.group,)) and _fits(
+            self.version, (resource.version,)
+        )
+
+
+@lru_cache(maxsize=1024)
+def _readings(group: str | None, version: str | None) -> tuple[_Place, ...]:
+    """The places that a group and version may mean, in kubectl's order.
+
+    `foo.example.com` is version foo of example.com, else a group; versions need not
+    begin with a v. Where kubectl takes any beginning of a group's name, here it ends at
+    a dot: an operator must not take example.com for its example.co.
+    """
+    if not group:
+        return (_Place(group, version),)
+    if version is not None:
+        return _Place(group, version), _Place(f"{version}.{group}", None)
+    head, dot, tail = group.partition(".")
+    as_version = (_Place(tail, head),) if dot else ()
+    return *as_version, _Place(group, None), _Place(group, None, begin=True)
 
 
 def _fits(wanted: str | None, names: Iterable[str]) -> bool:

@@ -576,8 +576,8 @@ def test_a_kind_moves_to_the_preferred_version_when_that_has_it() -> None:
     assert [e.version for e in after.find(Selector.of("cronjobs.batch"))] == ["v1"]
 
 
-def test_no_version_is_preferred_while_another_is_unknown() -> None:
-    """The one that cannot be read may be that of the kind."""
+def test_a_version_that_cannot_be_read_hides_no_other() -> None:
+    """As in kubectl: the aggregated API of the preferred version may be down."""
     begun = discovery.begun({1: discovery.Document("/apis")})
     groups = [
         {
@@ -590,15 +590,49 @@ def test_no_version_is_preferred_while_another_is_unknown() -> None:
     found = replace(found, pending=Map(dict(enumerate(more))))
     cronjobs = {"name": "cronjobs", "kind": "CronJob", "verbs": ["list"]}
     found, _ = discovery.answered(found, 1, Applied({"resources": [cronjobs]}))
-    assert found.catalogue.lookup("cronjobs") is None
     down, _ = discovery.answered(found, 0, Unreachable("no answer"))
-    assert down.catalogue.lookup("cronjobs") is None
+    assert [e.version for e in down.catalogue.find(Selector.of("cronjobs"))] == [
+        "v1beta1"
+    ]
     jobs = {"name": "jobs", "kind": "Job", "verbs": ["list"]}
-    found, _ = discovery.answered(found, 0, Applied({"resources": [jobs]}))
-    found_now = found.catalogue.lookup("cronjobs")
-    assert found_now is not None
-    assert found_now.version == "v1beta1"
+    both, _ = discovery.answered(found, 0, Applied({"resources": [cronjobs, jobs]}))
+    assert [e.version for e in both.catalogue.find(Selector.of("cronjobs"))] == ["v1"]
     # Later the document cannot be read for once: it is known what was in it.
-    after = down.after(found.catalogue, 100.0)
-    assert after.lookup("cronjobs") == found_now
+    after = down.after(both.catalogue, 100.0)
+    assert [e.version for e in after.find(Selector.of("cronjobs"))] == ["v1"]
     assert after.lookup("jobs") is not None
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_versions_have_the_order_of_their_group(form: str) -> None:
+    """Aggregated APIs choose it: it need not be that of their names."""
+    order = ("v1", "v1alpha1", "v1beta1")
+    entry = {"name": "boats", "kind": "Boat", "verbs": ["list"]}
+    if form == "listed":
+        groups = [
+            {
+                "name": "sea.dev",
+                "versions": [{"version": version} for version in order],
+                "preferredVersion": {"version": "v1"},
+            }
+        ]
+        begun = discovery.begun({1: discovery.Document("/apis")})
+        found, more = discovery.answered(begun, 1, Applied({"groups": groups}))
+        found = replace(found, pending=Map({2: more[2], 3: more[1], 4: more[0]}))
+        for number, entries in ((2, [entry]), (3, [entry]), (4, [])):
+            answer = Applied({"resources": entries})
+            found, _ = discovery.answered(found, number, answer)
+    else:
+        kinds = ((), ("boats",), ("boats",))
+        found = read(group_document("sea.dev", *zip(order, kinds, strict=True)))
+    [boats] = found.catalogue.find(Selector.of("boats"))
+    assert boats.version == "v1alpha1"
+
+
+def test_a_version_that_is_listed_no_more_comes_last() -> None:
+    """It counts as served for a while, and others are served in fact."""
+    both = ("v1", ("boats",)), ("v1alpha1", ("boats",))
+    before = read(group_document("sea.dev", *both)).catalogue
+    after = read(group_document("sea.dev", both[1])).after(before, 100.0)
+    assert [e.version for e in after.find(Selector.of("boats"))] == ["v1alpha1"]
+    assert after.lookup("boats.v1.sea.dev") is not None

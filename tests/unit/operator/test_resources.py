@@ -1,6 +1,7 @@
 """Names of kinds: their forms, and which served kind each one means."""
 
 import doctest
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -127,7 +128,14 @@ CATALOGUE = Catalogue((PODS, METRICS, DEPLOYMENTS, OLD, ONE, OTHER))
         (("things.one.example.com",), (ONE,)),
         (("things.v2",), ()),
         (("nothing",), ()),
-        (("PODS",), ()),
+        (("PODS",), (PODS,)),
+        (("PO",), ()),  # short names have one form
+        (("DEPLOYMENTS.V1",), ()),
+        (("DEPLOYMENT.v1beta1.apps",), (OLD,)),
+        (("pods.metrics",), (METRICS,)),
+        (("things.one",), (ONE,)),
+        (("things.on",), ()),
+        (("things.v1.one",), ()),
     ],
 )
 def test_the_resource_that_is_meant(
@@ -135,6 +143,40 @@ def test_the_resource_that_is_meant(
 ) -> None:
     assert CATALOGUE.find(Selector.of(*words)) == found
     assert CATALOGUE.lookup(words[0]) == (found[0] if len(found) == 1 else None)
+
+
+# Kinds whose names and groups are alike.
+CRAFT = Resource("sea.dev", "foo1", "crafts", "WaterCraft", "craft", shortcuts=("wc",))
+NEWER = replace(CRAFT, version="v1beta1", preferred=False)
+NESTED = Resource("v1beta1.sea.dev", "v1", "ferries", "Ferry", "ferry")
+SHORT = Resource("air.dev", "v1", "planes", "Plane", "plane", shortcuts=("craft",))
+ALIKE = Catalogue((CRAFT, NEWER, NESTED, SHORT))
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("craft", CRAFT),  # a full name goes before a short one
+        ("craft.air.dev", SHORT),
+        ("craft.air", SHORT),
+        ("wc", CRAFT),
+        ("WC", None),
+        ("WaterCraft", CRAFT),
+        ("watercraft", CRAFT),
+        ("WATERCRAFT", None),  # the kind is no name of the collection
+        ("CRAFTS", CRAFT),
+        ("crafts.foo1.sea.dev", CRAFT),  # a version need not begin with a v
+        ("wc.v1beta1.sea.dev", NEWER),
+        ("WaterCraft.v1beta1.sea.dev", NEWER),
+        ("crafts.v2.sea.dev", None),
+        ("ferries.v1beta1.sea.dev", NESTED),  # no version, but a group
+        ("ferries.v1.v1beta1.sea.dev", NESTED),
+        ("crafts.se", None),
+    ],
+)
+def test_names_that_are_alike(name: str, found: Resource | None) -> None:
+    assert ALIKE.lookup(name) == found
+    assert found is None or Selector.of(name).matches(found)
 
 
 @pytest.mark.parametrize(
