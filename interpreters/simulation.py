@@ -188,8 +188,8 @@ class SimulatedRun:
         self._alarm: float | None = None
         self._inbox: deque[Delivery] = deque()
         self._arrives(Started(seed))
-        # The requests of open watches, and the kinds of all listings and watches.
-        self._watches: dict[int, ApiRequest] = {}
+        # The open watches, and the kinds of all listings and watches.
+        self._watches: dict[int, _Watched] = {}
         self._kinds: dict[int, str] = {}
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
@@ -710,7 +710,7 @@ class SimulatedRun:
         if isinstance(found, ApiResponse):
             self._arrives(refused(command.stream, found), source)
             return
-        self._watches[command.stream] = request
+        self._watches[command.stream] = _Watched(request, self.cluster)
         for event in found:
             self._show(command.stream, event)
 
@@ -735,10 +735,22 @@ class SimulatedRun:
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
         registry = self.cluster.registry
         for event in events:
-            for stream, request in tuple(self._watches.items()):
-                seen = simulated.seen_by(request, event, registry)
+            for stream, watched in tuple(self._watches.items()):
+                seen = simulated.seen_by(watched.request, event, registry)
                 if seen is not None:
                     self._show(stream, seen)
+        self._end_unserved()
+
+    def _end_unserved(self) -> None:
+        """End the watches of kinds whose definition is gone, or has been written."""
+        for stream, (request, opened) in tuple(self._watches.items()):
+            if opened.registry is self.cluster.registry:
+                continue
+            if simulated.is_served(self.cluster, request, opened):
+                self._watches[stream] = _Watched(request, self.cluster)
+            else:
+                del self._watches[stream]
+                self._arrives(StreamEnded(stream, "eof"), self._kinds[stream])
 
     def _show(self, stream: int, event: simulated.StoredEvent) -> None:
         """Send a line of a watch; the one that ends it is the last."""
@@ -748,6 +760,13 @@ class SimulatedRun:
         if isinstance(line, StreamEnded):
             del self._watches[stream]
         self._arrives(line, self._kinds[stream])
+
+
+class _Watched(NamedTuple):
+    """An open watch: its request, and the cluster when its kind was last looked at."""
+
+    request: ApiRequest
+    opened: simulated.Cluster
 
 
 def _is_of(input: Input, stream: int) -> bool:

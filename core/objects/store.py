@@ -10,6 +10,7 @@ from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
+from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.last_seen import Stored, Unreadable, read_stored, restated
 from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
@@ -25,7 +26,7 @@ from fnop.core.state.lifecycle import Phase
 from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
 from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
-from fnop.core.values.body import Body, is_behind
+from fnop.core.values.body import Body, Key, is_behind
 from fnop.core.values.cause import Reason
 from fnop.core.values.errors import described
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
@@ -33,7 +34,7 @@ from fnop.core.values.pace import CALM
 from fnop.effects import Event
 from fnop.effects.values import same_json
 
-__all__ = ["aside", "observe"]
+__all__ = ["aside", "moved", "observe"]
 
 # The number of remembered versions, to notice that the watch is ahead of an own answer.
 _SHOWN_MAX = 15
@@ -150,6 +151,21 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
         stale=True,
         unwritten=unwritten,
     )
+
+
+def moved(context: Context, record: ObjectRecord, key: Key) -> None:
+    """Put an object aside under the key that it has in another version of its kind.
+
+    It is not deleted: handlers see it again, in that version, when it is listed there.
+    What was not written on it is kept.
+    """
+    let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
+    if context.kind.indexers:
+        unindexed(context)
+    context.exhume()
+    context.drop()
+    there = context.of(key)
+    there.put(aside(there, record))
 
 
 def _unwritten(record: ObjectRecord) -> Work:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.api.namespaces import has_patterns
-from fnop.core.objects.store import observe
+from fnop.core.objects.store import moved, observe
 from fnop.core.operator.absent_namespaces import look_for_namespaces
 from fnop.core.operator.coordination import (
     is_standing_by,
@@ -24,6 +24,7 @@ __all__ = [
     "follow",
     "leave",
     "miss_the_vanished",
+    "move",
     "open_stream",
     "unfollow",
 ]
@@ -35,14 +36,7 @@ def follow(turn: Turn, stream: Stream) -> None:
     if present is None:
         if stream.purpose is StreamPurpose.OBJECTS:
             turn.say("info", f"serving {stream.label}")
-        if (
-            stream.purpose is StreamPurpose.OBJECTS
-            and turn.lifecycle.phase is Phase.FROZEN
-        ):
-            paused = stream._replace(phase=StreamPhase.PAUSED)
-            turn.streams.put(paused)
-        else:
-            open_stream(turn, stream)
+        _begin(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
         paused = present._replace(selectors=stream.selectors)
         turn.streams.put(paused)
@@ -52,6 +46,35 @@ def follow(turn: Turn, stream: Stream) -> None:
         lists, listings = present.lists, present.listings
         anew = stream._replace(id=present.id, lists=lists, listings=listings)
         open_stream(turn, anew)
+
+
+def _begin(turn: Turn, stream: Stream) -> None:
+    is_frozen = turn.lifecycle.phase is Phase.FROZEN
+    if stream.purpose is StreamPurpose.OBJECTS and is_frozen:
+        paused = stream._replace(phase=StreamPhase.PAUSED)
+        turn.streams.put(paused)
+    else:
+        open_stream(turn, stream)
+
+
+def move(turn: Turn, before: Stream, stream: Stream) -> None:
+    """Follow a collection in another version: its objects are the same, and known.
+
+    They are listed in that version before anything is done about them.
+    """
+    was, version = before.resource.version, stream.resource.version
+    turn.say("info", f"serving {stream.label} in version {version}, no longer in {was}")
+    for key, record in turn.objects.all():
+        if (
+            key.resource == before.resource.key
+            and before.namespace in (None, key.namespace)
+            and not record.gone
+        ):
+            moved(
+                Context(turn, key), record, key._replace(resource=stream.resource.key)
+            )
+    unfollow(turn, before)
+    _begin(turn, stream._replace(listings=before.listings))
 
 
 def leave(turn: Turn, stream: Stream) -> None:

@@ -6,6 +6,8 @@ that ends is opened again (fnop.core.streams.stream decides when and how).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fnop.core.api import discovery as discovering
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, Selector, Selectors
@@ -17,7 +19,7 @@ from fnop.core.operator.coordination import (
     lacks_peering,
     peer_streams,
 )
-from fnop.core.operator.following import announce_ready, follow, leave, unfollow
+from fnop.core.operator.following import announce_ready, follow, leave, move, unfollow
 from fnop.core.operator.mistyped import mistaken
 from fnop.core.seam.commands import Fetch
 from fnop.core.state.lifecycle import Milestone, Phase, advance
@@ -211,7 +213,8 @@ def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
         if found is None:
             continue
         complete = complete and bool(found)
-        if not found or (len(found) > 1 and not handler.selector.is_broad):
+        is_broad = turn.survey.catalogue.is_broad(handler.selector)
+        if not found or (len(found) > 1 and not is_broad):
             if found or is_known:
                 _warn_unserved(turn, handler, found)
             continue
@@ -247,10 +250,28 @@ def _follow_all(
         for stream in _streams_of(turn, kind):
             wanted[stream.key] = stream
     for stream in wanted.values():
-        follow(turn, stream)
+        before = _in_another_version(turn, stream, wanted)
+        if before is None:
+            follow(turn, stream)
+        else:
+            move(turn, before, stream)
     for present in turn.streams.each(StreamPurpose.OBJECTS):
         if present.key not in wanted:
             leave(turn, present)
+
+
+def _in_another_version(
+    turn: Turn, stream: Stream, wanted: Mapping[StreamKey, Stream]
+) -> Stream | None:
+    """The stream of the same objects in a version in which nobody wants them now."""
+    if stream.key in turn.streams.followed:
+        return None
+    collection = stream.resource.label, stream.namespace
+    for each in turn.streams.each(StreamPurpose.OBJECTS):
+        same = (each.resource.label, each.namespace) == collection
+        if same and each.key not in wanted:
+            return each
+    return None
 
 
 def _owned_by(
@@ -348,7 +369,8 @@ def _may_be_served(turn: Turn, handler: Handler, resource: Resource) -> bool:
     missing = missing_verbs(handler, resource)
     if not missing:
         return True
-    if handler.selector is not None and handler.selector.is_broad:
+    selector = handler.selector
+    if selector is not None and turn.survey.catalogue.is_broad(selector):
         return False  # no handler names just this kind
     turn.warn_once(
         f"verbs {resource.key} {handler.id}",
@@ -403,7 +425,7 @@ def look_around(turn: Turn, *, complete: bool) -> None:
     patterns = given is not None and has_patterns(given)
     selectors = [each.selector for each in turn.program.handlers if each.selector]
     if (given is None or patterns) and (
-        not complete or any(each.is_broad for each in selectors)
+        not complete or any(map(turn.survey.catalogue.is_broad, selectors))
     ):
         _look_at(turn, DEFINITIONS, StreamPurpose.KINDS)
     if patterns:

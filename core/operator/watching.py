@@ -182,6 +182,9 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     jitter = turn.jitter()
     after = ended(stream, end, turn.now, jitter)
     turn.streams.closed(after)
+    if end.status == 404:
+        # A missing object is no error of a collection: its version or kind is gone.
+        look_in(turn, SOON_SECONDS)
     if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
