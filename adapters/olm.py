@@ -19,6 +19,7 @@ from fnop.adapters.manifests import dump_yaml
 from fnop.adapters.olm_rules import ANNOTATIONS, MEDIA_TYPES, PREFIX
 from fnop.adapters.rights import Study, Wishes
 from fnop.adapters.roles import rules_for
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.rights import Need
 
@@ -116,12 +117,12 @@ def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
         raise BundleProblem(
             f"there is no definition of {names}{why}; give it with --crd"
         )
+    catalogue = Catalogue(tuple(study.kinds))
     handled = {
         (kind.group, kind.plural)
         for handler in study.program.handlers
         if handler.selector is not None and handler.rule.family in SERVING
-        for kind in study.kinds
-        if handler.selector.matches(kind)
+        for kind in catalogue.find(handler.selector)
     }
     asked = {(each.right.group, each.right.resource) for each in study.needs}
     owned, required = [], []

@@ -34,7 +34,7 @@ class Catalogue:
 
         They are in their preferred version, unless it names another. Full names go
         before short ones, and the core group before others. More than one resource
-        means that the selector is ambiguous, unless it is broad.
+        means that the selector is ambiguous, unless it `is_broad`.
         """
         if selector.predicate is not None:  # the author's: it may raise
             return tuple(each for each in self.resources if selector.matches(each))
@@ -56,9 +56,23 @@ class Catalogue:
         ]
         nearest = min((how for _, how in near), default=None)
         found = [each for each, how in near if how == nearest]
-        if not selector.is_broad and any(each.group == "" for each in found):
+        is_broad = selector.is_broad or (nearest is not None and nearest.by_category)
+        if not is_broad and any(each.group == "" for each in found):
             found = [each for each in found if each.group == ""]
         return tuple(found)
+
+    def is_broad(self, selector: Selector) -> bool:
+        """Whether a selector may mean several kinds: a pattern, or a category's name.
+
+        >>> pods = Resource("", "v1", "pods", "Pod", categories=("all",))
+        >>> names = Selector.of("all"), Selector.of("pods"), Selector.of("po*")
+        >>> [Catalogue((pods,)).is_broad(each) for each in names]
+        [True, False, True]
+        """
+        if selector.is_broad or selector.any_name is None:
+            return selector.is_broad
+        named = map(selector.nearness, self.find(selector))
+        return any(how is not None and how.by_category for how in named)
 
     def lookup(self, name: str) -> Resource | None:
         """The one resource that a selector string means, or None."""

@@ -352,9 +352,11 @@ class Nearness(NamedTuple):
     kubectl looks for names before kinds, reads the first part of a group as a version
     before it takes it for a part, and takes full names before short ones, and groups
     before those that begin with them (client-go's restmapper, and cli-runtime's
-    `mappingFor`). Of `any_version` the kind's preferred one is meant.
+    `mappingFor`). A text that names no kind may name a category. Of `any_version` the
+    kind's preferred one is meant.
     """
 
+    by_category: bool = False
     by_kind: bool = False
     reading: int = 0
     is_short: bool = False
@@ -373,10 +375,11 @@ def _nearness(
         is_short = name in resource.shortcuts
         by_kind = not is_short
         if by_kind and name not in (resource.kind, resource.kind.lower()):
-            return None
+            is_category = name in resource.categories and group is version is None
+            return Nearness(by_category=True) if is_category else None
     for reading, place in enumerate(_readings(group, version)):
         if place.fits(resource):
-            return Nearness(by_kind, reading, is_short, place.version is None)
+            return Nearness(False, by_kind, reading, is_short, place.version is None)
     return None
 
 

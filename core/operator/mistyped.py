@@ -63,7 +63,7 @@ def _doubt(
     named: _Named, handlers: list[Handler], catalogue: Catalogue, is_known: bool
 ) -> str:
     selector, text, use = named
-    if selector.is_broad:
+    if catalogue.is_broad(selector):
         return ""
     found = catalogue.find(selector)
     ids = joined([_placed(each) for each in handlers])

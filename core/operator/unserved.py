@@ -53,13 +53,13 @@ def unserved(
     return tuple(
         _judged(selector, names, catalogue, server, others_work=bool(served))
         for selector, names in idle.items()
-        if not (selector.is_broad and served)
+        if not (served and catalogue.is_broad(selector))
     )
 
 
 def _has_any(owner: Selector, catalogue: Catalogue) -> bool:
     """Whether objects may have such owners."""
-    return owner.is_broad or bool(catalogue.find(owner))
+    return catalogue.is_broad(owner) or bool(catalogue.find(owner))
 
 
 def _all_of(kind: Kind) -> tuple[Handler, ...]:
@@ -87,7 +87,7 @@ def _judged(
 ) -> Unserved:
     names = list(dict.fromkeys(each.id for each in handlers))
     so = f"so {joined(names)} {'is' if len(names) == 1 else 'are'} not called"
-    if selector.is_broad:
+    if catalogue.is_broad(selector):
         return Unserved(
             f"no kind that {server} serves fits {str(selector)!r}, {so}", True
         )

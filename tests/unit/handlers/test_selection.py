@@ -48,6 +48,9 @@ DEPLOYMENTS = served("apps", "deployments", categories=("all",))
 FOOS = served("foo.example.com", "foos")
 FOOS_OLD = served("foo.example.com", "foos", version="v1beta1", preferred=False)
 BARS = served("bar.example.com", "bars", categories=("mine",))
+# A kind has the name of a category, and a category that of a kind.
+SEVERAL = served("several.example.com", "bars")
+OTHER = served("other.example.com", "others", categories=("bars",))
 SERVED = (PODS, MAPS, EVENTS, DEPLOYMENTS, FOOS, FOOS_OLD, BARS)
 
 
@@ -72,6 +75,46 @@ SERVED = (PODS, MAPS, EVENTS, DEPLOYMENTS, FOOS, FOOS_OLD, BARS)
 )
 def test_k_2_broad_selectors(selector: Selector, found: set[Resource]) -> None:
     assert set(Catalogue(SERVED).find(selector)) == found
+
+
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("all", {PODS, DEPLOYMENTS}),
+        ("mine", {BARS}),
+        ("MINE", set()),
+        ("mine.bar.example.com", set()),  # a category is of no group
+        ("bars", {BARS, SEVERAL}),
+    ],
+)
+def test_a_name_that_no_kind_has_may_be_that_of_a_category(
+    name: str, found: set[Resource]
+) -> None:
+    """As in `kubectl get all`."""
+    catalogue, selector = Catalogue((*SERVED, SEVERAL, OTHER)), Selector.of(name)
+    assert set(catalogue.find(selector)) == found
+    assert catalogue.is_broad(selector) == (name in ("all", "mine"))
+
+
+def test_a_handler_of_a_category_sees_its_kinds(registry: Registry) -> None:
+    seen: set[str] = set()
+
+    @fnop.on.event("all", registry=registry)
+    def spy(resource: Resource, **_: Any) -> None:
+        seen.add(resource.plural)
+
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "a"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    run = Scenario(registry, [example(), pod])
+    run.settle()
+    assert "pods" in seen
+    assert "fnopexamples" not in seen
+    assert run.exit is None
+    assert not any("ambiguous" in line for line in run.lines)
 
 
 @pytest.mark.parametrize("words", [(EVERYTHING, "pods"), (len, "pods"), ()])
