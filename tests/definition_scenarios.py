@@ -7,7 +7,20 @@ from typing import Any, Protocol
 
 from tests.simulations import ROOT
 
-__all__ = ["GROUP", "OPERATOR", "SCENARIOS", "World", "remove"]
+__all__ = [
+    "CRDS",
+    "GROUP",
+    "MERGE",
+    "OPERATOR",
+    "PLURAL",
+    "SCENARIOS",
+    "World",
+    "create",
+    "define",
+    "edit",
+    "path_to",
+    "remove",
+]
 
 OPERATOR = ROOT / "tests/cluster/operators/versions.py"
 GROUP, PLURAL, KIND = "versions.fnop.dev", "probes", "Probe"

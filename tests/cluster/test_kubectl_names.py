@@ -171,12 +171,16 @@ def named(
             apiserver.raw("DELETE", f"{CRDS}/{each['metadata']['name']}")
 
 
-async def catalogue_of(api: ApiServer) -> Catalogue:
+async def looked_at(api: ApiServer) -> tuple[Catalogue, str | None]:
     connected = await connect(kubeconfig=str(api.kubeconfig), context=None)
     try:
-        catalogue, problem = await Cluster(connected).catalogue()
+        return await Cluster(connected).catalogue()
     finally:
         await connected.close()
+
+
+async def catalogue_of(api: ApiServer) -> Catalogue:
+    catalogue, problem = await looked_at(api)
     assert problem is None
     return catalogue
 
@@ -228,3 +232,41 @@ def test_each_kind_has_the_version_that_kubectl_lists(named: Named) -> None:
     groups = {each["spec"]["group"] for each in named.definitions}
     own = {(plural, at) for plural, at in ours if at.partition("/")[0] in groups}
     assert own <= listed
+
+
+def test_a_version_that_is_down_hides_no_other(
+    named: Named, apiserver: ApiServer
+) -> None:
+    """An aggregated API is the group's preferred version, and answers 503."""
+    group = GROUPS[0]
+    path = "/apis/apiregistration.k8s.io/v1/apiservices"
+    service = {
+        "apiVersion": "apiregistration.k8s.io/v1",
+        "kind": "APIService",
+        "metadata": {"name": f"v9.{group}"},
+        "spec": {
+            "group": group,
+            "version": "v9",
+            "service": {"name": "absent", "namespace": "default"},
+            "insecureSkipTLSVerify": True,
+            "groupPriorityMinimum": 1000,
+            "versionPriority": 1000,
+        },
+    }
+    status, answer = apiserver.raw("POST", path, service)
+    assert status == 201, answer
+    try:
+        place = f"/apis/{group}"
+        eventually(lambda: apiserver.raw("GET", f"{place}/v9")[0] == 503, every=0.1)
+        first = apiserver.raw("GET", place)[1]["preferredVersion"]["version"]
+        assert first == "v9"
+        found, problem = asyncio.run(looked_at(apiserver))
+        assert problem is not None
+        name = f"nmboats.{group}"
+        boats, before = found.lookup(name), named.catalogue.lookup(name)
+        assert boats is not None
+        assert boats == before
+        done = named.kubectl("get", f"{name}/x", "-n", "default", "-v=6")
+        assert f"{path_of(boats, 'default')}/x" in done.stderr
+    finally:
+        apiserver.raw("DELETE", f"{path}/v9.{group}")
