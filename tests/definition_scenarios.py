@@ -29,8 +29,8 @@ MERGE = "application/merge-patch+json"
 Json = dict[str, Any]
 
 
-class World(Protocol):
-    """A cluster with an operator, which follows all namespaces."""
+class Place(Protocol):
+    """A cluster with an operator, and a user in one namespace."""
 
     namespace: str
 
@@ -41,10 +41,6 @@ class World(Protocol):
     @property
     def lines(self) -> list[str]: ...
 
-    def begin(self, *names: str, calls: str = "changes") -> None:
-        """Start the operator with handlers for kinds of these names."""
-        ...
-
     def until(self, what: Callable[[], bool]) -> None:
         """Wait until it is so, for a minute at the most."""
         ...
@@ -54,11 +50,19 @@ class World(Protocol):
         ...
 
 
+class World(Place, Protocol):
+    """A cluster whose operator begins when it is asked to."""
+
+    def begin(self, *names: str, calls: str = "changes") -> None:
+        """Start the operator with handlers for kinds of these names."""
+        ...
+
+
 # ------------------------------------------------------------------ the user's words
 
 
 def define(
-    world: World,
+    world: Place,
     *served: str,
     unserved: tuple[str, ...] = (),
     storage: str = "",
@@ -109,20 +113,20 @@ def define(
     world.until(is_done)
 
 
-def remove(world: World, plural: str = PLURAL) -> None:
+def remove(world: Place, plural: str = PLURAL) -> None:
     """Delete the definition, and wait until it is gone."""
     path = f"{CRDS}/{plural}.{GROUP}"
     world.raw("DELETE", path)
     world.until(lambda: world.raw("GET", path)[0] == 404)
 
 
-def path_to(world: World, version: str, name: str = "", *, inside: bool = True) -> str:
+def path_to(world: Place, version: str, name: str = "", *, inside: bool = True) -> str:
     place = f"/namespaces/{world.namespace}" if inside else ""
     tail = f"/{name}" if name else ""
     return f"/apis/{GROUP}/{version}{place}/{PLURAL}{tail}"
 
 
-def create(world: World, version: str, name: str, *, inside: bool = True) -> None:
+def create(world: Place, version: str, name: str, *, inside: bool = True) -> None:
     body = {
         "apiVersion": f"{GROUP}/{version}",
         "kind": KIND,
@@ -140,39 +144,39 @@ def create(world: World, version: str, name: str, *, inside: bool = True) -> Non
 
 
 def edit(
-    world: World, version: str, name: str, size: int, *, inside: bool = True
+    world: Place, version: str, name: str, size: int, *, inside: bool = True
 ) -> None:
     path = path_to(world, version, name, inside=inside)
     status, answer = world.raw("PATCH", path, {"spec": {"size": size}}, MERGE)
     assert status == 200, answer
 
 
-def calls(world: World) -> list[str]:
+def calls(world: Place) -> list[str]:
     """The calls of handlers so far, such as `create a v1`."""
     found = [each.partition("call ")[2] for each in world.lines if "call " in each]
     return [each.strip() for each in found]
 
 
-def changes(world: World) -> list[str]:
+def changes(world: Place) -> list[str]:
     """The calls of handlers of changes."""
     return [each for each in calls(world) if len(each.split()) == 3]
 
 
-def called(world: World, call: str, times: int = 1) -> Callable[[], bool]:
+def called(world: Place, call: str, times: int = 1) -> Callable[[], bool]:
     return lambda: calls(world).count(call) == times
 
 
-def called_with(world: World, call: str, times: int) -> Callable[[], bool]:
+def called_with(world: Place, call: str, times: int) -> Callable[[], bool]:
     """Whether there were so many calls, in whatever version."""
     return lambda: sum(each.startswith(f"{call} ") for each in calls(world)) == times
 
 
-def is_seen_in(world: World, version: str) -> bool:
+def is_seen_in(world: Place, version: str) -> bool:
     """Whether the objects have been listed in a version."""
     return any(each.endswith(f" None a {version}") for each in calls(world))
 
 
-def assert_calm(world: World) -> None:
+def assert_calm(world: Place) -> None:
     """Nothing has failed, and no object has been taken for a deleted one."""
     world.calm()
     assert not [each for each in world.lines if "Traceback" in each]
@@ -213,6 +217,7 @@ def a_version_comes_and_another_goes(world: World) -> None:
 
 def the_preferred_version_goes(world: World) -> None:
     define(world, "v1", "v1beta1")
+    define(world, "v1", plural="others", kind="Other")
     world.begin(PLURAL)
     create(world, "v1beta1", "a")
     world.until(called(world, "create a v1"))

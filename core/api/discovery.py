@@ -9,7 +9,7 @@ aggregated API that is down) is left out; the others are served.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
 from types import MappingProxyType
@@ -142,7 +142,7 @@ class Discovery:
             if each.key not in found and now < since.get(each.key, now) + GRACE_SECONDS
         }
         kept = [each for each in before.resources if each.key in missed]
-        known = _sorted((*self.resources, *unread, *kept), self.ranks)
+        known = _sorted((*self.resources, *unread, *kept), self.ranks, missed)
         is_complete = self.problem is None
         return Catalogue(known.resources, is_complete, tuple(missed.items()))
 
@@ -151,27 +151,37 @@ class Discovery:
         return ("/apis" if group else "/api") not in {path for path, _ in self.unread}
 
 
-def _sorted(resources: Iterable[Resource], ranks: Ranks) -> Catalogue:
-    """The catalogue in its order, with one preferred version of each kind."""
+def _sorted(
+    resources: Iterable[Resource], ranks: Ranks, missed: Container[str] = ()
+) -> Catalogue:
+    """The catalogue in its order, with one preferred version of each kind.
+
+    The resources of the keys `missed` have disappeared.
+    """
     found = {each.key: each for each in resources}
     versions: dict[tuple[str, str], list[Resource]] = {}
     for each in found.values():
         versions.setdefault((each.group, each.plural), []).append(each)
-    every = chain.from_iterable(_ranked(some, ranks) for some in versions.values())
+    every = chain.from_iterable(
+        _ranked(some, ranks, missed) for some in versions.values()
+    )
     return Catalogue(tuple(sorted(every, key=lambda each: (each.group, each.key))))
 
 
-def _ranked(versions: list[Resource], ranks: Ranks) -> Iterable[Resource]:
+def _ranked(
+    versions: list[Resource], ranks: Ranks, missed: Container[str]
+) -> Iterable[Resource]:
     """The versions of a kind, one of them preferred.
 
     As in kubectl (client-go's restmapper), that is the group's preferred version, else
     the first in the group's list that has the kind. A version that could not be read
-    and was not known before hides no other. One that is listed no more comes last.
+    and was not known before hides no other. One that has disappeared comes last.
     """
 
     def place(each: Resource) -> tuple[Any, ...]:
         rank = ranks.get((each.group, each.version), _UNLISTED)
-        return rank, not each.preferred, version_rank(each.version)
+        age = version_rank(each.version)
+        return each.key in missed, rank, not each.preferred, age
 
     best = min(versions, key=place)
     return [

@@ -162,10 +162,10 @@ def moved(context: Context, record: ObjectRecord, key: Key) -> None:
     let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
     if context.kind.indexers:
         unindexed(context)
-    context.exhume()
-    context.drop()
     there = context.of(key)
     there.put(aside(there, record))
+    context.exhume()
+    context.drop()
 
 
 def _unwritten(record: ObjectRecord) -> Work:

@@ -236,9 +236,10 @@ def _follow_all(
     wanted: dict[StreamKey, Stream] = {}
     owned_by = _owned_by(turn, by_resource, resources)
     owners = Table({k: tuple(e.resource for e in v) for k, v in owned_by.items()})
-    family = turn.objects.family
-    if owners != family.owners:
-        turn.objects.family = family._replace(owners=owners)
+    before = turn.objects.family.owners
+    if owners != before:
+        # Objects of kinds that are left, or move, are nobody's children any more.
+        _own(turn, Table({**before, **owners}))
     for key, handlers in by_resource.items():
         kind = turn.program.kind(
             resources[key],
@@ -250,14 +251,20 @@ def _follow_all(
         for stream in _streams_of(turn, kind):
             wanted[stream.key] = stream
     for stream in wanted.values():
-        before = _in_another_version(turn, stream, wanted)
-        if before is None:
+        other = _in_another_version(turn, stream, wanted)
+        if other is None:
             follow(turn, stream)
         else:
-            move(turn, before, stream)
+            move(turn, other, stream)
     for present in turn.streams.each(StreamPurpose.OBJECTS):
         if present.key not in wanted:
             leave(turn, present)
+    if owners != before:
+        _own(turn, owners)
+
+
+def _own(turn: Turn, owners: Table[str, tuple[Resource, ...]]) -> None:
+    turn.objects.family = turn.objects.family._replace(owners=owners)
 
 
 def _in_another_version(

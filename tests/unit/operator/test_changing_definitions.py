@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
 from tests.definition_scenarios import (
     CRDS,
     GROUP,
@@ -29,21 +31,26 @@ from tests.simulations import handlers_in
 class DefinitionsWorld(SimulatedWorld):
     """A cluster without the kinds; the operator begins when it is asked to."""
 
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self, monkeypatch: pytest.MonkeyPatch, namespaces: tuple[str, ...] | None
+    ) -> None:
         super().__init__()
-        self._patch = monkeypatch
+        self._patch, self._settings = monkeypatch, Settings(namespaces=namespaces)
 
     def begin(self, *names: str, calls: str = "changes") -> None:
         self._patch.setenv("PROBES", ",".join(names))
         self._patch.setenv("CALLS", calls)
-        self.start(handlers_in(OPERATOR))
+        self.run.crash(Program(handlers_in(OPERATOR), self._settings))
 
 
+@pytest.mark.parametrize("namespaces", [None, ("default",), ("def*",)], ids=str)
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=lambda each: each.__name__)
 def test_definitions_change(
-    scenario: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
+    scenario: Callable[[World], None],
+    namespaces: tuple[str, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    scenario(DefinitionsWorld(monkeypatch))
+    scenario(DefinitionsWorld(monkeypatch, namespaces))
 
 
 # ------------------------------------------------------- what is known of the objects
@@ -106,7 +113,7 @@ def test_an_index_is_never_empty(registry: Registry) -> None:
         return {name: 1}
 
     @fnop.on.event("configmaps", registry=registry)
-    def see(probes: Any, **_: Any) -> None:
+    def see(probes: Any = fnop.INDEX, **_: Any) -> None:
         sizes.append(len(probes))
 
     world = watched(registry)
@@ -164,3 +171,37 @@ def test_what_could_not_be_written_is_not_done_again(registry: Registry) -> None
     edit(world, "v1beta1", "a", 3)
     world.settle()
     assert done == ["v1", "v1", "v1beta1"]
+
+
+def test_a_child_is_the_same_in_another_version(registry: Registry) -> None:
+    served = ["v1"]
+
+    @fnop.reconcile("others", owns=PLURAL, registry=registry)
+    def keep(**_: Any) -> fnop.Desired:
+        head = {"apiVersion": f"{GROUP}/{served[-1]}", "kind": "Probe"}
+        return fnop.desired([{**head, "metadata": {"name": "kid"}}])
+
+    world = SimulatedWorld()
+    define(world, "v1", "v1beta1")
+    define(world, "v1", plural="others", kind="Other")
+    owner = {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "Other",
+        "metadata": {"name": "o"},
+    }
+    path = f"/apis/{GROUP}/v1/namespaces/default/others"
+    assert world.raw("POST", path, owner)[0] == 201
+    world.start(registry.handlers)
+    world.settle()
+    before = world.raw("GET", path_to(world, "v1", "kid"))[1]
+    served.append("v1beta1")
+    switch(world, "v1beta1")
+    world.run.wait(5)
+    after = world.raw("GET", path_to(world, "v1beta1", "kid"))[1]
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    [children] = world.run.state.objects.family.children.values()
+    assert [each.resource for each in children] == [f"{PLURAL}.v1beta1.{GROUP}"]
+    assert world.raw("DELETE", path_to(world, "v1beta1", "kid"))[0] == 200
+    world.settle()
+    anew = world.raw("GET", path_to(world, "v1beta1", "kid"))[1]
+    assert anew["metadata"]["uid"] != before["metadata"]["uid"]

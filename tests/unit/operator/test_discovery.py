@@ -629,10 +629,11 @@ def test_versions_have_the_order_of_their_group(form: str) -> None:
     assert boats.version == "v1alpha1"
 
 
-def test_a_version_that_is_listed_no_more_comes_last() -> None:
+@pytest.mark.parametrize("rest", [(), (("v1", ("ships",)),)], ids=["alone", "others"])
+def test_a_version_that_has_disappeared_comes_last(rest: Any) -> None:
     """It counts as served for a while, and others are served in fact."""
-    both = ("v1", ("boats",)), ("v1alpha1", ("boats",))
+    both = ("v1", ("boats", "ships")), ("v1alpha1", ("boats",))
     before = read(group_document("sea.dev", *both)).catalogue
-    after = read(group_document("sea.dev", both[1])).after(before, 100.0)
+    after = read(group_document("sea.dev", *rest, both[1])).after(before, 100.0)
     assert [e.version for e in after.find(Selector.of("boats"))] == ["v1alpha1"]
     assert after.lookup("boats.v1.sea.dev") is not None
