@@ -32,6 +32,7 @@ from fnop.core.streams.stream import (
     heard_at,
     listed,
 )
+from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.body import Body, Key, is_behind
 
 __all__ = [
@@ -41,6 +42,9 @@ __all__ = [
     "on_stream_ended",
     "on_watch_event",
 ]
+
+# The failures of a stream during which a server may still list a kind that is gone.
+_SOON_MOST = 3
 
 
 def _on_namespaces(turn: Turn, names: frozenset[str]) -> None:
@@ -183,8 +187,8 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     after = ended(stream, end, turn.now, jitter)
     turn.streams.closed(after)
     if end.status == 404:
-        # A missing object is no error of a collection: its version or kind is gone.
-        look_in(turn, SOON_SECONDS)
+        # A collection without objects is empty: here the kind or its version is gone.
+        look_in(turn, _until_look_for_kind(turn, after.failures))
     if stream.purpose is StreamPurpose.PEERS:
         refused(turn, stream, end.status, end.message or end.reason)
     elif after.refusal and not stream.refusal:
@@ -195,6 +199,17 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     served = turn.streams.each(StreamPurpose.OBJECTS)
     if served and not turn.lifecycle.ready and all(each.refusal for each in served):
         turn.end(1, f"nothing can be served: {end.message}")
+
+
+def _until_look_for_kind(turn: Turn, failures: int) -> float:
+    """The seconds until the kinds are looked for, after so many 404s of a stream.
+
+    An API server that lists a kind which it does not serve is not asked ever again.
+    """
+    if failures <= _SOON_MOST:
+        return SOON_SECONDS
+    most = turn.settings.rediscovery_seconds
+    return growing_seconds(failures - _SOON_MOST, 0.0, most=most)
 
 
 def _say_refused(turn: Turn, stream: Stream, message: str) -> None:

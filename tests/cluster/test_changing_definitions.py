@@ -29,7 +29,7 @@ class DefinitionsWorld(RealWorld):
         self.until(lambda: self.is_serving)
 
 
-AT_ONCE = ("a_version_comes_and_another_goes", "the_scope_changes")
+AT_ONCE = ("the_preferred_version_goes", "a_kind_that_the_preferred_version_lacks")
 
 
 @pytest.mark.parametrize(

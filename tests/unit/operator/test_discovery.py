@@ -19,6 +19,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Fetch
 from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Applied, Unreachable
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.recorder import Recorder, header_of
 from fnop.interpreters.redaction import Redaction
 from fnop.interpreters.replay import read_records, replay_file
@@ -398,6 +399,28 @@ def test_a_kind_that_an_effect_names_in_vain_is_looked_for_ever_less(
     sim.apply([definition("widgets"), thing("Widget", "a")])
     sim.wait(620.0)
     assert any(line.endswith("handler create succeeded") for line in sim.log)
+
+
+def test_a_kind_that_is_listed_but_not_there_is_looked_for_ever_less(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @fnop.on.event(KIND, registry=registry)
+    def see(**_: Any) -> None: ...
+
+    sim = waiting(registry)
+    request = sim._run.request
+
+    def without_objects(asked: ApiRequest) -> ApiResponse:
+        if asked.path.startswith("/apis/fnop.dev/v1/"):
+            return ApiResponse(404, "404 page not found")
+        return request(asked)
+
+    monkeypatch.setattr(sim._run, "request", without_objects)
+    sim.wait(10.0)
+    soon = len(looks(sim))
+    assert 3 <= soon <= 6
+    sim.wait(DAY / 6)
+    assert len(looks(sim)) < soon + DAY / 6 / 600 + 10
 
 
 # ------------------------------------------------------------- forms of discovery
