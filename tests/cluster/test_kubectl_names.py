@@ -199,7 +199,7 @@ def test_what_fnop_finds_kubectl_finds_in_the_same_version(named: Named) -> None
     asked = {
         int(number): path
         for path, number in re.findall(
-            r"GET https://[^/\s]+(\S+)/n(\d+)(?=[ \"])", done.stderr
+            r"GET https?://[^/\s]+(\S+)/n(\d+)(?=[ \"])", done.stderr
         )
     }
     assert len(asked) == len(found), done.stderr[-2000:]
