@@ -313,7 +313,7 @@ class Selector:
         return self.nearness(resource) is not None
 
     def nearness(self, resource: Resource) -> Nearness | None:
-        """How the selector names this resource; None if it does not."""
+        """The way the selector names this resource; None if it does not."""
         if self.is_broad and (resource.group, resource.plural) in EVENTS:
             return None
         if self.predicate is not None:
@@ -347,7 +347,7 @@ class Selector:
 
 
 class Nearness(NamedTuple):
-    """How a text names a kind; less is nearer, and the nearest kinds are meant.
+    """The way a text names a kind; less is nearer, and the nearest kinds are meant.
 
     kubectl looks for names before kinds, reads the first part of a group as a version
     before it takes it for a part, and takes full names before short ones, and groups
@@ -384,7 +384,7 @@ def _nearness(
 
 
 class _Place(NamedTuple):
-    """Where a kind is looked for: in a group, or in all that `begin` with its name."""
+    """A group, or all that `begin` with its name, and a version to look for a kind."""
 
     group: str | None
     version: str | None
