@@ -369,14 +369,17 @@ _EXACTLY = Nearness()
 def _nearness(
     name: str, group: str | None, version: str | None, resource: Resource
 ) -> Nearness | None:
-    lowered = name.lower()
     by_kind = is_short = False
-    if lowered not in (resource.plural, resource.singular):
-        is_short = name in resource.shortcuts
-        by_kind = not is_short
-        if by_kind and name not in (resource.kind, resource.kind.lower()):
-            is_category = name in resource.categories and group is version is None
-            return Nearness(by_category=True) if is_category else None
+    if name.lower() in (resource.plural, resource.singular):
+        pass
+    elif name in resource.shortcuts:
+        is_short = True
+    elif name in (resource.kind, resource.kind.lower()):
+        by_kind = True
+    elif group is version is None and name in resource.categories:
+        return Nearness(by_category=True)
+    else:
+        return None
     for reading, place in enumerate(_readings(group, version)):
         if place.fits(resource):
             return Nearness(False, by_kind, reading, is_short, place.version is None)
