@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(
 
 Json = dict[str, Any]
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-GROUPS = ("named.dev", "v1.named.dev", "more.named.dev", "v1beta1.more.named.dev")
+GROUPS = ("named.dev", "v1.named.dev", "more.named.dev")
 VERSIONS = ("v1", "v1beta1", "v1alpha1", "v2", "stable")
 # Plural, singular and kind, which need not be alike, and short names.
 NAMES = (
