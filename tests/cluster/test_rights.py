@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,39 @@ def test_the_cluster_is_asked_what_is_missing_and_what_is_superfluous(
         f"superfluous: delete pods in namespace {namespace} "
         "(granted in the cluster; nobody needs it)",
     ]
+
+
+@pytest.mark.parametrize("by", ["a flag", "the kubeconfig"])
+def test_whoever_is_impersonated_has_the_rights_of_nobody_else(
+    by: str, apiserver: ApiServer, namespace: str, tmp_path: Path
+) -> None:
+    """The token's owner may do everything; the user as whom requests are made counts.
+
+    Rights of a group count as well (Kubernetes: user impersonation).
+    """
+    User(apiserver, namespace).define()
+    found, account = study_of("02-children", namespace)
+    made = manifests_for(found.needs, account)
+    file = str(ROOT / "examples" / "02-children" / "example.py")
+    accounts_of = f"system:serviceaccounts:{namespace}"
+    who = f"system:serviceaccount:{account.namespace}:{account.name}"
+    config = tmp_path / "config"
+
+    def verified(user: str, *groups: str) -> Result:
+        document = json.loads(apiserver.token_kubeconfig.read_text())
+        flags = ["--as", user, *(word for e in groups for word in ("--as-group", e))]
+        if by == "the kubeconfig":
+            document["users"][0]["user"] |= {"as": user, "as-groups": [*groups]}
+            flags = []
+        config.write_text(json.dumps(document))
+        where = ("--kubeconfig", str(config), "-n", namespace)
+        return CliRunner().invoke(main, ["rbac", file, "--verify", *where, *flags])
+
+    with an_account(apiserver, made, account, tmp_path):
+        assert "the rights are enough, and none too many" in verified(who).output
+        nobody = verified("nobody")
+        assert nobody.exit_code == 1
+        assert "missing: " in nobody.output
+        assert "superfluous: " not in nobody.output
+        admin = verified("nobody", "system:masters", accounts_of)
+        assert "superfluous: * *.* in namespace" in admin.output
