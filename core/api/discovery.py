@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from immutables import Map
@@ -20,6 +19,7 @@ from immutables import Map
 from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_list
 from fnop.core.api.resources import Resource, group_parts, segment, version_rank
 from fnop.core.values.evolve import replace
+from fnop.core.values.table import NOTHING, Table
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
 from fnop.effects.values import ReadOnlyDict
 
@@ -78,7 +78,7 @@ class Contents(NamedTuple):
     resources: tuple[Resource, ...] = ()
     pages: tuple[Document, ...] = ()
     stale: tuple[Document, ...] = ()
-    ranks: Ranks = MappingProxyType({})
+    ranks: Ranks = NOTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,4 +351,4 @@ def _ranks(pages: Iterable[Document]) -> Ranks:
     for page in pages:
         ranks[page.group, page.version] = counts[page.group]
         counts[page.group] += 1
-    return ranks
+    return Table(ranks)
