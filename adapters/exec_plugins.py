@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import shutil
 import sys
 from base64 import b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
+from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +32,8 @@ _EXTENSION = "client.authentication.k8s.io/exec"
 _MODES = ("Never", "IfAvailable", "Always")
 # The longest part of a plugin's complaint that is shown.
 _COMPLAINT = 500
+# How long its last words are waited for, once it has ended.
+_LAST_WORDS_SECONDS = 1.0
 
 Section = Mapping[str, Any]
 
@@ -162,16 +166,69 @@ def _may_ask(plugin: Section) -> bool:
     return mode != "Never" and terminal
 
 
+class _Complaint(asyncio.Protocol):
+    """What a plugin says on standard error; only the end of it is kept."""
+
+    def __init__(self) -> None:
+        self.said, self.has_ended = bytearray(), asyncio.Event()
+
+    def data_received(self, data: bytes) -> None:
+        self.said += data
+        del self.said[: -4 * _COMPLAINT]
+
+    def connection_lost(self, problem: Exception | None) -> None:
+        self.has_ended.set()
+
+    def __str__(self) -> str:
+        said = " ".join(self.said.decode(errors="replace").split())
+        return without_userinfo(said)[-_COMPLAINT:]
+
+
 async def _output(
     plugin: Section, command: str, environment: dict[str, str], *, interactive: bool
 ) -> bytes:
+    """What a plugin answers, once it has ended.
+
+    Something that it leaves running may keep its standard error open for as long as it
+    likes: so this is a pipe of our own.
+    """
+    complaint, ends = _Complaint(), os.pipe()
+    with open(ends[0], "rb", 0) as reading, open(ends[1], "wb", 0) as writing:
+        connected = asyncio.get_running_loop().connect_read_pipe
+        transport, _ = await connected(lambda: complaint, reading)
+        try:
+            stderr = None if interactive else writing
+            process = await _started(plugin, command, environment, stderr)
+            writing.close()
+            output = await _answer_of(process)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LAST_WORDS_SECONDS):
+                    await complaint.has_ended.wait()
+        finally:
+            transport.close()
+    if process.returncode:
+        said = str(complaint)
+        raise PluginProblem(
+            f"the plugin {command} fails with exit code {process.returncode}"
+            f"{f': {said}' if said else ''}"
+        )
+    return output
+
+
+async def _started(
+    plugin: Section, command: str, environment: dict[str, str], stderr: Any
+) -> asyncio.subprocess.Process:
+    # As in Go it is looked for where we look, whatever PATH its own environment has.
+    found = command if os.sep in command else shutil.which(command)
     try:
-        process = await asyncio.create_subprocess_exec(
-            command,
+        if found is None:
+            raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
+        return await asyncio.create_subprocess_exec(
+            found,
             *(plugin.get("args") or ()),
-            stdin=None if interactive else asyncio.subprocess.DEVNULL,
+            stdin=None if stderr is None else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
-            stderr=None if interactive else asyncio.subprocess.PIPE,
+            stderr=stderr,
             env=environment,
         )
     except (OSError, ValueError) as problem:
@@ -180,19 +237,16 @@ async def _output(
         raise PluginProblem(
             f"the plugin {command} cannot be run: {why}{f'; {hint}' if hint else ''}"
         ) from None
+
+
+async def _answer_of(process: asyncio.subprocess.Process) -> bytes:
     try:
-        output, complaint = await process.communicate()
+        output, _ = await process.communicate()
     except BaseException:
         with suppress(ProcessLookupError):
             process.kill()
         await process.wait()
         raise
-    if process.returncode:
-        said = " ".join((complaint or b"").decode(errors="replace").split())
-        raise PluginProblem(
-            f"the plugin {command} fails with exit code {process.returncode}"
-            f"{f': {without_userinfo(said)[-_COMPLAINT:]}' if said else ''}"
-        )
     return output
 
 
@@ -210,6 +264,11 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
         )
     status = found.get("status")
     status = status if isinstance(status, dict) else {}
+    for name in ("token", "clientCertificateData", "clientKeyData"):
+        if not isinstance(status.get(name), str | None):
+            raise PluginProblem(
+                f"the plugin {command} answers a {name} that is no text"
+            )
     token = status.get("token") or None
     certificate = status.get("clientCertificateData") or None
     key = status.get("clientKeyData") or None

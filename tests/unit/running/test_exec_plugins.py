@@ -94,6 +94,8 @@ def answer(**status: Any) -> str:
         (plugin(SAYS.format("[]", 0)), "answers no ExecCredential"),
         (plugin(answer()), "neither a token nor a certificate"),
         (plugin(answer(clientKeyData="k")), "a certificate or a key, and not both"),
+        (plugin(answer(token=5)), "answers a token that is no text"),
+        (plugin(answer(clientKeyData={})), "a clientKeyData that is no text"),
         (
             plugin(answer(token="t", expirationTimestamp="soon")),
             "'soon', which is no RFC",
@@ -170,3 +172,25 @@ async def test_a_plugin_that_is_not_awaited_any_more_ends(tmp_path: Path) -> Non
     with pytest.raises(asyncio.CancelledError):
         await task
     assert not Path(f"/proc/{file.read_text()}").exists()
+
+
+async def test_what_a_plugin_leaves_running_is_not_awaited() -> None:
+    code = """
+import subprocess, sys
+idle = [sys.executable, "-ISc", "import time; time.sleep(60)"]
+subprocess.Popen(idle, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+"""
+    async with asyncio.timeout(30):
+        assert (await answered(plugin(code + answer(token="t")), {}))["token"] == "t"
+
+
+async def test_a_plugin_is_found_by_our_path_and_not_by_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "my-login").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (tmp_path / "my-login").chmod(0o755)
+    given = plugin(command="my-login", env=[{"name": "PATH", "value": "/nowhere"}])
+    with pytest.raises(PluginProblem, match="No such file"):
+        await answered(given, {})
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert await answered(given, {})
