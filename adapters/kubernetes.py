@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import ssl
 from base64 import b64encode
 from collections.abc import AsyncGenerator, Iterable, Iterator
@@ -275,7 +276,9 @@ class KubernetesApi:
         transport, info = self._transport, self._transport.info
         try:
             response = await transport.open(request, timeout)
-        except _UNTRUSTED:
+        except _OF_TLS as problem:
+            if not isinstance(problem, _UNTRUSTED) and _alert_of(problem) is None:
+                raise
             # An authority, or our own certificate, may have been replaced.
             await self._renew(info)
             if self._transport is transport:
@@ -515,6 +518,19 @@ _UNTRUSTED = (
     aiohttp.ClientConnectorSSLError,
     ssl.SSLError,
 )
+_OF_TLS = (*_UNTRUSTED, aiohttp.ClientOSError)
+# What a server says of our certificate. With TLS 1.3 it does so after the handshake,
+# so that what is sent then seems to break.
+_ALERTS = re.compile("_ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)$")
+
+
+def _alert_of(problem: BaseException) -> str | None:
+    """The server's judgement of our certificate, if that is the problem."""
+    cause = problem if isinstance(problem, ssl.SSLError) else problem.__cause__
+    reason = (cause.reason or "") if isinstance(cause, ssl.SSLError) else ""
+    if _ALERTS.search(reason) is None:
+        return None
+    return reason.partition("_ALERT_")[2].replace("_", " ").lower()
 
 
 @lru_cache(maxsize=256)
@@ -538,6 +554,8 @@ def _reason(problem: BaseException) -> str:
     if isinstance(problem, aiohttp.ClientHttpProxyError):
         return f"HTTP {problem.status} {problem.message}"
     cause = getattr(problem, "os_error", None) or problem
+    if (alert := _alert_of(cause)) is not None:
+        return f"the server does not take the client certificate: {alert}"
     certificate = getattr(problem, "certificate_error", None)
     if certificate is None and isinstance(problem, ssl.SSLCertVerificationError):
         certificate = problem

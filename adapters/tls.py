@@ -21,6 +21,8 @@ from fnop.core.values.errors import text_of
 __all__ = ["CertificateProblem", "files_of", "tls_context"]
 
 _PEM = re.compile("-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
+# Of a client's two files, one has certificates for Go, and one the key.
+_BLOCK = re.compile(rb"(?ms)^-----BEGIN ([^-]+)-----.+?^-----END \1-----")
 
 
 class CertificateProblem(Exception):
@@ -42,6 +44,7 @@ def tls_context(info: ConnectionInfo) -> ssl.SSLContext:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     context.hostname_checks_common_name = False
+    _allow_old_keys(context)
     # Go takes each certificate that it is given for a root, and has no strict mode.
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
@@ -57,6 +60,15 @@ def tls_context(info: ConnectionInfo) -> ssl.SSLContext:
     if certificate is not None and key is not None:
         _identify(context, certificate, key)
     return context
+
+
+def _allow_old_keys(context: ssl.SSLContext) -> None:
+    """Take RSA keys from 1024 bits on, as Go does; Python's own limit is 2048.
+
+    The ciphers stay as they are, and signatures of SHA-1 are refused all the same.
+    """
+    names = ":".join(each["name"] for each in context.get_ciphers())
+    context.set_ciphers(f"{names}:@SECLEVEL=1")
 
 
 class _Named(ssl.SSLContext):
@@ -105,7 +117,7 @@ def _trust(context: ssl.SSLContext, bundle: bytes | None) -> None:
 
 def _identify(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
     try:
-        with file_with(certificate + b"\n" + key) as path:
+        with file_with(_certificates_in(certificate) + _key_in(key)) as path:
             # Without a passphrase it would ask the terminal for one.
             context.load_cert_chain(path, password=_no_passphrase)
     except ssl.SSLError as problem:
@@ -113,6 +125,24 @@ def _identify(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
             "the client certificate and its private key cannot be used: "
             f"{_reason(problem)}"
         ) from None
+
+
+def _certificates_in(content: bytes) -> bytes:
+    found = [each[0] for each in _BLOCK.finditer(content) if each[1] == b"CERTIFICATE"]
+    if not found:
+        raise CertificateProblem(
+            "the client certificate is no PEM (-----BEGIN CERTIFICATE)"
+        )
+    return b"\n".join([*found, b""])
+
+
+def _key_in(content: bytes) -> bytes:
+    for each in _BLOCK.finditer(content):
+        if each[1].endswith(b"PRIVATE KEY"):
+            return each[0] + b"\n"
+    raise CertificateProblem(
+        "the client's private key is no PEM (-----BEGIN PRIVATE KEY)"
+    )
 
 
 def _no_passphrase() -> str:

@@ -10,14 +10,31 @@ import tempfile
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+)
 
 from fnop.adapters import service_account
 from fnop.adapters.certificates import Authority, server_context
-from fnop.adapters.kubernetes import FILES_SECONDS, KubernetesApi, connect
+from fnop.adapters.kubernetes import (
+    FILES_SECONDS,
+    RENEWAL_SECONDS,
+    KubernetesApi,
+    connect,
+)
+from fnop.adapters.tls import tls_context
+from fnop.core.handlers.connection import ConnectionInfo
 from fnop.interpreters.clock import SystemClock, VirtualClock
 from fnop.interpreters.protocol import ApiRequest, Unreachable
 
@@ -257,3 +274,58 @@ async def test_nothing_of_a_kubeconfig_is_written_to_a_disk(
         assert await found.send() == 200
     assert door.people == ["jane"]
     assert [each.name for each in tmp_path.iterdir()] == ["config"]
+
+
+async def test_what_a_server_says_of_our_certificate_is_heeded(
+    tmp_path: Path, door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With TLS 1.3 it says so after the handshake: what was sent seems to break."""
+    authority = Authority(NOW)
+    await door.open(authority, asks=True)
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+
+    def log_in_as(name: str) -> str:
+        pair = authority.for_client(name, ())
+        user = {"client-certificate-data": encoded(pair.certificate)}
+        user["client-key-data"] = encoded(pair.key)
+        return written(tmp_path, door, cluster, user)
+
+    alert = ssl.SSLError(1, "[SSL] sslv3 alert certificate expired (_ssl.c:2580)")
+    alert.reason = "SSLV3_ALERT_CERTIFICATE_EXPIRED"
+    request, left = aiohttp.ClientSession.request, [alert, alert]
+
+    def requested(*args: Any, **options: Any) -> Any:
+        if left:
+            raise aiohttp.ClientOSError(*alert.args) from left.pop()
+        return request(*args, **options)
+
+    async with following(log_in_as("old")) as found:
+        monkeypatch.setattr(aiohttp.ClientSession, "request", requested)
+        with pytest.raises(Unreachable, match="take the client certificate: certifica"):
+            await found.send(later=0.0)
+        log_in_as("new")
+        assert await found.send(later=RENEWAL_SECONDS) == 200
+    assert door.people == ["new"]
+
+
+@pytest.mark.parametrize("bits", [1024, 2048])
+async def test_keys_of_rsa_are_taken_as_by_kubectl(bits: int, tmp_path: Path) -> None:
+    private = rsa.generate_private_key(65537, bits)
+    name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "me")])
+    moment = datetime.fromtimestamp(NOW, UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, private.public_key(), 1)
+        .not_valid_before(moment - timedelta(days=1))
+        .not_valid_after(moment + timedelta(days=1))
+        .sign(private, SHA256())
+        .public_bytes(Encoding.PEM)
+    )
+    plain = PrivateFormat.TraditionalOpenSSL, NoEncryption()
+    key = private.private_bytes(Encoding.PEM, *plain)
+    info = ConnectionInfo(
+        server="https://127.0.0.1",
+        certificate_data=Authority(NOW).for_client("other", ()).key + certificate,
+        private_key_data=b"the key\n" + key + certificate,
+    )
+    before = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).get_ciphers()
+    assert tls_context(info).get_ciphers() == before
