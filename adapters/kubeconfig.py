@@ -119,7 +119,10 @@ class Impersonating:
             raise ConfigurationProblem(
                 "a group or a uid to impersonate needs a user; add --as NAME"
             )
-        return replace(info, impersonate=found)
+        try:
+            return replace(info, impersonate=found)
+        except ValueError as problem:
+            raise ConfigurationProblem(text_of(problem)) from None
 
 
 def find_source(kubeconfig: str | None, context: str | None) -> Source:

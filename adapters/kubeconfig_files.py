@@ -21,7 +21,12 @@ from returns.result import Failure, Success
 
 from fnop.adapters.exec_plugins import ill_typed, problems_in
 from fnop.adapters.manifests import parsed_yaml
-from fnop.core.handlers.connection import ConnectionInfo, Impersonation, shown_address
+from fnop.core.handlers.connection import (
+    ConnectionInfo,
+    Impersonation,
+    shown_address,
+    with_plain_scheme,
+)
 
 __all__ = [
     "Absent",
@@ -389,7 +394,7 @@ def _cluster_problems(cluster: Section) -> Iterator[str]:
             "leave one of them out"
         )
     proxy = cluster.get("proxy-url")
-    if proxy and not proxy.startswith(_PROXIES):
+    if proxy and not with_plain_scheme(proxy).startswith(_PROXIES):
         yield (
             f"the proxy-url {shown_address(proxy)!r} begins with none of "
             f"{', '.join(_PROXIES)}"
@@ -437,11 +442,10 @@ def _unreadable(section: Section, key: str) -> Iterator[str]:
 def _address_of(cluster: Section) -> str:
     """The server's address; one without a scheme is of plain http, as for kubectl.
 
-    >>> _address_of({"server": "h:8080"})
-    'http://h:8080'
+    >>> _address_of({"server": "h:8080"}), _address_of({"server": "HTTPS://h"})
+    ('http://h:8080', 'https://h')
     """
-    server = str(cluster["server"])
-    return server if "://" in server else f"http://{server}"
+    return with_plain_scheme(str(cluster["server"]))
 
 
 def _with_token(user: Section) -> Success[Section] | Failure[str]:

@@ -414,6 +414,11 @@ class _Transport:
         self._options: dict[str, Any] = {"allow_redirects": False}
         if proxy is not None and proxy.scheme in ("http", "https"):
             self._options["proxy"] = proxy
+            if proxy.user or proxy.password:
+                # As in Go in UTF-8; aiohttp itself would write Latin-1.
+                user = _basic(proxy.user or "", proxy.password or "")
+                self._options["proxy"] = proxy.with_user(None)
+                self._options["proxy_headers"] = {"Authorization": user}
 
     @property
     def is_outdated(self) -> bool:

@@ -13,6 +13,8 @@ from contextlib import suppress
 
 from yarl import URL
 
+from fnop.core.handlers.connection import with_plain_scheme
+
 __all__ = ["SCHEMES", "ProxyRefuses", "ProxyUnreachable", "proxy_for"]
 
 # The schemes of a proxy's address; Go takes any other one in the environment for http.
@@ -45,8 +47,8 @@ def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
     port = server.port or 443
     if any(_excepts(each.strip().lower(), host.lower(), port) for each in exceptions):
         return None
-    scheme, _, address = proxy.rpartition("://")
-    return proxy if scheme in SCHEMES else f"http://{address}"
+    scheme, _, address = with_plain_scheme(proxy).rpartition("://")
+    return f"{scheme if scheme in SCHEMES else 'http'}://{address}"
 
 
 def _either(environment: Mapping[str, str], name: str) -> str:

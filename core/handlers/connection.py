@@ -15,7 +15,14 @@ from typing import NamedTuple
 from fnop.core.values.errors import PermanentError
 from fnop.effects.values import without_userinfo
 
-__all__ = ["ConnectionInfo", "Impersonation", "LoginError", "chosen", "shown_address"]
+__all__ = [
+    "ConnectionInfo",
+    "Impersonation",
+    "LoginError",
+    "chosen",
+    "shown_address",
+    "with_plain_scheme",
+]
 
 
 class LoginError(PermanentError):
@@ -62,6 +69,8 @@ class Impersonation(NamedTuple):
         return found
 
 
+# What no value of a header takes (RFC 9110: field values); a tab it does.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 # All but the characters of a header's name (RFC 9110: tokens), and the percent sign.
 _NOT_IN_HEADERS = re.compile(rb"[^A-Za-z0-9!#$&'*+\-.^_`|~]")
 
@@ -127,6 +136,13 @@ class ConnectionInfo:
             raise ValueError("a username and a password go together")
         if self.token is not None and self.username is not None:
             raise ValueError("give either a token or a username, not both")
+        if self.impersonate is not None:
+            for name, value in self.impersonate.headers:
+                if _CONTROL.search(value):
+                    raise ValueError(
+                        f"{name}: {value!r} has a line's end, or another character "
+                        "that no header takes"
+                    )
 
     def __repr__(self) -> str:
         shown = (f"{each.name}={getattr(self, each.name)!r}" for each in _SHOWN)
@@ -168,6 +184,16 @@ def shown_address(address: str) -> str:
     ('***@10.0.0.1:6443', 'ftp://***@h')
     """
     return without_userinfo(f"//{address}").removeprefix("//")
+
+
+def with_plain_scheme(address: str) -> str:
+    """An address with its scheme in small letters, as Go reads it, or with http.
+
+    >>> with_plain_scheme("HTTPS://H"), with_plain_scheme("H:80")
+    ('https://H', 'http://H:80')
+    """
+    scheme, found, rest = address.partition("://")
+    return f"{scheme.lower()}://{rest}" if found else f"http://{address}"
 
 
 def chosen(

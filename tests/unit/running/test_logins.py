@@ -89,6 +89,8 @@ async def tokens(logins: Logins, times: int = 1) -> list[str]:
         ({"private_key_data": "a"}, "go together"),
         ({"username": "a"}, "go together"),
         ({"username": "a", "password": "b", "token": "c"}, "either a token"),
+        ({"impersonate": fnop.Impersonation("a\nb")}, "Impersonate-User: 'a.*header"),
+        ({"impersonate": fnop.Impersonation("a", ("b\0",))}, "Impersonate-Group: "),
     ],
 )
 def test_what_cannot_work_is_refused(fields: dict[str, Any], text: str) -> None:
@@ -436,6 +438,7 @@ PLUGIN = {
         ({"user": {"exec": PLUGIN}}, "'exec', which .* answer None"),
         ({"user": {"exec": {"command": "x"}}}, "plugin x has no apiVersion; write"),
         ({"user": {"as-uid": "1"}}, "has as-uid, but nobody to be: add as: NAME"),
+        ({"user": {"as": "a\nb"}}, "Impersonate-User: .* has a line's end"),
         ({"cluster": {"server": "ftp://h"}}, "'ftp://h' is not an http or https"),
         ({"more": {"current-context": "b"}}, "no context 'b' in .*; available: a"),
         (
@@ -452,6 +455,15 @@ def test_a_kubeconfig_that_cannot_be_used_says_why(
     file = kubeconfig(home, **parts)
     with pytest.raises(fnop.LoginError, match=text):
         fnop.login_with_kubeconfig(kubeconfig=str(file))
+
+
+def test_schemes_may_be_in_capitals(home: Path) -> None:
+    cluster = {"server": "HTTPS://H", "proxy-url": "HTTP://p:1"}
+    found = fnop.login_with_kubeconfig(
+        kubeconfig=str(kubeconfig(home, cluster=cluster, user={"token": "t"}))
+    )
+    assert found is not None
+    assert (found.server, found.proxy_url) == ("https://H", "HTTP://p:1")
 
 
 def test_a_file_that_is_no_kubeconfig_says_so(home: Path) -> None:

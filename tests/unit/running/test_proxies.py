@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import doctest
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from yarl import URL
@@ -71,6 +73,7 @@ def test_no_proxy_excepts_what_it_is_about(
         ("https://h", {"HTTPS_PROXY": "a:1", "https_proxy": "b:1"}, "http://a:1"),
         ("https://h", {"HTTPS_PROXY": "", "https_proxy": "b:1"}, "http://b:1"),
         ("https://h", {"HTTPS_PROXY": "socks5://p:1"}, "socks5://p:1"),
+        ("https://h", {"HTTPS_PROXY": "HTTPS://p:1"}, "https://p:1"),
         ("https://h", {"HTTPS_PROXY": "ftp://p:1"}, "http://p:1"),
         ("https://h", {"HTTP_PROXY": "p:1", "ALL_PROXY": "p:1"}, None),
         ("http://h", {"HTTP_PROXY": "p:1"}, "http://p:1"),
@@ -152,3 +155,18 @@ async def test_a_scheme_that_no_proxy_has_is_refused() -> None:
         ConfigurationProblem, match="unknown scheme; write one of http,"
     ):
         await connect(kubeconfig=None, context=None, source=Said("ftp://me:s3cr3t@h"))
+
+
+async def test_the_user_of_a_proxy_is_told_in_utf_8() -> None:
+    seen = asyncio.Queue[str]()
+
+    async def refuse(reader: asyncio.StreamReader, writer: Any) -> None:
+        seen.put_nowait((await reader.readuntil(b"\r\n\r\n")).decode())
+        writer.write(b"HTTP/1.1 403 Forbidden\r\ncontent-length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        await told(f"http://m%3Ae:%E2%82%AC@127.0.0.1:{port}")
+    found = b64encode("m:e:\u20ac".encode()).decode()
+    assert f"Proxy-Authorization: Basic {found}" in await seen.get()
