@@ -20,6 +20,9 @@ from errno import ENOENT
 from pathlib import Path
 from typing import Any
 
+from returns.result import Success
+
+from fnop.adapters.manifests import parsed_yaml
 from fnop.core.values.errors import text_of
 from fnop.effects.values import without_userinfo
 
@@ -254,6 +257,8 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
     try:
         found = json.loads(output)
     except ValueError:
+        found = _in_yaml(output)
+    if found is None:
         raise PluginProblem(f"the plugin {command} does not answer in JSON") from None
     if not isinstance(found, dict) or found.get("kind") != "ExecCredential":
         raise PluginProblem(f"the plugin {command} answers no ExecCredential")
@@ -286,6 +291,16 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
         "private_key_data": key,
         "expiration": _moment(status.get("expirationTimestamp"), command),
     }
+
+
+def _in_yaml(output: bytes) -> Section | None:
+    """The answer in YAML, which kubectl reads as well."""
+    try:
+        read = parsed_yaml(output.decode())
+    except UnicodeDecodeError:
+        return None
+    found = read.unwrap() if isinstance(read, Success) else None
+    return found if isinstance(found, dict) else None
 
 
 def _moment(text: Any, command: str) -> datetime | None:

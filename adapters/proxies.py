@@ -88,14 +88,14 @@ def _excepts(entry: str, host: str, port: int) -> bool:
         return True
     known = _address(host)
     with suppress(ValueError):
-        if "/" in entry:
+        if entry.rpartition("/")[2].isdecimal() and "/" in entry:
             network = ipaddress.ip_network(entry, strict=False)
             return known is not None and known in network
     name, wanted = _with_port(entry)
     if not name or wanted not in (None, port):
         return False
     address = _address(name)
-    if address is not None:
+    if address is not None or known is not None:
         return known == address
     name = name.removeprefix("*") if name.startswith("*.") else name
     return host.endswith(name if name.startswith(".") else f".{name}") or host == name
@@ -108,6 +108,7 @@ def _with_port(entry: str) -> tuple[str, int | None]:
     (('::1', 80), ('::1', None), ('a.test:http', None))
     """
     host, colon, port = entry.rpartition(":")
-    if colon and port.isdecimal() and (":" not in host or host.startswith("[")):
-        return host.strip("[]"), int(port)
-    return entry.strip("[]"), None
+    is_port = not port or port.isdecimal()
+    if colon and is_port and (":" not in host or host.startswith("[")):
+        return host.strip("[]"), int(port) if port else None
+    return entry, None

@@ -37,10 +37,8 @@ def files_of(info: ConnectionInfo) -> tuple[Path, ...]:
 
 def tls_context(info: ConnectionInfo) -> ssl.SSLContext:
     """The settings for an address with https.  Raises `CertificateProblem`."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    if info.tls_server_name is not None:
-        context = _Named(ssl.PROTOCOL_TLS_CLIENT)
-        context.name = info.tls_server_name
+    context = _Named(ssl.PROTOCOL_TLS_CLIENT)
+    context.name = info.tls_server_name
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     context.hostname_checks_common_name = False
@@ -72,12 +70,17 @@ def _allow_old_keys(context: ssl.SSLContext) -> None:
 
 
 class _Named(ssl.SSLContext):
-    """Settings with the server's name in the certificate, whatever its address is."""
+    """Settings with the server's name in the certificate, whatever its address is.
 
-    name: str
+    A dot at its end makes it a whole name, and is in no certificate.
+    """
+
+    name: str | None
 
     def wrap_bio(self, *args: Any, **options: Any) -> ssl.SSLObject:
-        return super().wrap_bio(*args, **{**options, "server_hostname": self.name})
+        name = self.name or options.get("server_hostname")
+        name = name.removesuffix(".") if isinstance(name, str) else name
+        return super().wrap_bio(*args, **{**options, "server_hostname": name})
 
 
 def _content(data: str | bytes | None, path: str | None, what: str) -> bytes | None:

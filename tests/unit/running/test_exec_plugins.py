@@ -184,6 +184,14 @@ subprocess.Popen(idle, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
         assert (await answered(plugin(code + answer(token="t")), {}))["token"] == "t"
 
 
+async def test_an_answer_may_be_in_yaml() -> None:
+    lines = f"kind: ExecCredential\napiVersion: {V1}\nstatus:\n  token: t\n"
+    lines += "  expirationTimestamp: 2030-01-01T00:00:00Z\n"
+    found = await answered(plugin(f"print({lines!r})"), {})
+    assert found["token"] == "t"
+    assert found["expiration"] == datetime(2030, 1, 1, tzinfo=UTC)
+
+
 async def test_a_plugin_is_found_by_our_path_and_not_by_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -52,8 +52,14 @@ class Door:
         self._server: asyncio.Server | None = None
         self._open: list[asyncio.StreamWriter] = []
 
-    async def open(self, authority: Authority, *, asks: bool = False) -> None:
-        context = server_context(authority, authority.for_server(("127.0.0.1",)))
+    async def open(
+        self,
+        authority: Authority,
+        *,
+        asks: bool = False,
+        names: tuple[str, ...] = ("127.0.0.1",),
+    ) -> None:
+        context = server_context(authority, authority.for_server(names))
         if asks:
             context.verify_mode = ssl.CERT_REQUIRED
         self._server = await asyncio.start_server(
@@ -329,3 +335,13 @@ async def test_keys_of_rsa_are_taken_as_by_kubectl(bits: int, tmp_path: Path) ->
     )
     before = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).get_ciphers()
     assert tls_context(info).get_ciphers() == before
+
+
+@pytest.mark.parametrize("name", ["127.0.0.1", "api.reach.test.", "API.reach.test"])
+async def test_a_name_may_end_with_a_dot(tmp_path: Path, door: Door, name: str) -> None:
+    authority = Authority(NOW)
+    await door.open(authority, names=("api.reach.test", "127.0.0.1"))
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+    cluster["tls-server-name"] = name
+    async with following(written(tmp_path, door, cluster, {"token": "t"})) as found:
+        assert await found.send() == 200
