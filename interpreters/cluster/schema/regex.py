@@ -51,6 +51,9 @@ IN_SET = re.compile(
     | .""",
     re.VERBOSE | re.DOTALL,
 )
+REPEAT = re.compile(r"\{(\d+)(?:,(\d+)?)?\}")
+FLAGS = re.compile("[imsU]*(?:-[imsU]+)?:")  # of a group
+REPEATS_MAX = 1000  # Go: regexp/syntax
 GROUPS = ("(?", "(?P<", "(?<")  # and flags after the first
 
 
@@ -140,9 +143,11 @@ def _parts(pattern: str) -> Iterator[str]:
             yield f"(?{found['flags']}:"
             opened += 1
         elif found["group"]:
-            if text not in GROUPS:
-                raise _bad("invalid or unsupported Perl syntax", text)
+            _check_group(text, pattern[found.start() :])
             yield "(?P<" if text == "(?<" else text
+        elif text == "{":
+            _check_repeat(pattern[found.start() :])
+            yield text
         elif text == "+" and before in ("*", "+", "?", "}"):
             # Possessive in Python.
             raise _bad("invalid nested repetition operator", before + text)
@@ -151,6 +156,20 @@ def _parts(pattern: str) -> Iterator[str]:
             yield r"\Z" if text == "$" else text
         before = text
     yield ")" * opened
+
+
+def _check_group(text: str, rest: str) -> None:
+    if text not in GROUPS:
+        raise _bad("invalid or unsupported Perl syntax", text)
+    if text == "(?" and FLAGS.match(rest, len(text)) is None:
+        raise _bad("invalid or unsupported Perl syntax", rest[:3])
+
+
+def _check_repeat(rest: str) -> None:
+    repeat = REPEAT.match(rest)
+    counts = () if repeat is None else repeat.groups(default="0")
+    if repeat is not None and any(int(each) > REPEATS_MAX for each in counts):
+        raise _bad("invalid repeat count", repeat[0])
 
 
 def _set(text: str) -> str:
