@@ -8,6 +8,7 @@ groups) is refused, as a real server refuses it when a CRD is written.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any, Protocol
@@ -38,7 +39,7 @@ POSIX = {
 TOKEN = re.compile(
     r"""\\Q(?P<literal>.*?)(?:\\E|\Z)
     | (?P<escape>\\[pP](?:\{\w+\}|\w)|\\x\{[0-9A-Fa-f]+\}|\\.)
-    | (?P<set>\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])
+    | (?P<set>\[(?:\^|(?!\^))(?:\]|(?!\]))(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])
     | \(\?(?P<flags>[ims]+)\)
     | (?P<group>\(\?(?:P?<[=!]?|P[=>]|[=!>|#(])?)
     | (?P<open>\[)
@@ -203,7 +204,10 @@ def _escape(text: str, *, inside: bool) -> str:
             return chars
         return f"[{'^' if text[1] == 'P' else ''}{chars}]"
     if text.startswith(r"\x{"):
-        return re.escape(chr(int(text[3:-1], 16)))
+        code = int(text[3:-1], 16)
+        if code > sys.maxunicode:
+            raise _bad("invalid escape sequence", text)
+        return re.escape(chr(code))
     if text == r"\z":
         return r"\Z"
     if text[1].isalnum() and text[1] not in "0AabBdDfnrsStvwWx":

@@ -14,6 +14,9 @@ from fnop.interpreters.cluster.schema.regex import pattern_fault
         ("a{1001}", "invalid repeat count: `{1001}`"),
         ("(?x) a", "invalid or unsupported Perl syntax: `(?x`"),
         ("(?a:b)", "invalid or unsupported Perl syntax: `(?a`"),
+        ("a[]", "missing closing ]: `[]`"),
+        ("[^]", "missing closing ]: `[^]`"),
+        (r"\x{110000}", r"invalid escape sequence: `\x{110000}`"),
         ("(?#words)", "invalid or unsupported Perl syntax: `(?#`"),
     ],
 )
@@ -23,7 +26,17 @@ def test_what_go_does_not_take_is_refused(pattern: str, fault: str) -> None:
 
 @pytest.mark.parametrize(
     "pattern",
-    ["a{1,1000}", r"\{2000}", "[{]2000}", "a{,2000}", "(?i)a", "(?i-s:a)", "(?:a)"],
+    [
+        "a{1,1000}",
+        r"\{2000}",
+        "[{]2000}",
+        "a{,2000}",
+        "(?i)a",
+        "(?i-s:a)",
+        "(?:a)",
+        "[]a]",
+        "[^]]",
+    ],
 )
 def test_what_go_takes_is_taken(pattern: str) -> None:
     assert pattern_fault(pattern) is None
