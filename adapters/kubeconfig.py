@@ -74,7 +74,7 @@ class Source:
         """The kubeconfigs, and the files that they name; or the account's token."""
         if self._paths is None:
             return (service_account.token_file(),)
-        return (*self._paths, *self._beside)
+        return (*filter(Path.is_file, self._paths), *self._beside)
 
     async def login(self) -> ConnectionInfo:
         """Read it, and run the authentication plugin it may name.

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from base64 import b64decode
 from binascii import Error as NoBase64
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ __all__ = [
     "info_of",
     "located",
     "read",
+    "text_in",
 ]
 
 Section: TypeAlias = dict[str, Any]
@@ -115,8 +117,9 @@ def _split(paths: str) -> Iterator[str]:
 
 
 def _may_be_read(path: Path) -> bool:
+    """Whether it is a file, or a pipe: `--kubeconfig <(...)`."""
     try:
-        return path.is_file()
+        return path.exists() and not path.is_dir()
     except OSError:
         return True  # it cannot be looked at: to read it tells why
 
@@ -218,7 +221,7 @@ def _type_name(value: Any) -> str:
 
 def _document(file: Path) -> Success[Section] | Failure[str]:
     try:
-        text = file.read_text(encoding="utf-8-sig")
+        text = text_in(_content_of(file))
     except UnicodeDecodeError:
         return Failure(f"the kubeconfig {file} is not YAML: not text")
     except OSError as error:
@@ -233,6 +236,28 @@ def _document(file: Path) -> Success[Section] | Failure[str]:
             return Success(document)
         case Success(_):
             return Failure(f"the kubeconfig {file} holds no mapping")
+
+
+# What pipes have held, which can be read once, while logins come again.
+_PIPED: dict[Path, bytes] = {}
+
+
+def _content_of(file: Path) -> bytes:
+    if file.is_file():
+        return file.read_bytes()
+    if file not in _PIPED:
+        _PIPED[file] = file.read_bytes()
+    return _PIPED[file]
+
+
+def text_in(content: bytes) -> str:
+    """The text of a kubeconfig; PowerShell writes UTF-16.  Raises `UnicodeDecodeError`.
+
+    >>> text_in("a: ü".encode("utf-16")), text_in(b"a: 5")
+    ('a: ü', 'a: 5')
+    """
+    is_wide = content.startswith((BOM_UTF16_BE, BOM_UTF16_LE))
+    return content.decode("utf-16" if is_wide else "utf-8-sig")
 
 
 def _merged(documents: Iterable[tuple[Path, Section]]) -> Kubeconfig:

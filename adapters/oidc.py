@@ -22,6 +22,7 @@ from urllib.parse import quote
 
 import yaml
 
+from fnop.adapters.kubeconfig_files import text_in
 from fnop.adapters.proxies import proxy_for
 from fnop.core.values.errors import text_of
 from fnop.effects.values import without_userinfo
@@ -238,7 +239,7 @@ def _is_taken(lock: Path) -> bool:
 
 def _change(home: Home, changes: Mapping[str, str]) -> None:
     """Change the provider's settings of one user; all else stays as it is."""
-    document = yaml.safe_load(home.file.read_text(encoding="utf-8-sig"))
+    document = yaml.safe_load(text_in(home.file.read_bytes()))
     for each in document["users"]:
         if each.get("name") == home.user:
             each["user"]["auth-provider"]["config"].update(changes)

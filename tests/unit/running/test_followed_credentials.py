@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from fnop.adapters import service_account
 from fnop.adapters.certificates import Authority, server_context
+from fnop.adapters.kubeconfig import find_source
 from fnop.adapters.kubernetes import (
     FILES_SECONDS,
     RENEWAL_SECONDS,
@@ -345,3 +346,22 @@ async def test_a_name_may_end_with_a_dot(tmp_path: Path, door: Door, name: str) 
     cluster["tls-server-name"] = name
     async with following(written(tmp_path, door, cluster, {"token": "t"})) as found:
         assert await found.send() == 200
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+async def test_a_pipe_is_read_once(tmp_path: Path, door: Door) -> None:
+    """`fnop run --kubeconfig <(...)`, and what PowerShell writes: UTF-16."""
+    authority = Authority(NOW)
+    await door.open(authority)
+    cluster = {"certificate-authority-data": encoded(authority.certificate)}
+    file = Path(written(tmp_path, door, cluster, {"token": "t"}))
+    text = file.read_text().encode("utf-16")
+    file.unlink()
+    os.mkfifo(file)
+    telling = asyncio.create_task(asyncio.to_thread(file.write_bytes, text))
+    found = await asyncio.to_thread(find_source, str(file), None)
+    login = await asyncio.to_thread(lambda: asyncio.run(found.login()))
+    await telling
+    assert found.files == ()
+    assert await found.login() == login
+    assert login.token == "t"
