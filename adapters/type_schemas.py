@@ -251,6 +251,8 @@ def _of_mapping(args: tuple[Any, ...], place: Place) -> Node:
 
 def _of_values(values: list[Any], place: Place) -> Node:
     """The schema of one of some values."""
+    if not values:
+        raise place.problem("it has no values; write them, or take str")
     found = {_ENUMERABLE.get(type(_plain_value(each))) for each in values}
     for each in map(_plain_value, values):
         if isinstance(each, float) and not math.isfinite(each):
@@ -336,6 +338,11 @@ def _add(node: Node, mark: Any, place: Place) -> None:
             ]
     else:
         keywords = dict(_foreign(mark, node.get("type", "")))
+        if keywords and (change := _change_of(mark)):
+            raise place.problem(
+                f"the model changes a text before it judges it ({change}), and an API "
+                "server does not; leave it out, and change the text in the handler"
+            )
         if node.get("format") == "byte" and keywords.keys() & {
             "minLength",
             "maxLength",
@@ -461,6 +468,15 @@ def rule_of(rule: Rule) -> Node:
     return {name: value for name, value in found.items() if value is not None}
 
 
+def _change_of(mark: Any) -> str | None:
+    """What pydantic's constraints do with a text first."""
+    if not type(mark).__module__.startswith("pydantic"):
+        return None
+    found = [each for each in _CHANGES if getattr(mark, each, None)]
+    return found[0] if found else None
+
+
+_CHANGES = ("strip_whitespace", "to_lower", "to_upper")
 _SIZES = {"array": "Items", "object": "Properties"}
 
 

@@ -542,6 +542,10 @@ class Rights(IntFlag):
     WRITE = 2
 
 
+class Hollow(Enum):
+    pass
+
+
 class Endless(Enum):
     NEVER = math.inf
 
@@ -555,6 +559,7 @@ REFUSED: list[tuple[Any, str | None]] = [
     (Page, "Page.items: ~T has no schema"),
     (complex, "One.a: complex has no schema; take a dataclass"),
     (Literal["a", 1], "One.a: the values 'a' and 1 are not of one type"),
+    (Hollow, "One.a: it has no values; write them, or take str"),
     (Loop, "Loop.again: Loop is inside of itself, .* take Any"),
     (Unknown, "Unknown.what: its type names Nowhere, which is not known"),
     (Twice, "Twice.b: another field is a, too; rename one"),

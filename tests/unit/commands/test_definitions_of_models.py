@@ -351,6 +351,18 @@ class Dog(BaseModel):
             r"Cat \| Dog is a choice between types|.*Cat.*Dog.* is a choice between",
         ),
         (pydantic.SecretStr, "SecretStr has no schema"),
+        (
+            Annotated[
+                str, pydantic.StringConstraints(strip_whitespace=True, min_length=2)
+            ],
+            r"the model changes a text before it judges it \(strip_whitespace\)",
+        ),
+        (
+            Annotated[
+                str, pydantic.StringConstraints(to_lower=True, pattern="^[a-z]+$")
+            ],
+            r"the model changes a text before it judges it \(to_lower\)",
+        ),
     ],
 )
 def test_what_a_schema_cannot_say_of_a_model_is_refused(
