@@ -86,7 +86,7 @@ def exec_info(
             with suppress(OSError):  # the connection tells of it
                 data = b64encode(Path(path).read_bytes()).decode()
                 found["certificate-authority-data"] = data
-        for each in cluster.get("extensions") or ():
+        for each in filter(None, cluster.get("extensions") or ()):
             if each.get("name") == _EXTENSION:
                 found["config"] = each.get("extension")
         spec["cluster"] = found

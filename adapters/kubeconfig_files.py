@@ -59,6 +59,8 @@ _DATA = ("certificate-authority-data", "client-certificate-data", "client-key-da
 _TYPES: Mapping[str, tuple[type, str]] = {
     **dict.fromkeys((*_TEXTS, *_DATA), (str, "a text in quotes")),
     "insecure-skip-tls-verify": (bool, "true or false"),
+    "disable-compression": (bool, "true or false"),
+    "extensions": (list, "a list of mappings"),
     "as-groups": (list, "a list of texts"),
     "as-user-extra": (dict, "a mapping from names to lists of texts"),
     "auth-provider": (dict, "a mapping"),
@@ -198,6 +200,10 @@ def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
         groups = [*value, *(e for each in value.values() for e in _listed(each))]
     if not isinstance(value, expected) or not all(isinstance(e, str) for e in groups):
         yield f"{where} is {_type_name(value)}; write {wording}"
+    elif field == "extensions" and not all(
+        isinstance(e, dict | None) for e in _listed(value)
+    ):
+        yield f"{where} has an entry of another type; write mappings"
     elif isinstance(value, dict) and field == "exec":
         for each in ill_typed(value):
             yield f"{each} of the plugin in {where} has another type; write texts"

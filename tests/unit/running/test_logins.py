@@ -445,6 +445,8 @@ PLUGIN = {
             {"more": {"clusters": []}},
             "cluster 'a', which is not among its clusters",
         ),
+        ({"cluster": {"extensions": [5]}}, "extensions of the cluster .* write mapp"),
+        ({"cluster": {"extensions": {}}}, "extensions of the cluster .* is a mapping"),
         ({"more": {"users": "?"}}, "users is a text; write a list"),
         ({"more": {"users": []}}, "user 'a', which is not among its users"),
     ],
