@@ -32,6 +32,7 @@ _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 # The name under which a cluster has settings for plugins.
 _EXTENSION = "client.authentication.k8s.io/exec"
+_KIND = "ExecCredential"
 _MODES = ("Never", "IfAvailable", "Always")
 # The longest part of a plugin's complaint that is shown.
 _COMPLAINT = 500
@@ -58,7 +59,7 @@ async def answered(plugin: Section, cluster: Section) -> dict[str, Any]:
         )
     interactive = _may_ask(plugin)
     given = plugin.get("env") or ()
-    environment = os.environ | {each["name"]: each.get("value", "") for each in given}
+    environment = os.environ | {e["name"]: e.get("value") or "" for e in given}
     info = exec_info(plugin, cluster, interactive=interactive)
     environment["KUBERNETES_EXEC_INFO"] = json.dumps(info)
     output = await _output(plugin, command, environment, interactive=interactive)
@@ -91,7 +92,7 @@ def exec_info(
                 found["config"] = each.get("extension")
         spec["cluster"] = found
     version = plugin["apiVersion"]
-    return {"kind": "ExecCredential", "apiVersion": version, "spec": spec}
+    return {"kind": _KIND, "apiVersion": version, "spec": spec}
 
 
 def ill_typed(plugin: Section) -> Iterator[str]:
@@ -123,7 +124,7 @@ _TYPES: Mapping[str, type] = {
 
 
 def _are_texts(values: Iterable[Any]) -> bool:
-    return all(isinstance(each, str) for each in values)
+    return all(isinstance(each, str | None) for each in values)
 
 
 def _is_variable(entry: Any) -> bool:
@@ -228,7 +229,7 @@ async def _started(
             raise FileNotFoundError(ENOENT, os.strerror(ENOENT))
         return await asyncio.create_subprocess_exec(
             found,
-            *(plugin.get("args") or ()),
+            *(each or "" for each in plugin.get("args") or ()),
             stdin=None if stderr is None else asyncio.subprocess.DEVNULL,
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
@@ -260,7 +261,7 @@ def _credentials(output: bytes, version: str, command: str) -> dict[str, Any]:
         found = _in_yaml(output)
     if found is None:
         raise PluginProblem(f"the plugin {command} does not answer in JSON") from None
-    if not isinstance(found, dict) or found.get("kind") != "ExecCredential":
+    if not isinstance(found, dict) or found.get("kind", _KIND) != _KIND:
         raise PluginProblem(f"the plugin {command} answers no ExecCredential")
     if found.get("apiVersion") != version:
         raise PluginProblem(

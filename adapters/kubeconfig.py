@@ -133,10 +133,10 @@ def find_source(kubeconfig: str | None, context: str | None) -> Source:
     match located(kubeconfig):
         case Success(files):
             return Source(files, context)
-        case Failure(Absent("nobody", text)):
-            return _pod(text, context)
+        case Failure(Absent("caller", text)):
+            raise ConfigurationProblem(text)
         case Failure(absent):
-            raise ConfigurationProblem(absent.text)
+            return _pod(absent.text, context)
 
 
 def _pod(otherwise: str, context: str | None) -> Source:

@@ -87,6 +87,8 @@ def located(given: str | None) -> Success[tuple[Path, ...]] | Failure[Absent]:
     variable = os.environ.get("KUBECONFIG")
     if named := given or variable:
         paths = tuple(map(_at_home, _split(named)))
+        if not paths:
+            return Failure(Absent("environment", "KUBECONFIG names no file"))
         if any(map(_may_be_read, paths)):
             return Success(paths)
         return Failure(Absent("caller" if given else "environment", _missing(paths)))

@@ -17,7 +17,7 @@ from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import aiohttp
 import orjson
@@ -387,10 +387,12 @@ class _Transport:
 
     def __init__(self, info: ConnectionInfo) -> None:
         self.info = info
-        self.server: str = info.server.rstrip("/")
         self._read = _stamps(files_of(info))
         # Before anything is opened that would have to be closed.
-        server = _address(self.server, "the server")
+        server = _address(info.server, "the server")
+        # A query leads nowhere, and is left out, as by kubectl.
+        address = info.server.partition("?")[0].partition("#")[0].rstrip("/")
+        self.server: str = quote(address, safe="/:@[]%!$&'()*+,;=~")
         self._user: str | None = None
         if server.user or server.password:
             self._user = _basic(server.user or "", server.password or "")

@@ -322,6 +322,7 @@ def _servers(world: World) -> _Choices:
         ("plain without a scheme", f"localhost:{http}"),
         ("of strangers", f"https://127.0.0.1:{ports['strange']}"),
         ("down", f"https://127.0.0.1:{ports['down']}"),
+        ("with a query", f"https://127.0.0.1:{https}/?a=b#c"),
         ("of another scheme", "ftp://127.0.0.1"),
         ("with a user", f"https://u:p@127.0.0.1:{https}"),
     ]
@@ -430,6 +431,10 @@ def _plugins(world: World) -> _Choices:
         (
             "plugin that expires at no time",
             status(token="t", expirationTimestamp="soon"),
+        ),
+        (
+            "plugin with nulls",
+            plugin(args=[None], env=[{"name": "MARK", "value": None}]),
         ),
         ("plugin with a number", plugin(args=[5])),
     ]

@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 from returns.result import Failure
 
 import fnop
-from fnop.adapters import kubeconfig_files
+from fnop.adapters import kubeconfig_files, service_account
 from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
 from fnop.adapters.kubeconfig_files import Kubeconfig, read
 from tests.thorough import examples
@@ -329,6 +329,12 @@ def test_who_names_files_that_are_missing_is_told_so(
     other.mkdir()
     with pytest.raises(ConfigurationProblem, match=f"{other} is a directory"):
         find_source(None, None)
+    monkeypatch.setenv("KUBECONFIG", os.pathsep)
+    with pytest.raises(ConfigurationProblem, match="KUBECONFIG names no file, and"):
+        find_source(None, None)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+    assert find_source(None, None).files == (service_account.token_file(),)
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST")
     monkeypatch.delenv("KUBECONFIG")
     assert fnop.login_with_kubeconfig() is None
     with pytest.raises(ConfigurationProblem, match="KUBECONFIG is not set, and this"):
