@@ -36,7 +36,7 @@ _KIND = "ExecCredential"
 _MODES = ("Never", "IfAvailable", "Always")
 # The longest part of a plugin's complaint that is shown.
 _COMPLAINT = 500
-# How long its last words are waited for, once it has ended.
+# Its last words are waited for so long, once it has ended.
 _LAST_WORDS_SECONDS = 1.0
 
 Section = Mapping[str, Any]
@@ -171,7 +171,7 @@ def _may_ask(plugin: Section) -> bool:
 
 
 class _Complaint(asyncio.Protocol):
-    """What a plugin says on standard error; only the end of it is kept."""
+    """The complaint of a plugin on standard error; only the end of it is kept."""
 
     def __init__(self) -> None:
         self.said, self.has_ended = bytearray(), asyncio.Event()
@@ -191,7 +191,7 @@ class _Complaint(asyncio.Protocol):
 async def _output(
     plugin: Section, command: str, environment: dict[str, str], *, interactive: bool
 ) -> bytes:
-    """What a plugin answers, once it has ended.
+    """The answer of a plugin, once it has ended.
 
     Something that it leaves running may keep its standard error open for as long as it
     likes: so this is a pipe of our own.

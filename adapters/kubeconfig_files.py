@@ -246,7 +246,7 @@ def _document(file: Path) -> Success[Section] | Failure[str]:
             return Failure(f"the kubeconfig {file} holds no mapping")
 
 
-# What pipes have held, which can be read once, while logins come again.
+# The contents of pipes, which can be read once, while logins come again.
 _PIPED: dict[Path, bytes] = {}
 
 

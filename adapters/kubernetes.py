@@ -526,7 +526,7 @@ _UNTRUSTED = (
     ssl.SSLError,
 )
 _OF_TLS = (*_UNTRUSTED, aiohttp.ClientOSError)
-# What a server says of our certificate. With TLS 1.3 it does so after the handshake,
+# The alert about our certificate. With TLS 1.3 a server sends it after the handshake,
 # so that what is sent then seems to break.
 _ALERTS = re.compile("_ALERT_(?:.*CERTIFICATE.*|UNKNOWN_CA|ACCESS_DENIED)$")
 

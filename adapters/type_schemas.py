@@ -469,7 +469,7 @@ def rule_of(rule: Rule) -> Node:
 
 
 def _change_of(mark: Any) -> str | None:
-    """What pydantic's constraints do with a text first."""
+    """The changes of a text that pydantic's constraints make first."""
     if not type(mark).__module__.startswith("pydantic"):
         return None
     found = [each for each in _CHANGES if getattr(mark, each, None)]

@@ -69,7 +69,7 @@ class Impersonation(NamedTuple):
         return found
 
 
-# What no value of a header takes (RFC 9110: field values); a tab it does.
+# Characters that no value of a header takes (RFC 9110: field values); a tab is taken.
 _CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f]")
 # All but the characters of a header's name (RFC 9110: tokens), and the percent sign.
 _NOT_IN_HEADERS = re.compile(rb"[^A-Za-z0-9!#$&'*+\-.^_`|~]")
