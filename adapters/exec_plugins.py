@@ -31,7 +31,7 @@ __all__ = ["PluginProblem", "answered", "exec_info", "ill_typed", "problems_in"]
 _GROUP = "client.authentication.k8s.io"
 _VERSIONS = (f"{_GROUP}/v1", f"{_GROUP}/v1beta1")
 # The name under which a cluster has settings for plugins.
-_EXTENSION = "client.authentication.k8s.io/exec"
+_EXTENSION = f"{_GROUP}/exec"
 _KIND = "ExecCredential"
 _MODES = ("Never", "IfAvailable", "Always")
 # The longest part of a plugin's complaint that is shown.

@@ -20,7 +20,6 @@ from fnop.adapters.kubeconfig_files import (
     Absent,
     Access,
     access_in,
-    files_of,
     info_of,
     located,
 )
@@ -85,7 +84,7 @@ class Source:
             return _login_in_cluster()
         match access_in(self._paths, self._context):
             case Success(access):
-                self._context, self._beside = access.name, files_of(access)
+                self._context, self._beside = access.name, access.files
                 return await _login_with_kubeconfig(access)
             case Failure(text):
                 raise ConfigurationProblem(text)

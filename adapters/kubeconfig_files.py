@@ -9,23 +9,27 @@ file is relative to the folder of that file.
 from __future__ import annotations
 
 import os
-from base64 import b64decode
-from binascii import Error as NoBase64
 from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple
 
 from returns.result import Failure, Success
 
-from fnop.adapters.exec_plugins import ill_typed, problems_in
+from fnop.adapters.kubeconfig_rules import (
+    KINDS,
+    Section,
+    named,
+    problems_in_file,
+    problems_of_cluster,
+    problems_of_user,
+)
 from fnop.adapters.manifests import parsed_yaml
 from fnop.core.handlers.connection import (
     ConnectionInfo,
     Impersonation,
-    shown_address,
     with_plain_scheme,
 )
 
@@ -36,37 +40,13 @@ __all__ = [
     "Section",
     "access",
     "access_in",
-    "files_of",
     "info_of",
     "located",
     "read",
     "text_in",
 ]
 
-Section: TypeAlias = dict[str, Any]
-
-# The lists of a kubeconfig, and where in an entry of each its fields are.
-_KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}
 _PATHS = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
-# The types of the fields (client-go: clientcmd/api/v1); kubectl refuses a file in which
-# one has another type. Data is base64.
-_TEXTS = (
-    *("server", "tls-server-name", "certificate-authority", "proxy-url", "namespace"),
-    *("cluster", "user", "client-certificate", "client-key", "token", "tokenFile"),
-    *("username", "password", "as", "as-uid"),
-)
-_DATA = ("certificate-authority-data", "client-certificate-data", "client-key-data")
-_TYPES: Mapping[str, tuple[type, str]] = {
-    **dict.fromkeys((*_TEXTS, *_DATA), (str, "a text in quotes")),
-    "insecure-skip-tls-verify": (bool, "true or false"),
-    "disable-compression": (bool, "true or false"),
-    "extensions": (list, "a list of mappings"),
-    "as-groups": (list, "a list of texts"),
-    "as-user-extra": (dict, "a mapping from names to lists of texts"),
-    "auth-provider": (dict, "a mapping"),
-    "exec": (dict, "a mapping"),
-}
-_PROXIES = ("http://", "https://", "socks5://")
 
 
 # -------------------------------------------------------------------- where they are
@@ -174,57 +154,9 @@ def read(paths: Iterable[Path]) -> Success[Kubeconfig] | Failure[str]:
                 documents.append((file, document))
             case Failure(problem):
                 return Failure(problem)
-        for problem in _problems_in(document):
+        for problem in problems_in_file(document):
             return Failure(f"the kubeconfig {file}: {problem}")
     return Success(_merged(documents))
-
-
-def _problems_in(document: Section) -> Iterator[str]:
-    """A sentence for each field with a value that it cannot have."""
-    for plural, kind in _KINDS.items():
-        listed = document.get(plural)
-        if listed is not None and not isinstance(listed, list):
-            yield f"{plural} is {_type_name(listed)}; write a list"
-        names = [name for name, _ in _named(listed, kind)]
-        for twice in {each for each in names if names.count(each) > 1}:
-            yield f"it has two {plural} of the name {twice!r}; leave one of them out"
-        for name, section in _named(document.get(plural), kind):
-            for field, value in section.items():
-                if value is not None and field in _TYPES:
-                    where = f"{field} of the {kind} {name!r}"
-                    yield from _problems_of(where, field, value)
-
-
-def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
-    expected, wording = _TYPES[field]
-    groups = value if field == "as-groups" and isinstance(value, list) else ()
-    if field == "as-user-extra" and isinstance(value, dict):
-        groups = [*value, *(e for each in value.values() for e in _listed(each))]
-    if not isinstance(value, expected) or not all(isinstance(e, str) for e in groups):
-        yield f"{where} is {_type_name(value)}; write {wording}"
-    elif field == "extensions" and not all(
-        isinstance(e, dict | None) for e in _listed(value)
-    ):
-        yield f"{where} has an entry of another type; write mappings"
-    elif isinstance(value, dict) and field == "exec":
-        for each in ill_typed(value):
-            yield f"{each} of the plugin in {where} has another type; write texts"
-    elif field in _DATA:
-        text = str(value).replace("\r", "").replace("\n", "")
-        try:
-            b64decode(text, validate=True)
-        except (NoBase64, ValueError):
-            yield f"{where} is not base64"
-
-
-def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value, None]
-
-
-def _type_name(value: Any) -> str:
-    names = {bool: "a boolean", int: "a number", float: "a number", str: "a text"}
-    names |= {list: "a list", dict: "a mapping"}
-    return names.get(type(value), f"of the type {type(value).__name__}")
 
 
 def _document(file: Path) -> Success[Section] | Failure[str]:
@@ -270,23 +202,16 @@ def text_in(content: bytes) -> str:
 
 def _merged(documents: Iterable[tuple[Path, Section]]) -> Kubeconfig:
     files, current, user_files = [], "", dict[str, Path]()
-    found: dict[str, dict[str, Section]] = {plural: {} for plural in _KINDS}
+    found: dict[str, dict[str, Section]] = {plural: {} for plural in KINDS}
     for file, document in documents:
         files.append(file)
         current = current or str(document.get("current-context") or "")
-        for plural, kind in _KINDS.items():
-            for name, section in _named(document.get(plural), kind):
+        for plural, kind in KINDS.items():
+            for name, section in named(document.get(plural), kind):
                 found[plural].setdefault(name, _beside(file, section))
-        for name, _ in _named(document.get("users"), "user"):
+        for name, _ in named(document.get("users"), "user"):
             user_files.setdefault(name, file)
     return Kubeconfig(_title(files), current, **found, user_files=user_files)
-
-
-def _named(entries: Any, kind: str) -> Iterator[tuple[str, Section]]:
-    for entry in entries if isinstance(entries, list) else ():
-        if isinstance(entry, dict) and entry.get("name") is not None:
-            section = entry.get(kind)
-            yield str(entry["name"]), section if isinstance(section, dict) else {}
 
 
 def _beside(file: Path, section: Section) -> Section:
@@ -318,6 +243,11 @@ class Access(NamedTuple):
     cluster: Section
     user: Section
     user_file: Path
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files beside the kubeconfig that a login reads itself."""
+        return (Path(self.user["tokenFile"]),) if "tokenFile" in self.user else ()
 
     @property
     def is_secure(self) -> bool:
@@ -386,17 +316,16 @@ def _followed(kubeconfig: Kubeconfig, name: str) -> Success[Access] | Failure[st
     cluster = kubeconfig.clusters.get(str(context["cluster"]))
     if cluster is None:
         return Failure(_unknown(title, name, "cluster", context))
-    secure = "server" in cluster and _address_of(cluster).startswith("https")
-    user = kubeconfig.users.get(str(context["user"])) if "user" in context else {}
-    if user is None and secure:
-        return Failure(_unknown(title, name, "user", context))
-    user = user or {}
-    problems = (*_cluster_problems(cluster), *_user_problems(user, secure=secure))
-    for problem in problems:
+    for problem in problems_of_cluster(cluster):
         return Failure(f"the context {name!r} in {title}: {problem}")
+    user = kubeconfig.users.get(str(context["user"])) if "user" in context else {}
     file = kubeconfig.user_files.get(str(context.get("user")), Path())
-    found = Access(title, name, context, cluster, user, file)
-    match _with_token(user) if found.is_secure else Success(user):
+    found = Access(title, name, context, cluster, user or {}, file)
+    if user is None and found.is_secure:
+        return Failure(_unknown(title, name, "user", context))
+    for problem in problems_of_user(found.user, secure=found.is_secure):
+        return Failure(f"the context {name!r} in {title}: {problem}")
+    match _with_token(found.user) if found.is_secure else Success(found.user):
         case Success(user):
             return Success(found._replace(user=user))
         case Failure(problem):
@@ -408,68 +337,6 @@ def _unknown(title: str, name: str, kind: str, context: Section) -> str:
         f"the context {name!r} in {title} names the {kind} {context[kind]!r}, which is "
         f"not among its {kind}s"
     )
-
-
-def _cluster_problems(cluster: Section) -> Iterator[str]:
-    """The combinations that kubectl refuses as well (client-go: clientcmd)."""
-    if "server" not in cluster:
-        yield "its cluster has no server; write server: https://host:port"
-        return
-    server = _address_of(cluster)
-    if not server.startswith(("http://", "https://")):
-        yield f"the server {shown_address(server)!r} is not an http or https address"
-    yield from _unreadable(cluster, "certificate-authority")
-    has_authority = any(each.startswith("certificate-authority") for each in cluster)
-    is_insecure = server.startswith("https") and cluster.get("insecure-skip-tls-verify")
-    if is_insecure and has_authority:
-        yield (
-            "its cluster has insecure-skip-tls-verify and a certificate-authority; "
-            "leave one of them out"
-        )
-    proxy = cluster.get("proxy-url")
-    if proxy and not with_plain_scheme(proxy).startswith(_PROXIES):
-        yield (
-            f"the proxy-url {shown_address(proxy)!r} begins with none of "
-            f"{', '.join(_PROXIES)}"
-        )
-
-
-def _user_problems(user: Section, *, secure: bool) -> Iterator[str]:
-    for key in ("client-certificate", "client-key"):
-        yield from _unreadable(user, key)
-    has = {key: key in user or f"{key}-data" in user for key in _PATHS}
-    if has["client-certificate"] != has["client-key"]:
-        yield "its user needs a client-certificate and a client-key, or neither"
-    if secure and not str(user.get("token", "")).isprintable():
-        yield "its token has a line's end, or another character that no header takes"
-    if secure and "password" in user and "username" not in user:
-        yield "its user has a password, and no username"
-    if "username" in user and ("token" in user or "tokenFile" in user):
-        yield "its user has a token and a username; leave one of them out"
-    if "exec" in user:
-        yield from problems_in(user["exec"])
-    provider = user.get("auth-provider", {"name": "oidc"}).get("name")
-    if secure and provider != "oidc":
-        yield (
-            f"its user has the auth-provider {provider!r}, which kubectl does not have "
-            "any more; use the provider's credential plugin (exec)"
-        )
-    if "exec" in user and "auth-provider" in user:
-        yield "its user has exec and auth-provider; leave one of them out"
-    others = [each for each in ("as-groups", "as-uid", "as-user-extra") if each in user]
-    if others and "as" not in user:
-        yield f"its user has {', '.join(others)}, but nobody to be: add as: NAME"
-
-
-def _unreadable(section: Section, key: str) -> Iterator[str]:
-    if key in section and f"{key}-data" in section:
-        yield f"it has both {key} and {key}-data; leave one of them out"
-    elif key in section:
-        try:
-            with Path(section[key]).open("rb"):
-                pass
-        except OSError as problem:
-            yield f"its {key} {section[key]} cannot be read: {problem.strerror}"
 
 
 def _address_of(cluster: Section) -> str:
@@ -548,9 +415,3 @@ def _impersonation(user: Section) -> Impersonation | None:
         user.get("as-uid"),
         tuple((name, tuple(values or ())) for name, values in extra.items()),
     )
-
-
-def files_of(access: Access) -> tuple[Path, ...]:
-    """The files beside the kubeconfig that a login reads itself."""
-    token = access.user.get("tokenFile")
-    return (Path(token),) if token else ()

@@ -391,6 +391,7 @@ class _Transport:
         # Before anything is opened that would have to be closed.
         server = _address(info.server, "the server")
         # A query leads nowhere, and is left out, as by kubectl.
+        server = server.with_query(None).with_fragment(None)
         address = info.server.partition("?")[0].partition("#")[0].rstrip("/")
         self.server: str = quote(address, safe="/:@[]%!$&'()*+,;=~")
         self._user: str | None = None

@@ -22,6 +22,7 @@ __all__ = [
     "Condition",
     "condition_by",
     "condition_of",
+    "conditions_in",
     "conditions_with",
     "is_of",
     "keeping",
@@ -86,20 +87,25 @@ def _text(records: Mapping[str, Progress]) -> str:
     return "; ".join(lines)[:MESSAGE_LENGTH_MAX]
 
 
-def _conditions(status: Any) -> list[Any]:
+def conditions_in(status: Any) -> list[Any]:
+    """The conditions in a status; none if they have another form than a list."""
     found = status.get("conditions") if isinstance(status, Mapping) else None
-    return list(found) if isinstance(found, list) else []
+    return list(found) if isinstance(found, (list, tuple)) else []
 
 
-def is_of(condition: Any, types: Collection[str]) -> bool:
-    """Whether something is a condition of one of these types."""
+def is_of(condition: Any, *types: str) -> bool:
+    """Whether something is a condition of one of these types.
+
+    >>> is_of({"type": "Ready"}, "Synced", "Ready"), is_of("Ready", "Ready")
+    (True, False)
+    """
     return isinstance(condition, Mapping) and condition.get("type") in types
 
 
 def condition_by(body: Body, type: str) -> Condition | None:
     """The condition of a type that an object has; None where it has none."""
-    for each in _conditions(body.stanza("status")):
-        if is_of(each, (type,)):
+    for each in conditions_in(body.stanza("status")):
+        if is_of(each, type):
             words = [str(each.get(k, "")) for k in ("status", "reason", "message")]
             generation = each.get("observedGeneration")
             known = generation if isinstance(generation, int) else None
@@ -130,8 +136,8 @@ def keeping(conditions: Any, body: Body, types: Collection[str]) -> Any:
     if not isinstance(given, (list, tuple)):
         return conditions
     told = {each.get("type") for each in given if isinstance(each, Mapping)}
-    present = _conditions(body.stanza("status"))
-    ours = [e for t in types if t not in told for e in present if is_of(e, (t,))]
+    present = conditions_in(body.stanza("status"))
+    ours = [e for t in types if t not in told for e in present if is_of(e, t)]
     return [*given, *ours] if ours else conditions
 
 
@@ -148,7 +154,7 @@ def conditions_with(
     'True'
     """
     found = list(conditions)
-    at = next((n for n, each in enumerate(found) if is_of(each, (type,))), len(found))
+    at = next((n for n, each in enumerate(found) if is_of(each, type)), len(found))
     was = found[at] if at < len(found) else {}
     if was.get("status") == condition.status and was.get("lastTransitionTime"):
         moment = was["lastTransitionTime"]

@@ -17,7 +17,7 @@ to its version: a request that conflicts has changed nothing, and is decided ane
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
@@ -27,6 +27,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache, advance
 from fnop.core.handlers.roles import Role
 from fnop.core.handlers.settings import Settings
+from fnop.core.memory.conditions import conditions_in, is_of
 from fnop.core.peers.lease import parse_lease
 from fnop.core.peers.peers import Peer, parse_peers
 from fnop.core.values.body import Body
@@ -102,18 +103,9 @@ def marks_of(body: Body, settings: Settings) -> Marks:
     return Marks(
         marker in body.finalizers,
         any(settings.places.removals(body)),
-        any(_is_of(each, marker) for each in _conditions(status)),
+        any(is_of(each, marker) for each in conditions_in(status)),
         body.is_deleting,
     )
-
-
-def _conditions(status: Mapping[str, Any]) -> list[Any]:
-    found = status.get("conditions")
-    return found if isinstance(found, list) else []
-
-
-def _is_of(condition: Any, type: str) -> bool:
-    return isinstance(condition, Mapping) and condition.get("type") == type
 
 
 def next_removal(
@@ -154,7 +146,7 @@ def _without_marks(body: Body, settings: Settings) -> dict[str, Any]:
     if marks.condition:
         # An empty list stays: a schema may require one.
         status = body.stanza("status")
-        others = [each for each in _conditions(status) if not _is_of(each, marker)]
+        others = [each for each in conditions_in(status) if not is_of(each, marker)]
         target = applied({"status": {"conditions": others}}, target)
     return target
 

@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.conditions import Condition, conditions_with, is_of, keeping
+from fnop.core.memory.conditions import (
+    Condition,
+    conditions_in,
+    conditions_with,
+    is_of,
+    keeping,
+)
 from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.storage import Place
 from fnop.core.state.splitting import Changes, changed, endpoints_of
@@ -211,10 +217,10 @@ def _without_conditions(
     given = status.get("conditions") if isinstance(status, dict) else None
     if not isinstance(status, dict) or not isinstance(given, list):
         return target
-    before = body.stanza("status").get("conditions")
-    present = before if isinstance(before, list) else []
-    found = [e for e in given if not is_of(e, own)]
-    found += [e for e in present if is_of(e, own)]
+    now = body.stanza("status")
+    before = now.get("conditions")
+    found = [e for e in given if not is_of(e, *own)]
+    found += [e for e in conditions_in(now) if is_of(e, *own)]
     left = {**status, "conditions": found}
     if not found and not isinstance(before, list):
         left = {key: each for key, each in status.items() if key != "conditions"}
@@ -228,9 +234,7 @@ def tells_own(writing: Writing, own: Collection[str]) -> bool:
     """Whether the last request of a write had conditions of these types."""
     asked = writing.asked.merge if writing.asked is not None else None
     status = (asked or {}).get("status")
-    found = status.get("conditions") if isinstance(status, Mapping) else None
-    given = found if isinstance(found, (list, tuple)) else ()
-    return any(is_of(each, own) for each in given)
+    return any(is_of(each, *own) for each in conditions_in(status))
 
 
 def _bound(part: dict[str, Any], body: Body) -> dict[str, Any]:

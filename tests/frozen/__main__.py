@@ -46,9 +46,17 @@ import logging
 import fnop
 import minimal
 
+begun = asyncio.Event()
+
+class Heard(logging.Handler):
+    def emit(self, record):
+        if "cannot be reached" in record.getMessage():
+            begun.set()
+
 async def begin():
+    logging.getLogger().addHandler(Heard())
     async with fnop.operator(kubeconfig="kubeconfig"):
-        await asyncio.sleep(1)
+        await begun.wait()
 
 logging.basicConfig(level=logging.INFO)
 asyncio.run(begin())

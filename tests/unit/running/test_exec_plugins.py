@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import doctest
 import json
+import os
+import signal
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,6 +16,7 @@ import pytest
 
 from fnop.adapters import exec_plugins
 from fnop.adapters.exec_plugins import PluginProblem, answered, ill_typed, problems_in
+from tests.patience import patience
 
 V1, V1BETA1 = (f"client.authentication.k8s.io/{each}" for each in ("v1", "v1beta1"))
 # It answers what it is told, as its token.
@@ -174,14 +177,21 @@ async def test_a_plugin_that_is_not_awaited_any_more_ends(tmp_path: Path) -> Non
     assert not Path(f"/proc/{file.read_text()}").exists()
 
 
-async def test_what_a_plugin_leaves_running_is_not_awaited() -> None:
+async def test_what_a_plugin_leaves_running_is_not_awaited(tmp_path: Path) -> None:
     code = """
 import subprocess, sys
-idle = [sys.executable, "-ISc", "import time; time.sleep(60)"]
-subprocess.Popen(idle, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+idle = [sys.executable, "-ISc", "import signal; signal.pause()"]
+quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL}
+left = subprocess.Popen(idle, **quiet)
+open(sys.argv[1], "w").write(str(left.pid))
 """
-    async with asyncio.timeout(30):
-        assert (await answered(plugin(code + answer(token="t")), {}))["token"] == "t"
+    file = tmp_path / "pid"
+    given = plugin(code + answer(token="t"), str(file))
+    try:
+        async with asyncio.timeout(patience(5)):
+            assert (await answered(given, {}))["token"] == "t"
+    finally:
+        os.kill(int(file.read_text()), signal.SIGKILL)
 
 
 async def test_an_answer_may_be_in_yaml() -> None:

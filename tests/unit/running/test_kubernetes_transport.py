@@ -702,7 +702,7 @@ async def test_a_user_in_the_servers_address_counts_most(
     tmp_path: Path, user: dict[str, str]
 ) -> None:
     async with server(answering(http(b"{}")), secure=True) as (url, seen):
-        address = url.replace("//", "//m%65:p%3Aw@")
+        address = url.replace("//", "//m%65:p%3Aw@") + "/?a=b#c"
         async with client(tmp_path, address, user) as api:
             await api.send(GET)
             assert api.server == url
