@@ -6,10 +6,10 @@ and the same object again, it lets the core know it, and what it has read in it.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
-from fnop.effects import Outcome
+from fnop.core.api.discovery import trimmed
+from fnop.effects import Applied, Outcome
 from fnop.effects.values import read_only
 from fnop.interpreters.answers import outcome_of
 from fnop.interpreters.protocol import ApiResponse
@@ -21,12 +21,11 @@ _KEPT_MAX = 16
 _kept: dict[int, tuple[Any, Any]] = {}
 
 
-def fetched(response: ApiResponse) -> Outcome:
+def fetched(path: str, response: ApiResponse) -> Outcome:
     """The outcome that an answer to a request for a document means.
 
-    >>> from fnop.effects import Applied
     >>> body = {"kind": "APIVersions"}
-    >>> one, other = fetched(ApiResponse(200, body)), fetched(ApiResponse(200, body))
+    >>> one, other = (fetched("/api", ApiResponse(200, body)) for _ in range(2))
     >>> one == Applied(body), one.object is other.object
     (True, True)
     """
@@ -38,5 +37,5 @@ def fetched(response: ApiResponse) -> Outcome:
         if len(_kept) >= _KEPT_MAX:
             _kept.clear()
         # Kept with the body, so that no other one can have its identity.
-        known = _kept[id(body)] = body, read_only(body)
-    return outcome_of(None, replace(response, body=known[1]))
+        known = _kept[id(body)] = body, read_only(trimmed(path, body))
+    return Applied(known[1])

@@ -16,6 +16,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from fnop.core.api.discovery import trimmed
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.operator.step import State
@@ -304,6 +305,9 @@ class Runner:
     async def _fetch(self, command: Fetch) -> None:
         try:
             outcome = await self._ask(fetch_request(command), None)
+            if isinstance(outcome, outcomes.Applied):
+                read = trimmed(command.path, outcome.object)
+                outcome = outcomes.Applied(read)
         except Exception as problem:
             outcome = outcomes.Unreachable(described(problem))
         self._put(Answered(command.id, outcome))

@@ -68,7 +68,7 @@ def _discovered(sim: SimulatedRun) -> Catalogue:
     while found.pending:
         number, page = next(iter(found.pending.items()))
         response = sim.request(ApiRequest("GET", page.path, accept=page.accept))
-        found, more = discovery.answered(found, number, fetched(response))
+        found, more = discovery.answered(found, number, fetched(page.path, response))
         free = 1 + max((*pages, number))
         fresh = dict(enumerate(more, free))
         pages |= fresh

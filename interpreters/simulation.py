@@ -603,7 +603,7 @@ class SimulatedRun:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
         response = self.request(fetch_request(command))
-        self._arrives(Answered(command.id, fetched(response)))
+        self._arrives(Answered(command.id, fetched(command.path, response)))
 
     def _end(self, exit: Exit) -> None:
         """The operator is gone; the cluster is not."""

@@ -4,12 +4,16 @@ Since Kubernetes 1.27 the two roots, `/api` and `/apis`, list all kinds (aggrega
 discovery, KEP-3352). Those of older servers list the groups and versions only; one
 document for each of these lists the kinds. A group version that cannot be read (an
 aggregated API that is down) is left out; the others are served.
+
+Once the kinds are known, further documents tell the statuses of those that handlers
+name (fnop.core.api.statuses). Nothing is amiss where these cannot be read.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -18,6 +22,14 @@ from immutables import Map
 
 from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_list
 from fnop.core.api.resources import Resource, group_parts, segment, version_rank
+from fnop.core.api.statuses import (
+    DEFINITIONS,
+    StatusSchema,
+    definition_path,
+    document_path,
+    only_statuses,
+    statuses_in,
+)
 from fnop.core.values.evolve import replace
 from fnop.core.values.table import NOTHING, Table
 from fnop.effects.outcomes import Applied, Missing, Outcome, Refused, Unreachable
@@ -30,7 +42,10 @@ __all__ = [
     "Document",
     "answered",
     "begun",
+    "describing",
+    "lists_kinds",
     "patience_seconds",
+    "trimmed",
 ]
 
 ROOTS = ("/api", "/apis")
@@ -52,12 +67,16 @@ GRACE_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One document of discovery, to be requested."""
+    """One document of discovery, to be requested.
+
+    Others tell of the statuses of the resources that they `describe`.
+    """
 
     path: str
     group: str = ""
     version: str = ""
     preferred: bool = True
+    describes: tuple[Resource, ...] = ()
 
     @property
     def accept(self) -> str:
@@ -87,15 +106,18 @@ class Discovery:
 
     `parts` are the contents of each document. `problem` is the first error. `unread`
     are the groups and versions that exist and could not be read. `advice_seconds` is
-    the server's advice (Retry-After).
+    the server's advice (Retry-After). `statuses` are the statuses of kinds, None as
+    long as nobody has asked for them; `types` are those of the operator's conditions.
     """
 
     pending: Map[int, Document]
+    types: tuple[str, ...] = ()
     parts: tuple[Contents, ...] = ()
     problem: str | None = None
     forbidden: bool = False
     unread: frozenset[tuple[str, str]] = frozenset()
     advice_seconds: float = 0.0
+    statuses: Table[str, StatusSchema] | None = None
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -210,9 +232,23 @@ def patience_seconds(tries: int) -> float:
     return min(_PATIENCE_SECONDS * 2.0 ** min(tries, 8), _PATIENCE_MAX_SECONDS)
 
 
-def begun(pages: dict[int, Document]) -> Discovery:
-    """A round in which these documents, by request id, have been requested."""
-    return Discovery(Map(pages))
+def begun(pages: dict[int, Document], types: tuple[str, ...] = ()) -> Discovery:
+    """A round in which these documents, by request id, have been requested.
+
+    The operator tells of objects by conditions of these `types`.
+    """
+    return Discovery(Map(pages), types)
+
+
+def describing(
+    discovery: Discovery, resources: Iterable[Resource]
+) -> tuple[Discovery, tuple[Document, ...]]:
+    """The round, and the documents that tell the statuses of these resources."""
+    groups: dict[tuple[str, str], list[Resource]] = {}
+    for each in resources:
+        groups.setdefault((each.group, each.version), []).append(each)
+    pages = (Document(document_path(*of), *of, True, (*e,)) for of, e in groups.items())
+    return replace(discovery, statuses=discovery.statuses or NOTHING), tuple(pages)
 
 
 def answered(
@@ -221,6 +257,8 @@ def answered(
     """Add one answer to the round; returns it and the documents to request next."""
     page = discovery.pending[id]
     discovery = replace(discovery, pending=discovery.pending.delete(id))
+    if page.describes:
+        return _described(discovery, page, outcome)
     match outcome:
         case Applied(object=dict() as document):
             return _with_document(discovery, page, document)
@@ -228,6 +266,44 @@ def answered(
             return discovery, ()
         case _:
             return _unread(discovery, page, outcome), ()
+
+
+def lists_kinds(path: str) -> bool:
+    """Whether the document of a path lists kinds; others tell of their statuses."""
+    return path.startswith(ROOTS) and not path.startswith(DEFINITIONS)
+
+
+def trimmed(path: str, document: Any) -> Any:
+    """The document of a path, without what the operator does not read.
+
+    >>> trimmed("/openapi/v3/apis/example.com/v1", {"openapi": "3.0.0", "info": {}})
+    {'components': {'schemas': {}}}
+    """
+    if lists_kinds(path):
+        return document
+    try:
+        return only_statuses(document)
+    except (AttributeError, KeyError, TypeError):
+        return document  # of another shape, which nobody reads
+
+
+def _described(
+    discovery: Discovery, page: Document, outcome: Outcome
+) -> tuple[Discovery, tuple[Document, ...]]:
+    """Add statuses to the round; of kinds that are missing the definitions tell them.
+
+    Servers before 1.24 have no such document, and others take a while until theirs has
+    a new kind. What no document tells is found out by trial.
+    """
+    found: Table[str, StatusSchema] = NOTHING
+    if isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+        with suppress(AttributeError, KeyError, TypeError, ValueError):
+            found = statuses_in(outcome.object, page.describes, discovery.types)
+    statuses = Table({**(discovery.statuses or NOTHING), **found})
+    missing = [each for each in page.describes if each.key not in found]
+    pages = (Document(definition_path(each), describes=(each,)) for each in missing)
+    is_final = page.path in map(definition_path, page.describes)
+    return replace(discovery, statuses=statuses), () if is_final else tuple(pages)
 
 
 def _with_document(

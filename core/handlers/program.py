@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource, Selectors
+from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.handlers.roles import (
@@ -48,7 +49,7 @@ class Kind:
     `selectors` are those by which the API server selects its objects.
     With `remembers` the decisions after a restart depend on the last-handled state;
     otherwise nothing is stored on the objects.  It is `owned_by` the kinds whose
-    reconcile handlers name it in `owns=`.
+    reconcile handlers name it in `owns=`.  Its `status` is what the schema says of it.
     """
 
     resource: Resource
@@ -62,6 +63,7 @@ class Kind:
     levels: tuple[Handler, ...] = ()
     owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    status: StatusSchema = UNDESCRIBED
 
     @property
     def is_owned(self) -> bool:
@@ -101,6 +103,7 @@ def kind_of(
     settings: Settings = _SETTINGS,
     *,
     owned_by: tuple[OwnedBy, ...] = (),
+    status: StatusSchema = UNDESCRIBED,
 ) -> Kind:
     """The part of a program for one resource."""
     handlers = tuple(handlers)
@@ -135,6 +138,7 @@ def kind_of(
         selectors_of(
             () if owned_by else handlers, "" if owned_by else settings.selector
         ),
+        status,
     )
 
 
@@ -166,18 +170,21 @@ class Program:
         settings: Settings,
         *,
         owned_by: tuple[OwnedBy, ...] = (),
+        status: StatusSchema = UNDESCRIBED,
     ) -> Kind:
         """`kind_of`, which is computed once for the very same resource and settings.
 
         So it is where a simulated operator begins again and again.
         """
         # By identity: kept with what they are of, no other one can have it.
-        key = identity_of(resource), handlers, identity_of(settings), owned_by
+        key = identity_of(resource), handlers, identity_of(settings), owned_by, status
         known = self._kinds.get(key)
         if known is None:
             if len(self._kinds) >= _KINDS_MAX:
                 self._kinds.clear()
-            kind = kind_of(resource, handlers, settings, owned_by=owned_by)
+            kind = kind_of(
+                resource, handlers, settings, owned_by=owned_by, status=status
+            )
             known = self._kinds[key] = resource, settings, kind
         return known[2]
 

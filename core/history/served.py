@@ -44,7 +44,7 @@ class Served:
         if input["in"] != "Answered":
             return
         path = self._fetched.pop(input["id"], None)
-        if path is None:
+        if path is None or not discovering.lists_kinds(path):
             return
         number, page = input["id"], self._pages.get(path, discovering.Document(path))
         # An operator asks every few minutes, and nearly always hears the same again.

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from fnop.core.api.resources import Resource
+from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
 from fnop.core.memory.observation import ANNOTATIONS, is_state
 from fnop.core.memory.seals import Seal
 from fnop.core.values.body import Body
@@ -265,6 +266,11 @@ class _Own:
         return frozen
 
 
+def _is_kept(place: Place, status: StatusSchema) -> bool:
+    names = (path[1] for path in place.paths if len(path) > 1)
+    return not status.required and all(map(status.keeps, names))
+
+
 @dataclass(frozen=True, slots=True)
 class Places:
     """The places of one operator's state.
@@ -287,17 +293,22 @@ class Places:
         """The places where it is written now."""
         return (self.first,) if self.fallback is None else (self.first, self.fallback)
 
-    def on(self, resource: Resource, *, refused: bool) -> Place:
+    def on(
+        self, resource: Resource, *, status: StatusSchema = UNDESCRIBED, refused: bool
+    ) -> Place:
         """The place where it is written on objects of a kind (R25).
 
         `refused` means that the kind did not keep it before. Kubernetes' own kinds have
-        closed schemas, and others may have: the server then answers 200, and drops the
-        fields that it does not know.
+        closed schemas, and others may have, as far as their `status` is known: the
+        server then answers 200, and drops the fields that it does not know. An object
+        whose status lacks a required field could not be written at all.
         """
         if self.fallback is None:
             return self.first
         closed = self.first.in_status and (
-            resource.is_built_in or (self.quietly and not resource.has_status)
+            resource.is_built_in
+            or (self.quietly and not resource.has_status)
+            or (self.quietly and not _is_kept(self.first, status))
         )
         return self.fallback if refused or closed else self.first
 

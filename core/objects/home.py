@@ -10,6 +10,7 @@ from fnop.core.state.fusion import (
 )
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
+from fnop.effects import Event
 
 __all__ = [
     "falls_back",
@@ -18,15 +19,19 @@ __all__ = [
     "housed",
     "own_conditions",
     "takes_conditions",
+    "tell_unconditioned",
 ]
 
 
 def housed(context: Context, record: ObjectRecord, writing: Writing) -> Writing:
     """The write; results without a place in the status move to the state (R25)."""
-    resource = context.kind.resource
-    if not writing.results or not resource.is_built_in:
-        return writing
-    return homeless(context, record, writing, set(writing.results))
+    status, names = context.kind.status, set(writing.results)
+    if not context.kind.resource.is_built_in:
+        # A result is no whole status, if others' fields are required.
+        lacks = status.lacks(record.body.stanza("status"))
+        is_whole = bool(writing.patches) or not lacks
+        names = {each for each in names if not (is_whole and status.keeps(each))}
+    return homeless(context, record, writing, names) if names else writing
 
 
 def homeless(
@@ -50,9 +55,10 @@ def homeless(
 
 def home_of(context: Context, body: Body) -> Place:
     """The place where the state of an object of this kind is stored."""
-    resource, places = context.kind.resource, context.settings.places
+    kind, places = context.kind, context.settings.places
     is_pruned = context.key.resource in context.notes.annotated
-    return places.for_object(places.on(resource, refused=is_pruned), body)
+    place = places.on(kind.resource, status=kind.status, refused=is_pruned)
+    return places.for_object(place, body)
 
 
 def falls_back(context: Context, place: Place, why: str) -> bool:
@@ -79,9 +85,31 @@ def _named(place: Place) -> str:
 
 def takes_conditions(context: Context) -> bool:
     """Whether the kind is the author's own, and its status takes conditions."""
-    resource = context.kind.resource
-    fits = resource.has_status and not resource.is_built_in
+    refused = context.kind.status.refused.intersection(own_conditions(context))
+    fits = _may_have_conditions(context) and not refused
     return fits and context.key.resource not in context.notes.unconditioned
+
+
+def _may_have_conditions(context: Context) -> bool:
+    resource = context.kind.resource
+    return resource.has_status and not resource.is_built_in
+
+
+def tell_unconditioned(context: Context) -> None:
+    """Tell once that a kind's status takes no condition of the operator's."""
+    if not _may_have_conditions(context) or takes_conditions(context):
+        return
+    about = f"conditions {context.key.resource}"
+    if context.settings.conditions and context.is_first(about):
+        context.say("warning", _NO_CONDITIONS)
+        context.post(Event("ConditionsUnsupported", _NO_CONDITIONS, "Warning"), "")
+
+
+_NO_CONDITIONS = (
+    "the status of this kind takes no condition of fnop's, by its schema: what its "
+    "handlers wait for, and which have failed, is told in the log alone; with "
+    "Settings(conditions=False) fnop does not try"
+)
 
 
 def own_conditions(context: Context) -> tuple[str, ...]:

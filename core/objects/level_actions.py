@@ -18,6 +18,7 @@ from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.explaining import tell_level_begun
+from fnop.core.objects.home import tell_unconditioned
 from fnop.core.objects.keeping import beside_of, is_new, keeper_of
 from fnop.core.objects.levels import (
     CallLevel,
@@ -166,6 +167,7 @@ def _collect(
 
 
 def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:
+    tell_unconditioned(context)
     handler, purpose = action.handler, action.purpose
     keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
     found = {key: context.bodies(key) for key in context.children}

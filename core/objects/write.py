@@ -31,6 +31,7 @@ from fnop.core.objects.home import (
     housed,
     own_conditions,
     takes_conditions,
+    tell_unconditioned,
 )
 from fnop.core.objects.own_writes import (
     moved_handlers,
@@ -79,11 +80,6 @@ __all__ = ["answer_write", "begin_write"]
 # A conflict is followed by an immediate live read; after more of them than this in a
 # row, by backoff, since another writer may never end.
 _QUICK_TRIES = 3
-_NO_CONDITIONS = (
-    "the status of this kind takes no condition of fnop's, by its schema: what its "
-    "handlers wait for, and which have failed, is told in the log alone; with "
-    "Settings(conditions=False) fnop does not try"
-)
 _NOT_KEPT = "the API server does not keep what the storage writes"
 
 
@@ -214,6 +210,7 @@ def _request_for(
             place,
             conditions=takes_conditions(context),
             own=own_conditions(context),
+            schema=context.kind.status,
             restated=lambda after, made: _restated(
                 context, record, writing, after, made
             ),
@@ -265,8 +262,8 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
         return
     if writing.after is not None:
         record = record._replace(unsaved_until=0.0, unsaved_tries=0)
-    if writing.unsaid and not takes_conditions(context):
-        context.warn_once(f"conditions {context.key.resource}", _NO_CONDITIONS)
+    if writing.unsaid or writing.condition is not None:
+        tell_unconditioned(context)
     if writing.condition is not None:
         record = record._replace(written_condition=writing.condition)
     work, expected, ends = record.work or IDLE, record.expected, writing.ends

@@ -6,14 +6,18 @@ that ends is opened again (fnop.core.streams.stream decides when and how).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from fnop.core.api import discovery as discovering
+from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, Selector, Selectors
+from fnop.core.api.statuses import UNDESCRIBED
+from fnop.core.children.beside import SYNCED
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, OwnedBy
 from fnop.core.handlers.pushdown import selectors_of
+from fnop.core.handlers.roles import Family
 from fnop.core.operator.coordination import (
     discovered,
     lacks_peering,
@@ -34,7 +38,7 @@ from fnop.core.streams.stream import (
 from fnop.core.values.backoff import backoff_seconds, growing_seconds, heeding
 from fnop.core.values.errors import described, joined
 from fnop.core.values.evolve import replace
-from fnop.core.values.table import Table
+from fnop.core.values.table import NOTHING, Table
 from fnop.effects.outcomes import Outcome, Unknown
 
 __all__ = [
@@ -62,7 +66,7 @@ _MISSED_SECONDS = 3.0
 def discover(turn: Turn) -> None:
     turn.survey = turn.survey._replace(due=None)
     roots = tuple(map(discovering.Document, discovering.ROOTS))
-    _fetch(turn, discovering.begun({}), roots)
+    _fetch(turn, discovering.begun({}, (turn.settings.marker, SYNCED)), roots)
 
 
 def _fetch(
@@ -87,6 +91,9 @@ def on_document(turn: Turn, number: int, outcome: Outcome) -> None:
     if discovery is None or number not in discovery.pending:
         return
     discovery, pages = _with_document(discovery, number, outcome)
+    if not pages and not discovery.pending and discovery.statuses is None:
+        told_of = _to_describe(turn, discovery)
+        discovery, pages = discovering.describing(discovery, told_of)
     if pages or discovery.pending:
         _fetch(turn, discovery, pages)
     else:
@@ -106,6 +113,25 @@ def _with_document(
         return discovering.answered(discovery, number, unread)
 
 
+def _to_describe(turn: Turn, found: discovering.Discovery) -> Iterator[Resource]:
+    """The kinds on which the operator writes, as far as no document tells their status.
+
+    The schemas of Kubernetes' own kinds are closed.
+    """
+    catalogue = found.after(turn.survey.catalogue, turn.now.mono)
+    known: set[Resource] = set()
+    for each in turn.program.handlers:
+        if each.selector is None or each.rule.family not in _TELLING:
+            continue
+        known.update(_found(turn, each, each.selector, catalogue) or ())
+    for resource in sorted(known, key=lambda each: each.key):
+        if not resource.is_built_in and resource.key not in turn.survey.statuses:
+            yield resource
+
+
+_TELLING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
+
+
 def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     has_any = found.resources or turn.survey.catalogue.resources
     if found.problem is not None and not has_any:
@@ -113,7 +139,8 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
         return
     before = turn.survey.catalogue
     catalogue = found.after(before, turn.now.mono)
-    turn.survey = turn.survey._replace(catalogue=catalogue)
+    statuses = Table({**turn.survey.statuses, **(found.statuses or NOTHING)})
+    turn.survey = turn.survey._replace(catalogue=catalogue, statuses=statuses)
     if _is_mistaken(turn, is_known=found.problem is None):
         return
     turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.DISCOVERED)
@@ -246,6 +273,7 @@ def _follow_all(
             tuple(handlers),
             turn.settings,
             owned_by=owned_by.get(key, ()),
+            status=turn.survey.statuses.get(key, UNDESCRIBED),
         )
         turn.survey = turn.survey.with_kind(kind)
         for stream in _streams_of(turn, kind):
@@ -321,11 +349,14 @@ def _with_owned(
 
 
 def _found(
-    turn: Turn, handler: Handler, selector: Selector
+    turn: Turn,
+    handler: Handler,
+    selector: Selector,
+    catalogue: Catalogue | None = None,
 ) -> tuple[Resource, ...] | None:
     """The kinds that a handler selects; None if its own function fails."""
     try:
-        return turn.survey.catalogue.find(selector)
+        return (catalogue or turn.survey.catalogue).find(selector)
     except BaseException as problem:
         about = f"selector {handler.id}"
         if turn.is_first(about):

@@ -298,6 +298,10 @@ class Context:
         """Log a warning about the object, once in a process."""
         self._turn.warn_once(about, message, self.key)
 
+    def is_first(self, about: str) -> bool:
+        """Whether this was not reported before in this process; from now on it was."""
+        return self._turn.is_first(about)
+
     def post(self, event: Event, handler: str) -> None:
         """Make a log line of this step a Kubernetes Event about the object."""
         self._turn.noted += ((self.key, event, handler),)

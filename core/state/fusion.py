@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
+from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import (
@@ -108,13 +109,15 @@ def next_write(
     *,
     conditions: bool = False,
     own: Collection[str] = (),
+    schema: StatusSchema = UNDESCRIBED,
     restated: Callable[[Stored, Body], Stored] = lambda after, made: after,
 ) -> NextWrite | None:
     """The patch that is due next; None when all is written.
 
     `place` is where the state of this kind is stored, `conditions` whether its status
     takes conditions.  Those of the types `own` are the operator's: no handler takes
-    them away.  `restated` computes the state to be stored from the object as the write
+    them away, and without the fields that the `schema` requires nothing is told.
+    `restated` computes the state to be stored from the object as the write
     makes it.
 
     Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
@@ -132,7 +135,7 @@ def next_write(
             target = applied(patch, target)
     if conditions and writing.condition is not None:
         target = _with_condition(target, settings.marker, writing.condition)
-    if writing.unsaid:
+    if writing.unsaid or _lacks_fields(target, schema):
         target = _without_conditions(target, body, own)
     parts = _parts(target, body, split=resource.has_status)
     # The request that says "done" is the last (R20).
@@ -177,6 +180,11 @@ def _target(writing: Writing, body: Body, settings: Settings) -> dict[str, Any]:
         names = change(body.finalizers, *settings.finalizers)
         target = applied({"metadata": {"finalizers": names}}, target)
     return target
+
+
+def _lacks_fields(target: Any, schema: StatusSchema) -> bool:
+    status = target.get("status") if isinstance(target, dict) else None
+    return schema.lacks(status if isinstance(status, dict) else ())
 
 
 def _keeping_conditions(target: Any, body: Body, own: Collection[str]) -> Any:

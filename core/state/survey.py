@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import Discovery
+from fnop.core.api.statuses import StatusSchema
 from fnop.core.handlers.program import Kind
 from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.evolve import quick
@@ -22,6 +23,8 @@ class Survey(NamedTuple):
     catalogue: Catalogue = Catalogue()
     # The kinds that have handlers, by resource key.
     kinds: Table[str, Kind] = Table()
+    # The statuses that documents have told of, by resource key.
+    statuses: Table[str, StatusSchema] = Table()
     # The discovery under way, and when the next one is due (monotonic).
     discovery: Discovery | None = None
     due: float | None = None

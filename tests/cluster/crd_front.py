@@ -10,7 +10,7 @@ import http.client
 import json
 import ssl
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,36 +19,44 @@ from urllib.parse import urlsplit
 
 __all__ = ["in_front_of"]
 
-GROUPS = ("apiextensions.k8s.io", "fnop.dev")
+VERSIONS = ("apiextensions.k8s.io/v1", "fnop.dev/v1")
 _HOP = ("connection", "transfer-encoding", "content-length", "keep-alive", "host")
 
 
-def group(name: str) -> dict[str, Any]:
-    version = {"groupVersion": f"{name}/v1", "version": "v1"}
-    return {"name": name, "versions": [version], "preferredVersion": version}
-
-
-ROOTS: dict[str, dict[str, Any]] = {
-    "/api": {"kind": "APIVersions", "versions": []},
-    "/apis": {
-        "kind": "APIGroupList",
-        "apiVersion": "v1",
-        "groups": [group(name) for name in GROUPS],
-    },
-}
+def groups_of(versions: Iterable[str]) -> list[dict[str, Any]]:
+    """The groups of these versions, as the root of discovery has them."""
+    found: dict[str, list[dict[str, str]]] = {}
+    for each in versions:
+        group, version = each.split("/")
+        named = {"groupVersion": each, "version": version}
+        found.setdefault(group, []).append(named)
+    return [
+        {"name": group, "versions": named, "preferredVersion": named[0]}
+        for group, named in found.items()
+    ]
 
 
 @contextmanager
-def in_front_of(url: str, folder: Path) -> Iterator[Path]:
-    """Serve the front for as long as the block; the path of a kubeconfig for it."""
+def in_front_of(
+    url: str, folder: Path, versions: Iterable[str] = VERSIONS
+) -> Iterator[Path]:
+    """Serve the front for as long as the block; the path of a kubeconfig for it.
+
+    It lists these versions, such as "fnop.dev/v1".
+    """
     place = urlsplit(url).netloc
+    groups = groups_of(versions)
+    roots: dict[str, dict[str, Any]] = {
+        "/api": {"kind": "APIVersions", "versions": []},
+        "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": groups},
+    }
     anyone = ssl._create_unverified_context()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def _forward(self) -> None:
-            root = ROOTS.get(self.path.partition("?")[0])
+            root = roots.get(self.path.partition("?")[0])
             if root is not None:
                 self._answer(json.dumps(root).encode())
                 return

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import fnop
+from fnop.core.api.statuses import DEFINITIONS
 from fnop.core.handlers.registry import Registry
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.foreign_statuses import STATUSES, definition_with
 from tests.simulations import Scenario, example
 
@@ -56,25 +59,55 @@ def by_timers(registry: Registry, status: dict[str, Any]) -> None:
         patch.status.update({"phase": "Ready", **status})
 
 
-_NONE = ("no conditions", "conditions as a map", "a required phase")
-_REFUSED = tuple(each for each in STATUSES if each not in _NONE)
-# Where it is said that a schema has no place for conditions of fnop's.
-TOLD = {
-    by_levels: _REFUSED,
-    by_levels_that_fail: _REFUSED,
-    by_failing: _REFUSED,
-}
+# Where reconcile handlers do not notice by trial that conditions are dropped.
+UNNOTICED = ("no conditions", "conditions as a map", "a required phase")
+# Who says that a schema has no place for conditions of fnop's.
+TELLING = (by_levels, by_levels_that_fail, by_failing)
 STYLES = [by_levels, by_levels_that_fail, by_causes, by_failing, by_timers]
 
 
+class Server:
+    """The simulated API server, as an operator sees it that may read schemas or not."""
+
+    def __init__(
+        self, request: Callable[[ApiRequest], ApiResponse], shown: str
+    ) -> None:
+        self.request = request
+        self.hidden = HIDDEN[shown]
+        self.refused: list[str] = []
+
+    def __call__(self, request: ApiRequest) -> ApiResponse:
+        if request.path.startswith(self.hidden):
+            return ApiResponse(404, {"kind": "Status", "status": "Failure"})
+        response = self.request(request)
+        if response.status in (400, 422):
+            self.refused.append(f"{request.method} {request.path}")
+        return response
+
+
+# Paths that an older server does not have, or that nobody may read.
+HIDDEN: dict[str, tuple[str, ...]] = {
+    "OpenAPI": (),
+    "definitions": ("/openapi/v3",),
+    "nothing": ("/openapi/v3", DEFINITIONS),
+}
+
+
+@pytest.mark.parametrize("shown", HIDDEN)
 @pytest.mark.parametrize("name", STATUSES)
 @pytest.mark.parametrize("declare", STYLES)
 def test_the_authors_status_is_written(
-    registry: Registry, declare: Any, name: str
+    registry: Registry,
+    declare: Any,
+    name: str,
+    shown: str,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     status = STATUSES[name][2]
     declare(registry, status)
     run = Scenario(registry, [definition_with(name)])
+    server = Server(run.request, shown)
+    monkeypatch.setattr(run, "request", server)
     run.apply(example("one", size=1))
     run.settle(seconds=200)
     found = run.get(KIND, "one") or {}
@@ -90,7 +123,11 @@ def test_the_authors_status_is_written(
         ]
     assert given == wanted, run.lines
     said = [line for line in run.lines if "takes no condition of fnop's" in line]
-    assert len(said) == (name in TOLD.get(declare, ())), run.lines
+    is_unnoticed = shown == "nothing" and name in UNNOTICED
+    is_told = declare in TELLING and (declare is by_failing or not is_unnoticed)
+    assert len(said) == is_told, run.lines
+    if shown != "nothing":
+        assert not server.refused, "nothing is tried where the schema is known"
     # A second object costs no request that is refused, and a change ends as well.
     before = len(run.writes)
     run.apply(example("two", size=1))
