@@ -31,7 +31,8 @@ from typing import (
     get_type_hints,
 )
 
-from fnop.core.api.definitions import Given, Schema
+from fnop.adapters.type_marks import is_said, judges_itself, writes_itself
+from fnop.core.api.definitions import Given, Schema, schema_marks
 
 __all__ = [
     "DefinitionProblem",
@@ -330,6 +331,7 @@ def model_config(cls: Any) -> Mapping[str, Any]:
 
 def _of_model(cls: Any) -> Iterator[Field]:
     infos = _pydantic_fields(cls)
+    _check_code_of_all(cls)
     computed = cls.__pydantic_decorators__.computed_fields
     if computed and keeps_unknown(cls):
         raise DefinitionProblem(
@@ -354,10 +356,11 @@ def _of_model(cls: Any) -> Iterator[Field]:
                 "removes a null; give it the default None, or "
                 "fnop.schema(nullable=True)"
             )
-        if info.is_required() and info.exclude:
+        _check_code(cls, name, info)
+        if info.is_required() and _is_excluded(info):
             raise DefinitionProblem(
                 f"{cls.__qualname__}.{name}: the model reads it, and does not write it "
-                "(exclude=True), so that the API server would refuse what the model "
+                "(exclude=), so that the API server would refuse what the model "
                 "writes; give it a default, or leave exclude= out"
             )
         found = _field(
@@ -370,6 +373,46 @@ def _of_model(cls: Any) -> Iterator[Field]:
             description=info.description or "",
         )
         yield found._replace(required=info.is_required()) if is_nullable else found
+
+
+def _is_excluded(info: Any) -> bool:
+    return bool(info.exclude or getattr(info, "exclude_if", None))
+
+
+# The author's decorators, by the names under which pydantic keeps them, and what each
+# of them does.
+_OF_FIELDS = {
+    "validators": judges_itself,
+    "field_validators": judges_itself,
+    "field_serializers": writes_itself,
+}
+_OF_MODELS = {
+    "root_validators": judges_itself,
+    "model_validators": judges_itself,
+    "model_serializers": writes_itself,
+}
+
+
+def _check_code(cls: Any, name: str, info: Any) -> None:
+    """Refuse a field that code of the author's reads or writes, if nothing says how."""
+    if is_said(_schema_marks(info)):
+        return
+    for kind, objection in _OF_FIELDS.items():
+        for each, found in getattr(cls.__pydantic_decorators__, kind).items():
+            if {name, "*"} & {*found.info.fields}:
+                raise DefinitionProblem(f"{cls.__qualname__}.{name}: {objection(each)}")
+
+
+def _check_code_of_all(cls: Any) -> None:
+    """Refuse a model that code of the author's reads or writes as a whole."""
+    if is_said(schema_marks(cls)):
+        return
+    for kind, objection in _OF_MODELS.items():
+        for each in getattr(cls.__pydantic_decorators__, kind):
+            raise DefinitionProblem(f"{cls.__qualname__}: {objection(each)}")
+    if model_config(cls).get("json_encoders"):
+        problem = writes_itself("json_encoders")
+        raise DefinitionProblem(f"{cls.__qualname__}: {problem}")
 
 
 def _pydantic_fields(cls: Any) -> Mapping[str, Any]:

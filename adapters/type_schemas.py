@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 import uuid
 from collections import abc
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -18,6 +17,7 @@ from enum import Enum, Flag
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from fnop.adapters.patterns import Untranslatable
 from fnop.adapters.type_fields import (
     DefinitionProblem,
     Field,
@@ -30,6 +30,15 @@ from fnop.adapters.type_fields import (
     keeps_unknown,
     model_config,
     unwrapped,
+)
+from fnop.adapters.type_marks import (
+    change_of,
+    is_of_pydantic,
+    is_said,
+    keywords_of,
+    objection_to,
+    strictness_of,
+    uuid_pattern,
 )
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
@@ -57,6 +66,19 @@ _PLAIN: dict[Any, Node] = {
     timedelta: {"type": "string", "format": "duration"},
     uuid.UUID: {"type": "string", "format": "uuid"},
 }
+_ZONE = "([Zz]|[+-]([01][0-9]|2[0-3]):[0-5][0-9])"
+# Python's years begin with 1, and those of a server with 0.
+_YEAR = "([1-9][0-9]{3}|0[1-9][0-9]{2}|00[1-9][0-9]|000[1-9])"
+# The texts that pydantic reads: formats take more of them, and bytes are any text.
+_IN_MODELS: dict[Any, Node] = {
+    bytes: {"type": "string"},
+    datetime: {
+        **_PLAIN[datetime],
+        "pattern": rf"^{_YEAR}-[0-9-]{{5}}[Tt][0-9:]{{8}}(\.[0-9]+)?{_ZONE}$",
+    },
+    date: {**_PLAIN[date], "pattern": f"^{_YEAR}-"},
+    uuid.UUID: {**_PLAIN[uuid.UUID], "pattern": uuid_pattern()},
+}
 _LISTS = (list, tuple, abc.Sequence, abc.MutableSequence, abc.Iterable, abc.Collection)
 _SETS = (set, frozenset, abc.Set, abc.MutableSet)
 _MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
@@ -66,11 +88,20 @@ _ENUMERABLE = {str: "string", bool: "boolean", int: "integer", float: "number"}
 
 
 class Place(NamedTuple):
-    """A field of a class, or "" for all of it, and the classes around it."""
+    """A field of a class, or "" for all of it, and the classes around it.
+
+    With `is_marked`, a mark of pydantic's tells that pydantic reads it.
+    """
 
     cls: type
     field: str
     around: tuple[type, ...]
+    is_marked: bool = False
+
+    @property
+    def is_of_model(self) -> bool:
+        """Whether pydantic reads and writes it, as part of a model."""
+        return self.is_marked or any(map(is_model, (*self.around, self.cls)))
 
     def problem(self, text: str) -> DefinitionProblem:
         where = ".".join(filter(None, (self.cls.__qualname__, self.field)))
@@ -106,9 +137,7 @@ def schema_of_class(
 
 
 def _property(field: Field, place: Place) -> Node:
-    node = _schema_of(field.hint, place)
-    for mark in field.marks:
-        _add(node, mark, place)
+    node = _schema_of(field.hint, place, field.marks)
     if field.description:
         node["description"] = field.description
     if field.default is not None:
@@ -120,15 +149,75 @@ def _property(field: Field, place: Place) -> Node:
 # --------------------------------------------------------------------------- types
 
 
-def _schema_of(hint: Any, place: Place) -> Node:
-    inner, marks, _, aliases = unwrapped(hint)
+def _schema_of(hint: Any, place: Place, more: tuple[Any, ...] = ()) -> Node:
+    """The schema of a type, with its marks and `more` of its field."""
+    inner, its, _, aliases = unwrapped(hint)
+    marks = (*its, *more)
     for alias in aliases:
         if alias in place.around:
             raise place.problem(_ENDLESS.format(alias))
-    node = _bare_schema_of(inner, place._replace(around=(*place.around, *aliases)))
+    around = (*place.around, *aliases)
+    is_marked = place.is_marked or any(map(is_of_pydantic, marks))
+    place = place._replace(around=around, is_marked=is_marked)
+    _check_marks(inner, marks, place)
+    node = _bare_schema_of(inner, place)
     for mark in marks:
         _add(node, mark, place)
+    if change := _needless(node, change_of(marks, model_config(place.cls))):
+        raise place.problem(
+            f"the model changes a text before it judges it ({change}), and an API "
+            "server does not; leave it out, and change the text in the handler"
+        )
     return node
+
+
+def _needless(node: Node, change: str | None) -> str | None:
+    """The change, if a text is judged after it."""
+    is_text = node.get("type") == "string" and not node.keys() & {"format", "enum"}
+    is_judged = node.keys() & {"pattern", "minLength", "maxLength"}
+    return change if is_text and is_judged else None
+
+
+def _check_marks(hint: Any, marks: tuple[Any, ...], place: Place) -> None:
+    """Refuse marks that no schema says, where the author says nothing either."""
+    said = is_said(marks)
+    for objection in filter(None, (objection_to(each, said=said) for each in marks)):
+        raise place.problem(objection)
+    if not place.is_of_model:
+        return
+    if _is_textual(hint) and strictness_of(marks, model_config(place.cls)):
+        raise place.problem(
+            f"the model is strict, and reads no {_shown(hint)} from what a handler "
+            "has, which is JSON; write Field(strict=False), or take a type of JSON"
+        )
+    lengths = ("min_length", "max_length")
+    is_long = any(getattr(m, each, None) for m in _each(marks) for each in lengths)
+    if hint is bytes and is_long:
+        raise place.problem(_OF_BYTES)
+
+
+def _each(marks: tuple[Any, ...]) -> Iterator[Any]:
+    """The marks, and those inside of pydantic's Field(...)."""
+    for mark in marks:
+        yield mark
+        yield from getattr(mark, "metadata", None) or ()
+
+
+_OF_BYTES = (
+    "its length is that of its bytes, and an API server counts the letters of "
+    "their base64, or of their text; leave it out, or say it by fnop.schema"
+)
+
+
+def _is_textual(hint: Any) -> bool:
+    """Whether JSON has a text or a list for it, and Python a type of its own."""
+    origin = get_origin(hint) or hint
+    is_enum = isinstance(hint, type) and issubclass(hint, Enum)
+    is_plain = isinstance(hint, abc.Hashable) and hint in _OF_OWN
+    return is_enum or is_plain or origin is tuple or origin in _SETS
+
+
+_OF_OWN = (bytes, datetime, date, timedelta, uuid.UUID)
 
 
 _ENDLESS = (
@@ -138,8 +227,8 @@ _ENDLESS = (
 
 
 def _bare_schema_of(hint: Any, place: Place) -> Node:
-    if isinstance(hint, abc.Hashable) and hint in _PLAIN:
-        return {**_PLAIN[hint], **_of_config(hint, place)}
+    if (node := _plain_schema_of(hint, place)) is not None:
+        return node
     origin, args = get_origin(hint) or hint, get_args(hint)
     if origin in _UNIONS:
         return _of_union(args, place)
@@ -174,6 +263,15 @@ def _bare_schema_of(hint: Any, place: Place) -> Node:
     )
 
 
+def _plain_schema_of(hint: Any, place: Place) -> Node | None:
+    if _is_aware(hint):
+        hint = datetime
+    if not isinstance(hint, abc.Hashable) or hint not in _PLAIN:
+        return None
+    node = _IN_MODELS.get(hint) if place.is_of_model else None
+    return {**(node or _PLAIN[hint]), **_of_config(hint, place)}
+
+
 # The limits of all texts of a model, by the settings of pydantic.
 _OF_TEXTS = {"str_min_length": "minLength", "str_max_length": "maxLength"}
 
@@ -185,9 +283,33 @@ def _of_config(hint: Any, place: Place) -> Node:
             "pydantic writes a timedelta as 'PT5M', and the API server takes '5m' "
             "(format duration); take an int of seconds, or a dataclass"
         )
+    if hint in _WRITTEN and (setting := _setting_of(hint, place)):
+        raise place.problem(
+            f"by {setting} in its config the model writes no {_WRITTEN[hint]}; leave "
+            "it out"
+        )
     config = model_config(place.cls) if hint is str else {}
     limits = {word: config.get(name) for name, word in _OF_TEXTS.items()}
     return {word: limit for word, limit in limits.items() if limit}
+
+
+# The form of a value in which an API server stores it, and the settings that change it.
+_WRITTEN = {bytes: "plain text", datetime: "text of RFC 3339", date: "text of RFC 3339"}
+
+
+def _setting_of(hint: Any, place: Place) -> str | None:
+    """The setting of a model by which it writes a value in another form."""
+    plain = {"ser_json_bytes": "utf8", "val_json_bytes": "utf8"}
+    if hint is not bytes:
+        plain = {"ser_json_temporal": "iso8601"}
+    config = model_config(place.cls)
+    return next((k for k, v in plain.items() if config.get(k, v) != v), None)
+
+
+def _is_aware(hint: Any) -> bool:
+    """Whether it is pydantic's moment with a time zone, as the format wants it."""
+    module, name = (getattr(hint, each, "") for each in ("__module__", "__name__"))
+    return name == "AwareDatetime" and str(module).startswith("pydantic")
 
 
 def _of_root(cls: type, place: Place) -> Node:
@@ -337,20 +459,10 @@ def _add(node: Node, mark: Any, place: Place) -> None:
                 each if isinstance(each, dict) else rule_of(each) for each in rules
             ]
     else:
-        keywords = dict(_foreign(mark, node.get("type", "")))
-        if keywords and (change := _change_of(mark)):
-            raise place.problem(
-                f"the model changes a text before it judges it ({change}), and an API "
-                "server does not; leave it out, and change the text in the handler"
-            )
-        if node.get("format") == "byte" and keywords.keys() & {
-            "minLength",
-            "maxLength",
-        }:
-            raise place.problem(
-                "its length is that of its bytes, and an API server counts the letters "
-                "of their base64; leave it out, or say it by fnop.schema"
-            )
+        keywords = _keywords_of(mark, node, place)
+        lengths = keywords.keys() & {"minLength", "maxLength"}
+        if node.get("format") == "byte" and lengths:
+            raise place.problem(_OF_BYTES)
     for keyword, value in keywords.items():
         _check_keyword(node, keyword, place)
         _check_value(keyword, value, place)
@@ -360,6 +472,13 @@ def _add(node: Node, mark: Any, place: Place) -> None:
         if keyword == "x-kubernetes-embedded-resource" and "properties" not in node:
             node[_KEEPS] = True  # the server wants one or the other
         node[keyword] = [*value] if isinstance(value, tuple) else value
+
+
+def _keywords_of(mark: Any, node: Node, place: Place) -> Node:
+    try:
+        return dict(keywords_of(mark, node.get("type", ""), model_config(place.cls)))
+    except Untranslatable as problem:
+        raise place.problem(f"its pattern: {problem}") from None
 
 
 _INT64_MAX = 2**63 - 1
@@ -466,57 +585,6 @@ def rule_of(rule: Rule) -> Node:
         "optionalOldSelf": rule.optional_old_self,
     }
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _change_of(mark: Any) -> str | None:
-    """The changes of a text that pydantic's constraints make first."""
-    if not type(mark).__module__.startswith("pydantic"):
-        return None
-    found = [each for each in _CHANGES if getattr(mark, each, None)]
-    return found[0] if found else None
-
-
-_CHANGES = ("strip_whitespace", "to_lower", "to_upper")
-_SIZES = {"array": "Items", "object": "Properties"}
-
-
-def _foreign(mark: Any, kind: str) -> Iterator[tuple[str, Any]]:
-    """The keywords of a mark of annotated_types or of pydantic.
-
-    They are asked by their attributes, for neither is imported here.
-    """
-    if type(mark).__module__.partition(".")[0] not in ("annotated_types", "pydantic"):
-        return
-    for inner in getattr(mark, "metadata", None) or ():  # pydantic's Field(...)
-        yield from _foreign(inner, kind)
-    sizes = _SIZES.get(kind, "Length")
-    for attribute, keywords in (
-        ("ge", ("minimum",)),
-        ("gt", ("minimum", "exclusiveMinimum")),
-        ("le", ("maximum",)),
-        ("lt", ("maximum", "exclusiveMaximum")),
-        ("multiple_of", ("multipleOf",)),
-        ("min_length", (f"min{sizes}",)),
-        ("max_length", (f"max{sizes}",)),
-        ("pattern", ("pattern",)),
-        ("description", ("description",)),
-    ):
-        value = getattr(mark, attribute, None)
-        if value is None or (attribute == "min_length" and value == 0):
-            continue
-        limit, *flags = keywords
-        yield limit, _of_pattern(value) if isinstance(value, re.Pattern) else value
-        yield from ((flag, True) for flag in flags)
-
-
-# The flags that a Go expression has, too (RE2: syntax).
-_FLAGS = {re.IGNORECASE: "i", re.MULTILINE: "m", re.DOTALL: "s"}
-
-
-def _of_pattern(pattern: re.Pattern[Any]) -> Any:
-    """The text of a compiled pattern, with its flags."""
-    flags = "".join(sign for flag, sign in _FLAGS.items() if pattern.flags & flag)
-    return f"(?{flags}){pattern.pattern}" if flags else pattern.pattern
 
 
 # ------------------------------------------------------------------------ defaults

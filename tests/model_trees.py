@@ -7,6 +7,7 @@ server admits.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable
 from dataclasses import field, make_dataclass
 from datetime import date, datetime
@@ -93,11 +94,18 @@ SCALARS = (
     form(date, "2026-01-02"),
     form(datetime, "2026-01-02T03:04:05Z"),
     form(UUID, "c0ffee00-0000-4000-8000-000000000000"),
+    form(pydantic.UUID4, "c0ffee00-0000-4000-8000-000000000000"),
+    form(pydantic.Base64Bytes, "", "YQ==", "/w=="),
+    form(pydantic.AwareDatetime, "2026-01-02T03:04:05+01:00"),
+    form(Annotated[str, Field(pattern=r"^\w\d*$")], "a", "ö", "a٣"),
+    form(Annotated[str, Field(pattern=re.compile(r"^\S$"))], "a", "ö\n"),
+    form(pydantic.FiniteFloat, 0.5),
     form(frozenset[str], [], ["a"], ["a", "b"]),
     form(Names, [], ["a"]),
     form(Share, 0.5),
     form(pydantic.JsonValue, {"x": [1, None]}, "a", 1),
 )
+FORMATTED = (date, datetime, UUID, pydantic.UUID4, pydantic.AwareDatetime)
 LISTED = (Literal["a", "b"], Literal[1, 2], Colour, Level)
 OTHERS = st.sampled_from(
     [
@@ -118,7 +126,7 @@ def forms(draw: st.DrawFn, depth: int) -> tuple[Form, st.SearchStrategy[Any]]:
     if way == "scalar":
         scalar: Form = draw(st.sampled_from(SCALARS))
         # A server takes any list for a text with a format (kube-openapi: type.go).
-        lists = scalar.hint not in (date, datetime, UUID)
+        lists = scalar.hint not in FORMATTED
         return scalar, OTHERS.filter(lambda each: lists or not isinstance(each, list))
     if way == "class":
         made: Made = draw(classes(depth - 1))

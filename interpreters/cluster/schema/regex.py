@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator
+import unicodedata
+import warnings
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 try:
     import re2
@@ -25,11 +27,40 @@ class BadPattern(ValueError):
     """A text is no regular expression to Go; the text says why."""
 
 
-# Unicode classes that patterns use; the wide ones only as far as Latin-1.
-UNICODE = {
-    "L": "A-Za-zªµºÀ-ÖØ-öø-ÿ", "Lu": "A-ZÀ-ÖØ-Þ", "Ll": "a-zß-öø-ÿ",
-    "N": "0-9", "Nd": "0-9",
-}  # fmt: skip
+# The classes of Unicode that Go knows by these names (Go: unicode.Categories), beside
+# its scripts.
+_CATEGORIES = """
+C Cc Cf Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm
+So Z Zl Zp Zs
+"""
+_SCRIPTS = """
+Adlam Ahom Arabic Armenian Avestan Balinese Bamum Bassa_Vah Batak Bengali Bhaiksuki
+Bopomofo Brahmi Braille Buginese Buhid Canadian_Aboriginal Carian Caucasian_Albanian
+Chakma Cham Cherokee Chorasmian Common Coptic Cuneiform Cypriot Cyrillic Deseret
+Devanagari Dives_Akuru Dogra Duployan Egyptian_Hieroglyphs Elbasan Elymaic Ethiopic
+Georgian Glagolitic Gothic Grantha Greek Gujarati Gunjala_Gondi Gurmukhi Han Hangul
+Hanifi_Rohingya Hanunoo Hatran Hebrew Hiragana Imperial_Aramaic Inherited
+Inscriptional_Pahlavi Inscriptional_Parthian Javanese Kaithi Kannada Katakana Kayah_Li
+Kharoshthi Khitan_Small_Script Khmer Khojki Khudawadi Lao Latin Lepcha Limbu Linear_A
+Linear_B Lisu Lycian Lydian Mahajani Makasar Malayalam Mandaic Manichaean Marchen
+Masaram_Gondi Medefaidrin Meetei_Mayek Mende_Kikakui Meroitic_Cursive
+Meroitic_Hieroglyphs Miao Modi Mongolian Mro Multani Myanmar Nabataean Nandinagari
+New_Tai_Lue Newa Nko Nushu Nyiakeng_Puachue_Hmong Ogham Ol_Chiki Old_Hungarian
+Old_Italic Old_North_Arabian Old_Permic Old_Persian Old_Sogdian Old_South_Arabian
+Old_Turkic Oriya Osage Osmanya Pahawh_Hmong Palmyrene Pau_Cin_Hau Phags_Pa Phoenician
+Psalter_Pahlavi Rejang Runic Samaritan Saurashtra Sharada Shavian Siddham SignWriting
+Sinhala Sogdian Sora_Sompeng Soyombo Sundanese Syloti_Nagri Syriac Tagalog Tagbanwa
+Tai_Le Tai_Tham Tai_Viet Takri Tamil Tangut Telugu Thaana Thai Tibetan Tifinagh
+Tirhuta Ugaritic Vai Wancho Warang_Citi Yezidi Yi Zanabazar_Square
+"""
+CATEGORIES, SCRIPTS = frozenset(_CATEGORIES.split()), frozenset(_SCRIPTS.split())
+# Python's library knows no scripts, but the names of their characters.
+SCRIPT_NAMES = {
+    "Han": ("CJK UNIFIED", "CJK COMPATIBILITY IDEOGRAPH", "CJK RADICAL"),
+    "Inherited": ("COMBINING ",),
+    "Canadian_Aboriginal": ("CANADIAN SYLLABICS",),
+    "Meetei_Mayek": ("MEETEI MAYEK",),
+}
 POSIX = {
     "alnum": "0-9A-Za-z", "alpha": "A-Za-z", "ascii": r"\x00-\x7F", "blank": r"\t ",
     "cntrl": r"\x00-\x1F\x7F", "digit": "0-9", "graph": "!-~", "lower": "a-z",
@@ -38,9 +69,11 @@ POSIX = {
 }  # fmt: skip
 TOKEN = re.compile(
     r"""\\Q(?P<literal>.*?)(?:\\E|\Z)
-    | (?P<escape>\\[pP](?:\{\w+\}|\w)|\\x\{[0-9A-Fa-f]+\}|\\.)
+    | (?P<escape>\\[pP](?:\{\^?\w+\}|\w)|\\x\{[0-9A-Fa-f]+\}
+        |\\0[0-7]{0,2}|\\[1-7][0-7]{1,2}|\\.)
     | (?P<set>\[(?:\^|(?!\^))(?:\]|(?!\]))(?:\[:\^?\w+:\]|\\.|[^\]\\])*\])
-    | \(\?(?P<flags>[ims]+)\)
+    | \(\?(?P<flags>[imsU]+(?:-[imsU]+)?|-[imsU]+)\)
+    | \(\?(?P<scope>[imsU]*(?:-[imsU]+)?):
     | (?P<group>\(\?(?:P?<[=!]?|P[=>]|[=!>|#(])?)
     | (?P<open>\[)
     | .""",
@@ -48,14 +81,14 @@ TOKEN = re.compile(
 )
 IN_SET = re.compile(
     r"""\[:(?P<posix>\^?\w+):\]
-    | (?P<escape>\\[pP](?:\{\w+\}|\w)|\\x\{[0-9A-Fa-f]+\}|\\.)
+    | (?P<escape>\\[pP](?:\{\^?\w+\}|\w)|\\x\{[0-9A-Fa-f]+\}
+        |\\0[0-7]{0,2}|\\[1-7][0-7]{1,2}|\\.)
     | .""",
     re.VERBOSE | re.DOTALL,
 )
 REPEAT = re.compile(r"\{(\d+)(?:,(\d+)?)?\}")
-FLAGS = re.compile("[imsU]*(?:-[imsU]+)?:")  # of a group
 REPEATS_MAX = 1000  # Go: regexp/syntax
-GROUPS = ("(?", "(?P<", "(?<")  # and flags after the first
+GROUPS = ("(?P<", "(?<")
 
 
 class Pattern(Protocol):
@@ -82,7 +115,8 @@ def compiled(pattern: str) -> Pattern:
     """
     try:
         # In Go, \d, \w, \s and \b know ASCII only.
-        translated = re.compile(in_python(pattern), re.ASCII)
+        with warnings.catch_warnings(action="ignore", category=FutureWarning):
+            translated = re.compile(in_python(pattern), re.ASCII)
     except re.error as error:
         raise BadPattern(_go_fault(pattern, error)) from None
     except (OverflowError, RecursionError):
@@ -127,43 +161,105 @@ def in_python(pattern: str) -> str:
     return "".join(_parts(pattern))
 
 
+class _Group(NamedTuple):
+    """A group that is open: the flags set inside of it, and whether lines count."""
+
+    flags: str = ""
+    is_multiline: bool = False
+
+    def with_flags(self, text: str) -> _Group:
+        on, _, off = text.partition("-")
+        lines = "m" in on or (self.is_multiline and "m" not in off)
+        return _Group(f"{self.flags}(?{_flags(text)}:", lines)
+
+    @property
+    def ends(self) -> str:
+        return ")" * self.flags.count("(")
+
+
 def _parts(pattern: str) -> Iterator[str]:
-    before, opened = "", 0
+    before, groups = "", [_Group()]
     for found in TOKEN.finditer(pattern):
-        text = found[0]
-        if found["literal"] is not None:
-            yield re.escape(found["literal"])
-        elif found["escape"]:
-            yield _escape(text, inside=False)
-        elif found["set"]:
-            yield _set(text)
-        elif found["open"]:
-            raise _bad("missing closing ]", pattern[found.start() :])
-        elif found["flags"]:
-            # Python wants flags at the start, or around a group of their own.
-            yield f"(?{found['flags']}:"
-            opened += 1
-        elif found["group"]:
-            _check_group(text, pattern[found.start() :])
-            yield "(?P<" if text == "(?<" else text
-        elif text == "{":
-            _check_repeat(pattern[found.start() :])
-            yield text
-        elif text == "+" and before in ("*", "+", "?", "}"):
+        text, rest = found[0], pattern[found.start() :]
+        if text == "+" and before in ("*", "+", "?", "}"):
             # Possessive in Python.
             raise _bad("invalid nested repetition operator", before + text)
-        else:
-            # In Go, `$` is the end of the text; in Python also before a last newline.
-            yield r"\Z" if text == "$" else text
+        whole = _char if found.lastgroup is None else _token
+        part = whole(found, rest, groups)
+        # Python repeats nothing of no width.
+        yield (
+            f"(?:{part})" if text in POSITIONS and _repeats(rest[len(text) :]) else part
+        )
         before = text
-    yield ")" * opened
+    yield groups[0].ends
+
+
+def _token(found: re.Match[str], rest: str, groups: list[_Group]) -> str:
+    """A token of several characters in Python; `groups` are those that are open."""
+    text = found[0]
+    match found.lastgroup:
+        case "literal":
+            return re.escape(found["literal"])
+        case "escape":
+            return _escape(text, inside=False)
+        case "set":
+            return _set(text)
+        case "flags":
+            # Python wants flags at the start, or around a group of their own.
+            groups[-1] = groups[-1].with_flags(found["flags"])
+            return f"(?{_flags(found['flags'])}:"
+        case "scope":
+            lines = groups[-1].with_flags(found["scope"]).is_multiline
+            groups.append(_Group("", lines))
+            return f"(?{_flags(found['scope'])}:"
+        case "group":
+            _check_group(text, rest)
+            groups.append(groups[-1]._replace(flags=""))
+            return "(?P<" if text == "(?<" else text
+        case _:
+            raise _bad("missing closing ]", rest)
+
+
+def _char(found: re.Match[str], rest: str, groups: list[_Group]) -> str:
+    """A character in Python, inside of the `groups`."""
+    match text := found[0]:
+        case "{":
+            _check_repeat(rest)
+        case "(":
+            groups.append(groups[-1]._replace(flags=""))
+        case "|":  # Go's flags hold for all alternatives that follow
+            return f"{groups[-1].ends}|{groups[-1].flags}"
+        case ")":
+            ends = groups[-1].ends
+            groups[1:] = groups[1:-1]
+            return f"{ends})"
+        case "$" if not groups[-1].is_multiline:
+            # In Go, it is the end of the text; in Python also before a last newline.
+            return r"\Z"
+    return text
+
+
+POSITIONS = ("^", "$", r"\A", r"\b", r"\B", r"\z")
+
+
+def _repeats(rest: str) -> bool:
+    """Whether a pattern goes on with a repetition."""
+    return rest[:1] in ("*", "+", "?") or REPEAT.match(rest) is not None
+
+
+def _flags(text: str) -> str:
+    """Go's flags in Python; a lazy repetition (U) finds a match as a greedy one does.
+
+    >>> _flags("sU"), _flags("i-U")
+    ('s', 'i')
+    """
+    return text.replace("U", "").rstrip("-")
 
 
 def _check_group(text: str, rest: str) -> None:
     if text not in GROUPS:
-        raise _bad("invalid or unsupported Perl syntax", text)
-    if text == "(?" and FLAGS.match(rest, len(text)) is None:
-        raise _bad("invalid or unsupported Perl syntax", rest[:3])
+        shown = rest[:3] if text == "(?" else text
+        raise _bad("invalid or unsupported Perl syntax", shown)
 
 
 def _check_repeat(rest: str) -> None:
@@ -177,42 +273,111 @@ def _set(text: str) -> str:
     """A set of characters, brackets included."""
     head = re.match(r"\[\^?\]?", text)
     assert head is not None  # it is how sets begin
-    parts = [head[0].replace("]", r"\]")]
+    parts, is_class = [head[0].replace("]", r"\]")], False
     for found in IN_SET.finditer(text, head.end(), len(text) - 1):
-        char = found[0]
+        char, was_class = found[0], is_class
+        is_class = found["posix"] is not None or char[:2] in CLASSES
         if found["posix"]:
-            parts.append(_named(POSIX, found["posix"], char))
+            parts.append(_posix(found["posix"], char))
         elif found["escape"]:
             parts.append(_escape(char, inside=True))
         else:
-            # Python keeps these for operations on sets.
-            parts.append(f"\\{char}" if char in "[&~|" else char)
+            # Python keeps these for operations on sets, and no range begins at a class.
+            is_kept = char in "[&~|" or (char == "-" and was_class)
+            parts.append(f"\\{char}" if is_kept else char)
     return "".join(parts) + "]"
 
 
-def _named(names: dict[str, str], name: str, shown: str) -> str:
-    chars = names.get(name)
+CLASSES = tuple(rf"\{each}" for each in "dDsSwWpP")
+
+
+def _posix(name: str, shown: str) -> str:
+    chars = POSIX.get(name.removeprefix("^"))
     if chars is None:
         raise _bad("invalid character class range", shown)
-    return chars
+    return _others(f"[{chars}]") if name.startswith("^") else chars
 
 
 def _escape(text: str, *, inside: bool) -> str:
     if text[1] in "pP":
-        chars = _named(UNICODE, text[2:].strip("{}"), text)
-        if inside and text[1] == "p":
-            return chars
-        return f"[{'^' if text[1] == 'P' else ''}{chars}]"
+        chars = _unicode(text[2:].strip("{}"), text)
+        return chars if inside else f"[{chars}]"
     if text.startswith(r"\x{"):
         code = int(text[3:-1], 16)
         if code > sys.maxunicode:
             raise _bad("invalid escape sequence", text)
         return re.escape(chr(code))
-    if text == r"\z":
+    if OCTAL.fullmatch(text):
+        return re.escape(chr(int(text[1:], 8)))
+    if text in SPACES:
+        return SPACES[text] if inside else f"[{SPACES[text]}]"
+    if text == r"\z" and not inside:
         return r"\Z"
-    if text[1].isalnum() and text[1] not in "0AabBdDfnrsStvwWx":
+    known = "adDfnrsStvwWx" if inside else "aAbBdDfnrsStvwWx"
+    if (text[1].isalnum() or not text[1].isascii()) and text[1] not in known:
         raise _bad("invalid escape sequence", text)
     return text
+
+
+# A vertical tab is white space to Python, and not to Go.
+SPACES = {r"\s": r"\t\n\f\r ", r"\S": r"\S\v"}
+OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
+
+
+def _unicode(name: str, shown: str) -> str:
+    r"""The characters of `\p{Name}` or `\P{Name}`, as ranges within a set."""
+    plain = name.removeprefix("^")
+    if plain not in CATEGORIES and plain not in SCRIPTS and plain != "Any":
+        raise _bad("invalid character class range", shown)
+    return _in_class(plain, is_negated=(shown[1] == "P") != name.startswith("^"))
+
+
+@lru_cache(maxsize=64)
+def _in_class(name: str, *, is_negated: bool) -> str:
+    if name == "Any":
+        return _ranges([] if is_negated else range(sys.maxunicode + 1))
+    if name in CATEGORIES:
+        return _ranges(
+            code
+            for code in range(sys.maxunicode + 1)
+            if _is_of(name, unicodedata.category(chr(code))) != is_negated
+        )
+    begins = SCRIPT_NAMES.get(name, (f"{name.upper().replace('_', ' ')} ",))
+    return _ranges(
+        code
+        for code in range(sys.maxunicode + 1)
+        if unicodedata.name(chr(code), "").startswith(begins) != is_negated
+    )
+
+
+def _is_of(name: str, category: str) -> bool:
+    """Whether a category is one of Go's, which has none for what is not assigned."""
+    return category.startswith(name) and category != "Cn"
+
+
+def _others(chars: str) -> str:
+    """The ranges of all characters that are not in a set."""
+    known = re.compile(chars)
+    codes = range(sys.maxunicode + 1)
+    return _ranges(code for code in codes if not known.match(chr(code)))
+
+
+def _ranges(codes: Iterable[int]) -> str:
+    """Characters as ranges within a set.
+
+    No set of Python's is empty: half of a pair, which no text has, stands for nothing.
+
+    >>> _ranges([97, 98, 99, 120])
+    '\\\\U00000061-\\\\U00000063\\\\U00000078-\\\\U00000078'
+    """
+    found: list[list[int]] = []
+    for code in codes:
+        if found and found[-1][1] == code - 1:
+            found[-1][1] = code
+        else:
+            found.append([code, code])
+    ranges = "".join(rf"\U{low:08x}-\U{high:08x}" for low, high in found)
+    return ranges or r"\ud800"
 
 
 def _go_fault(pattern: str, error: re.error) -> str:
