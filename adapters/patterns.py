@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from importlib import import_module
@@ -198,8 +199,9 @@ def go_of_python(pattern: re.Pattern[Any]) -> str:
     """
     if not isinstance(pattern.pattern, str):
         raise Untranslatable("it is about bytes; take a pattern of texts")
-    # The standard library has no other way to the parts of a pattern.
-    parts = import_module("re._parser").parse(pattern.pattern, pattern.flags)
+    with warnings.catch_warnings(action="ignore", category=FutureWarning):
+        # The standard library has no other way to the parts of a pattern.
+        parts = import_module("re._parser").parse(pattern.pattern, pattern.flags)
     is_folded = bool(pattern.flags & re.I) and _folds_alike(parts, pattern.flags)
     flags = re.RegexFlag(pattern.flags & ~(re.I if is_folded else 0))
     return ("(?i)" if is_folded else "") + _written(parts, flags, last=True)
