@@ -27,6 +27,7 @@ __all__ = [
     "Progress",
     "abandoned",
     "anew",
+    "attempting",
     "concluded",
     "deadline_of",
     "judge_again",
@@ -34,6 +35,7 @@ __all__ = [
     "progress_from_json",
     "progress_to_json",
     "seconds_left",
+    "started_at",
     "succeeded",
     "time_out",
 ]
@@ -43,6 +45,9 @@ __all__ = [
 MESSAGE_LENGTH_MAX = 512
 # The shortest delay: other objects get their turn even before a retry at once.
 DELAY_SECONDS_MIN = 0.05
+# The most by which clocks of two processes may differ, in seconds.  More means that a
+# clock was wrong when a time was stored, and has been set back since.
+_CLOCK_SECONDS_OFF = 60.0
 # The tolerance of deadlines: clocks round, and a stored time has fewer digits.
 _DEADLINE_SECONDS_OFF = 0.001
 
@@ -53,12 +58,12 @@ class Progress(NamedTuple):
 
     `until` is the time of the next attempt; `due` the same on the monotonic clock,
     known only to the process that set it; it is infinite after an error that no retry
-    mends. `acted` is the digest of the state upon which
-    the handler has acted last, though it may not be done with it, and `seen` that state
-    itself, known only to this process. `handled` is the digest of the state with which
-    it was done last, where that is not the object's last-handled one. `delegated`, also
-    of this process alone, means that the handler's own part is done, and its
-    sub-handlers are not.
+    mends. `delay` is the wait that `until` was set for. `acted` is the digest of the
+    state upon which the handler has acted last, though it may not be done with it, and
+    `seen` that state itself, known only to this process. `handled` is the digest of the
+    state with which it was done last, where that is not the object's last-handled one.
+    `delegated`, also of this process alone, means that the handler's own part is done,
+    and its sub-handlers are not.
     """
 
     aim: str
@@ -74,6 +79,7 @@ class Progress(NamedTuple):
     seen: Seen | None = None
     handled: str = ""
     delegated: bool = False
+    delay: float | None = None
 
     @property
     def is_finished(self) -> bool:
@@ -89,13 +95,57 @@ class Progress(NamedTuple):
         return self.due == math.inf
 
     def due_at(self, now: Now) -> float:
-        """The time of the next attempt on the monotonic clock."""
+        """The time of the next attempt on the monotonic clock.
+
+        A stored time of a clock that has been set back since is not waited for.
+        """
         if self.due is not None:
             return self.due
-        return now.mono if self.until is None else now.mono + self.until - now.wall
+        if self.until is None or self._is_of_another_clock(now):
+            return now.mono
+        return now.mono + self.until - now.wall
+
+    def _is_of_another_clock(self, now: Now) -> bool:
+        """Whether the next attempt is later than its delay has ever meant.
+
+        Releases up to 0.1 have stored no delay; the first attempt tells of these.
+        """
+        if _is_ahead(self.started, now):
+            return True
+        until = self.until or now.wall
+        return self.delay is not None and _is_ahead(until - self.delay, now)
 
 
 FRESH = Progress("")
+
+
+def _is_ahead(stored: float | None, now: Now) -> bool:
+    """Whether a time at which something was stored is yet to come."""
+    return stored is not None and stored - now.wall > _CLOCK_SECONDS_OFF
+
+
+def attempting(progress: Progress, now: Now) -> Progress:
+    """The record of a handler whose next attempt begins now.
+
+    The `timeout` begins with the first attempt; it begins again where that is yet to
+    come, after a clock was set back.
+
+    >>> attempting(Progress("", until=5.0), Now(100.0, 0.0)).started
+    100.0
+    """
+    return progress._replace(
+        started=started_at(progress, now),
+        until=None,
+        due=None,
+        delegated=False,
+        delay=None,
+    )
+
+
+def started_at(progress: Progress, now: Now) -> float:
+    """The time of the first attempt; now, if none has begun yet."""
+    started = progress.started
+    return now.wall if started is None or _is_ahead(started, now) else started
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,6 +385,7 @@ def _delayed(progress: Progress, now: Now, delay: float, message: str) -> Progre
     return progress._replace(
         until=None if math.isinf(delay) else now.wall + delay,
         due=now.mono + delay,
+        delay=None if math.isinf(delay) else delay,
         message=message[:MESSAGE_LENGTH_MAX],
     )
 
@@ -348,6 +399,8 @@ def progress_to_json(progress: Progress) -> dict[str, Any]:
         moment = getattr(progress, name)
         if moment is not None:
             found[name] = wall_text(moment)
+    if progress.until is not None and progress.delay is not None:
+        found["delay"] = progress.delay
     for name in ("finished", "message"):
         if getattr(progress, name) is not None:
             found[name] = getattr(progress, name)
@@ -387,7 +440,14 @@ def progress_from_json(found: Any) -> Progress:
             str(found.get("acted", _acted_by(aim, found.get("finished"))))
         ),
         handled=_versioned(str(found.get("handled", ""))),
+        delay=_delay_from_json(found.get("delay")),
     )
+
+
+def _delay_from_json(found: Any) -> float | None:
+    if found is not None and not isinstance(found, (int, float)):
+        raise ValueError("a progress record whose delay is no number")
+    return found
 
 
 _UNVERSIONED = re.compile("[0-9a-f]{20}")

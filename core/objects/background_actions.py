@@ -10,8 +10,10 @@ from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.memory.progress import (
     FRESH,
     Progress,
+    attempting,
     deadline_of,
     seconds_left,
+    started_at,
     time_out,
 )
 from fnop.core.objects.attempts import go_on, interrupt, stop, store
@@ -116,7 +118,7 @@ def _situation(
         context.kind.resource,
         record.body,
         retry=progress.retries,
-        started=context.now.wall if progress.started is None else progress.started,
+        started=started_at(progress, context.now),
         memo=record.memo,
         indices=context.indices,
     )
@@ -131,7 +133,7 @@ def _start_run(
         _time_out(context, record, handler, run_state)
         return
     situation = _situation(context, record, handler, progress)
-    progress = progress._replace(started=situation.started, until=None, due=None)
+    progress = attempting(progress, context.now)
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)
     work = record.work or IDLE

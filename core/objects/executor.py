@@ -9,7 +9,14 @@ from __future__ import annotations
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.roles import ACTIVITIES
 from fnop.core.handlers.writers import DaemonStoppingReason
-from fnop.core.memory.progress import Progress, deadline_of, seconds_left, time_out
+from fnop.core.memory.progress import (
+    Progress,
+    attempting,
+    deadline_of,
+    seconds_left,
+    started_at,
+    time_out,
+)
 from fnop.core.objects.actions import (
     Abandon,
     Action,
@@ -273,8 +280,7 @@ def _start_attempt(
     """Start an attempt: its arguments are fixed from here on (R6)."""
     handler, change, progress = action.handler, action.change, action.progress
     work = record.work or IDLE
-    started = context.now.wall if progress.started is None else progress.started
-    progress = progress._replace(started=started, until=None, due=None, delegated=False)
+    progress = attempting(progress, context.now)
     own = not context.is_activity
     situation = Situation(
         handler,
@@ -285,7 +291,7 @@ def _start_attempt(
         change.reason if own else handler.role.value,
         record.before(handler, context.kind.observation) if own else None,
         progress.retries,
-        started,
+        started_at(progress, context.now),
         record.memo,
         context.indices,
     )

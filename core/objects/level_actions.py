@@ -14,7 +14,14 @@ from fnop.core.handlers.arguments import Keeping, Situation
 from fnop.core.handlers.forms import Form, Signature
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.writers import Transform
-from fnop.core.memory.progress import FRESH, deadline_of, seconds_left, time_out
+from fnop.core.memory.progress import (
+    FRESH,
+    attempting,
+    deadline_of,
+    seconds_left,
+    started_at,
+    time_out,
+)
 from fnop.core.objects.attempts import go_on, stop
 from fnop.core.objects.ending import keep, left
 from fnop.core.objects.explaining import tell_level_begun
@@ -77,8 +84,7 @@ def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
         _time_out(context, record, handler, state)
         return
     handler = _with_task(context, record, handler, purpose)
-    started = context.now.wall if progress.started is None else progress.started
-    progress = progress._replace(started=started, until=None, due=None)
+    progress = attempting(progress, context.now)
     situation = Situation(
         handler,
         context.settings,
@@ -87,7 +93,7 @@ def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
         record.body,
         None if purpose is Purpose.KEEP else purpose.value,
         retry=progress.retries,
-        started=started,
+        started=started_at(progress, context.now),
         memo=record.memo,
         indices=context.indices,
         keeping=None

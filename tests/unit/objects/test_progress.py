@@ -8,6 +8,7 @@ from fnop.core.memory.progress import (
     Failure,
     Judgement,
     Progress,
+    attempting,
     judge_again,
     judge_failure,
     progress_from_json,
@@ -159,7 +160,42 @@ def test_a_stored_delay_is_waited_for_on_this_process_s_clock() -> None:
     stored = progress_from_json(progress_to_json(judged(TEMPORARY).progress))
     assert stored.due is None, "another process has another monotonic clock"
     assert stored.due_at(Now(NOW.wall + 2, 777.0)) == 777.0 + 3.0
-    assert stored.due_at(Now(NOW.wall + 9, 777.0)) <= 777.0, "it is over"
+
+
+STORED = [
+    # seconds from now: the first attempt, the next one; its delay → the wait
+    (-10.0, 5.0, 5.0, 5.0),
+    (-10.0, 3.0, 5.0, 3.0),
+    (-10.0, -3.0, 5.0, -3.0),
+    (-10.0, 50.0, 5.0, 50.0),  # clocks differ by less than a minute
+    (-10.0, 66.0, 5.0, 0.0),
+    (-10.0, 86_400.0, 5.0, 0.0),
+    (-10.0, 86_400.0, 86_400.0, 86_400.0),
+    (50.0, 55.0, 5.0, 55.0),
+    (3600.0, 3605.0, 5.0, 0.0),
+    (3600.0, 3605.0, None, 0.0),
+    (-10.0, 3605.0, None, 3605.0),  # by a release that stored no delay
+    (None, 3605.0, 5.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("started", "until", "delay", "wait"), STORED)
+def test_a_stored_time_of_a_clock_that_was_ahead_is_not_waited_for(
+    started: float | None, until: float, delay: float | None, wait: float
+) -> None:
+    began = None if started is None else NOW.wall + started
+    stored = Progress("a", 1, began, NOW.wall + until, delay=delay)
+    assert progress_from_json(progress_to_json(stored)) == stored
+    assert stored.due_at(NOW) == NOW.mono + wait
+
+
+def test_an_attempt_begins_with_the_first_one_unless_that_is_yet_to_come() -> None:
+    for ahead, since in ((-10.0, -10.0), (30.0, 30.0), (3600.0, 0.0)):
+        waiting = judged(TEMPORARY, BEGUN._replace(started=NOW.wall + ahead)).progress
+        begun = attempting(waiting, NOW)
+        assert begun == Progress(
+            begun.aim, 1, NOW.wall + since, message=waiting.message
+        )
 
 
 # ------------------------------------------------------------------- stored form
@@ -196,6 +232,7 @@ def test_what_says_nothing_is_not_stored() -> None:
         {"aim": "a", "started": "yesterday"},
         {"aim": "a", "until": 5},
         {"aim": "a", "until": None},
+        {"aim": "a", "delay": "5"},
     ],
 )
 def test_what_is_no_record_is_refused(found: Any) -> None:
