@@ -7,7 +7,6 @@ What no login handler answers is found as `kubectl` finds it, plugins included
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from fnop.adapters import service_account
 from fnop.adapters.kubeconfig_files import (
     Absent,
     Access,
+    Pipes,
     access_in,
     info_of,
     located,
@@ -79,8 +79,26 @@ def login_with_service_account(**_: Any) -> ConnectionInfo | None:
     )
 
 
-def _info_in(paths: Iterable[Path], context: str | None) -> ConnectionInfo:
-    match access_in(paths, context):
+# A login handler has nothing of its own between two calls: the contents of the pipes
+# that it names, by what tells these pipes from others of the same path.
+_PIPES: dict[tuple[Any, ...], Pipes] = {}
+
+
+def _pipes_among(paths: tuple[Path, ...]) -> Pipes:
+    found = [(path, path.stat()) for path in paths if _is_pipe(path)]
+    key = tuple((path, stat.st_dev, stat.st_ino) for path, stat in found)
+    return _PIPES.setdefault(key, {}) if key else {}
+
+
+def _is_pipe(path: Path) -> bool:
+    try:
+        return path.is_fifo()
+    except OSError:
+        return False  # it cannot be looked at: to read it tells why
+
+
+def _info_in(paths: tuple[Path, ...], context: str | None) -> ConnectionInfo:
+    match access_in(paths, context, _pipes_among(paths)):
         case Success(found):
             return _info_of(found)
         case Failure(text):

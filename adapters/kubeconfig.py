@@ -19,6 +19,7 @@ from fnop.adapters.exec_plugins import PluginProblem, answered
 from fnop.adapters.kubeconfig_files import (
     Absent,
     Access,
+    Pipes,
     access_in,
     info_of,
     located,
@@ -67,6 +68,7 @@ class Source:
     def __init__(self, paths: tuple[Path, ...] | None, context: str | None) -> None:
         self._paths, self._context = paths, context
         self._beside: tuple[Path, ...] = ()
+        self._pipes: Pipes = {}
 
     @property
     def files(self) -> tuple[Path, ...]:
@@ -82,7 +84,7 @@ class Source:
         """
         if self._paths is None:
             return _login_in_cluster()
-        match access_in(self._paths, self._context):
+        match access_in(self._paths, self._context, self._pipes):
             case Success(access):
                 self._context, self._beside = access.name, access.files
                 return await _login_with_kubeconfig(access)

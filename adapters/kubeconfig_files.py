@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from returns.result import Failure, Success
 
@@ -26,7 +26,7 @@ from fnop.adapters.kubeconfig_rules import (
     problems_of_cluster,
     problems_of_user,
 )
-from fnop.adapters.manifests import parsed_yaml
+from fnop.adapters.manifests import first_yaml
 from fnop.core.handlers.connection import (
     ConnectionInfo,
     Impersonation,
@@ -37,6 +37,7 @@ __all__ = [
     "Absent",
     "Access",
     "Kubeconfig",
+    "Pipes",
     "Section",
     "access",
     "access_in",
@@ -138,18 +139,25 @@ class Kubeconfig:
     user_files: Mapping[str, Path]
 
 
-def read(paths: Iterable[Path]) -> Success[Kubeconfig] | Failure[str]:
+# The contents of pipes, which can be read once, while a login comes again.
+Pipes: TypeAlias = dict[Path, bytes]
+
+
+def read(
+    paths: Iterable[Path], pipes: Pipes | None = None
+) -> Success[Kubeconfig] | Failure[str]:
     """The files as one; those that are missing are left out.
 
-    A failure is a sentence that names the file.
+    The contents of pipes are kept in `pipes`, for further logins by the same one.  A
+    failure is a sentence that names the file.
     """
-    given = tuple(paths)
-    files = [path for path in given if _may_be_read(path)]
+    given, pipes = tuple(paths), {} if pipes is None else pipes
+    files = [path for path in given if path in pipes or _may_be_read(path)]
     if not files:
         return Failure(_missing(given))
     documents = []
     for file in files:
-        match _document(file):
+        match _document(file, pipes):
             case Success(document):
                 documents.append((file, document))
             case Failure(problem):
@@ -159,14 +167,14 @@ def read(paths: Iterable[Path]) -> Success[Kubeconfig] | Failure[str]:
     return Success(_merged(documents))
 
 
-def _document(file: Path) -> Success[Section] | Failure[str]:
+def _document(file: Path, pipes: Pipes) -> Success[Section] | Failure[str]:
     try:
-        text = text_in(_content_of(file))
+        text = text_in(_content_of(file, pipes))
     except UnicodeDecodeError:
         return Failure(f"the kubeconfig {file} is not YAML: not text")
     except OSError as error:
         return Failure(f"the kubeconfig {file} cannot be read: {error.strerror}")
-    match parsed_yaml(text):
+    match first_yaml(text):
         case Failure(problem):
             line = "" if problem.line is None else f":{problem.line}"
             return Failure(f"the kubeconfig {file}{line} is not YAML: {problem.what}")
@@ -178,16 +186,13 @@ def _document(file: Path) -> Success[Section] | Failure[str]:
             return Failure(f"the kubeconfig {file} holds no mapping")
 
 
-# The contents of pipes, which can be read once, while logins come again.
-_PIPED: dict[Path, bytes] = {}
-
-
-def _content_of(file: Path) -> bytes:
-    if file.is_file():
-        return file.read_bytes()
-    if file not in _PIPED:
-        _PIPED[file] = file.read_bytes()
-    return _PIPED[file]
+def _content_of(file: Path, pipes: Pipes) -> bytes:
+    if file in pipes:
+        return pipes[file]
+    content = file.read_bytes()
+    if not file.is_file():
+        pipes[file] = content
+    return content
 
 
 def text_in(content: bytes) -> str:
@@ -271,10 +276,13 @@ class Access(NamedTuple):
 
 
 def access_in(
-    paths: Iterable[Path], context: str | None
+    paths: Iterable[Path], context: str | None, pipes: Pipes | None = None
 ) -> Success[Access] | Failure[str]:
-    """The access that a context in the files gives, or the selected context."""
-    match read(paths):
+    """The access that a context in the files gives, or the selected context.
+
+    See `read` for `pipes`.
+    """
+    match read(paths, pipes):
         case Success(kubeconfig):
             return access(kubeconfig, context)
         case Failure(problem):
@@ -411,7 +419,12 @@ def _impersonation(user: Section) -> Impersonation | None:
     extra = user.get("as-user-extra") or {}
     return Impersonation(
         user["as"],
-        tuple(user.get("as-groups") or ()),
+        _texts(user.get("as-groups")),
         user.get("as-uid"),
-        tuple((name, tuple(values or ())) for name, values in extra.items()),
+        tuple((name, _texts(values)) for name, values in extra.items()),
     )
+
+
+def _texts(values: Iterable[str | None] | None) -> tuple[str, ...]:
+    """The texts of a list, in which null is an empty one, as in Go."""
+    return tuple(each or "" for each in values or ())

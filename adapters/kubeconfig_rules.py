@@ -58,14 +58,30 @@ def named(entries: Any, kind: str) -> Iterator[tuple[str, Section]]:
             yield str(entry["name"]), section if isinstance(section, dict) else {}
 
 
+def _all_names(entries: Any) -> list[Any]:
+    """The names of all entries of a list; "" for one that is null, or has none."""
+    found = [
+        each.get("name") if isinstance(each, dict) else each
+        for each in (entries if isinstance(entries, list) else ())
+    ]
+    return ["" if each is None else each for each in found]
+
+
 def problems_in_file(document: Section) -> Iterator[str]:
     """A sentence for each field with a value that it cannot have."""
+    current = document.get("current-context")
+    if not isinstance(current, str | None):
+        yield f"current-context is {_type_name(current)}; write a text in quotes"
     for plural, kind in KINDS.items():
         listed = document.get(plural)
         if listed is not None and not isinstance(listed, list):
             yield f"{plural} is {_type_name(listed)}; write a list"
         entries = [*named(listed, kind)]
-        for name, times in Counter(name for name, _ in entries).items():
+        names = _all_names(listed)
+        for name in names:
+            if not isinstance(name, str):
+                yield f"a name in {plural} is {_type_name(name)}; write it in quotes"
+        for name, times in Counter(map(str, names)).items():
             if times > 1:
                 yield f"it has two {plural} of the name {name!r}; leave one of them out"
         for name, section in entries:
@@ -77,10 +93,7 @@ def problems_in_file(document: Section) -> Iterator[str]:
 
 def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
     expected, wording = _TYPES[field]
-    groups = value if field == "as-groups" and isinstance(value, list) else ()
-    if field == "as-user-extra" and isinstance(value, dict):
-        groups = [*value, *(e for each in value.values() for e in _listed(each))]
-    if not isinstance(value, expected) or not all(isinstance(e, str) for e in groups):
+    if not isinstance(value, expected) or not _has_texts(field, value):
         yield f"{where} is {_type_name(value)}; write {wording}"
     elif field == "extensions" and not all(
         isinstance(e, dict | None) for e in _listed(value)
@@ -97,8 +110,23 @@ def _problems_of(where: str, field: str, value: Any) -> Iterator[str]:
             yield f"{where} is not base64"
 
 
+def _has_texts(field: str, value: Any) -> bool:
+    """Whether the lists of a user to impersonate have texts.
+
+    A null among texts is an empty one, and instead of a list an empty list, as in Go.
+    """
+    lists, names = [], []
+    if field == "as-groups":
+        lists = [value]
+    elif field == "as-user-extra":
+        lists, names = [*value.values()], [*value]
+    texts = [e for each in lists if each is not None for e in _listed(each)]
+    are_names = all(isinstance(each, str) for each in names)
+    return are_names and all(isinstance(each, str | None) for each in texts)
+
+
 def _listed(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value, None]
+    return value if isinstance(value, list) else [{}]
 
 
 def _type_name(value: Any) -> str:

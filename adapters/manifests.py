@@ -27,6 +27,7 @@ __all__ = [
     "Unparsed",
     "dump_yaml",
     "echo_yaml",
+    "first_yaml",
     "parse_yaml",
     "parsed_yaml",
     "read_manifests",
@@ -172,6 +173,21 @@ def parsed_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
     return _from_yaml(text, yaml.load)
 
 
+def first_yaml(text: str) -> Success[Any] | Failure[Unparsed]:
+    r"""The first YAML document of a text; nothing behind it is looked at.
+
+    client-go reads kubeconfigs so (yaml.Unmarshal).
+
+    >>> first_yaml("a: 1\n---\nb: {").unwrap()
+    {'a': 1}
+    """
+    return _from_yaml(text, _leading, yaml.DocumentEndEvent)
+
+
+def _leading(text: str, loader: Any) -> Any:
+    return next(iter(yaml.load_all(text, loader)), None)
+
+
 def _documents(name: str, text: str) -> list[Any]:
     """The documents in a text, as JSON if it looks like it, else as YAML."""
     match _parsed(text, is_json=name.endswith(".json")):
@@ -202,10 +218,12 @@ def _from_json(text: str) -> Success[list[Any]] | Failure[Unparsed]:
 
 
 def _from_yaml(
-    text: str, load: Callable[[str, Any], T]
+    text: str,
+    load: Callable[[str, Any], T],
+    until: type[yaml.Event] = yaml.StreamEndEvent,
 ) -> Success[T] | Failure[Unparsed]:
     try:
-        _check_depth(text)
+        _check_depth(text, until)
         return Success(load(text, _Loader))
     # A tag may be given to a value of another form: ValueError.
     except (yaml.YAMLError, ValueError) as problem:
@@ -216,8 +234,8 @@ def _from_yaml(
         return Failure(Unparsed(line, "YAML", what))
 
 
-def _check_depth(text: str) -> None:
-    """Refuse a document that is nested too deeply for the reader's stack.
+def _check_depth(text: str, until: type[yaml.Event]) -> None:
+    """Refuse a text that is nested too deeply for the reader's stack, up to an event.
 
     The events of a text are read without recursion, what is made of them is not.
     """
@@ -227,6 +245,8 @@ def _check_depth(text: str) -> None:
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
+        elif isinstance(event, until):
+            return
         if depth > _DEPTH_MAX:
             raise ValueError(f"it is nested more than {_DEPTH_MAX} levels deep")
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -98,3 +98,80 @@ def test_kubectl_and_fnop_reach_the_same_as_the_same(
 ) -> None:
     found = [compared(world, each, monkeypatch) for each in cases(world, count, seed)]
     assert [each for each in found if each] == []
+
+
+def config(server: str, user: str = "{token: t}") -> str:
+    return f"""\
+apiVersion: v1
+kind: Config
+current-context: one
+contexts: [{{name: one, context: {{cluster: one, user: one}}}}]
+clusters: [{{name: one, cluster: {{server: "{server}"}}}}]
+users: [{{name: one, user: {user}}}]
+"""
+
+
+# Changes of a kubeconfig's text.
+TEXTS: Mapping[str, Callable[[str], str]] = {
+    "two documents": lambda text: f"{text}---\n{text.replace('one', 'two')}",
+    "the first is marked": lambda text: f"--- # one\n{text}",
+    "the second is broken": lambda text: f"{text}---\n{{{{{{\n",
+    "a tab in the second": lambda text: f"{text}---\n\tb: 1\n",
+    "an end": lambda text: f"{text}...\n",
+    "words after the end": lambda text: f"{text}...\nwords\n",
+    "a second after the end": lambda text: f"{text}...\n---\n{text}",
+    "a mark of order in the second": lambda text: f"{text}---\n\ufeff{text}",
+    "a mark of order": lambda text: f"\ufeff{text}",
+    "a mark of order before a comment": lambda text: f"\ufeff# one\n{text}",
+    "lines of Windows": lambda text: f"{text}---\n{text}".replace("\n", "\r\n"),
+    "a comment before": lambda text: f"# one\n---\n{text}",
+    "a tab before a key": lambda text: f"{text}\tb: 1\n",
+    "a tab alone": lambda text: f"{text}\t\n",
+    "a tab within": lambda text: text.replace("kind: ", "kind:\t"),
+    "a key twice": lambda text: f"{text}current-context: one\n",
+    "a key twice, another": lambda text: f"{text}current-context: two\n",
+    "an anchor": lambda text: text.replace("{token: t}", "&u {token: t}"),
+    "a merge": lambda text: f"x: &u {{token: t}}\n{text}".replace(
+        "{token: t}}]", "{<<: *u}}]"
+    ),
+    "a merge of no mapping": lambda text: text.replace("{token: t}", "{<<: 5}"),
+    "no such anchor": lambda text: text.replace("{token: t}", "*u"),
+    "a character that is none": lambda text: f"{text}# \x07\n",
+    "a null among contexts": lambda text: text.replace("texts: [", "texts: [null, "),
+    "two nulls": lambda text: text.replace("texts: [", "texts: [null, null, "),
+    "a null among clusters": lambda text: text.replace("ters: [", "ters: [null, "),
+    "two users without names": lambda text: text.replace(
+        "users: [", "users: [{}, {}, "
+    ),
+    "a user without a name": lambda text: text.replace("users: [", "users: [{}, "),
+    "a number among users": lambda text: text.replace("users: [", "users: [5, "),
+    "a number for a name": lambda text: text.replace("users: [", "users: [{name: 5}, "),
+    "a number for a context": lambda text: text.replace("context: one", "context: 1"),
+    "a user that is null": lambda text: text.replace("{token: t}", "null"),
+    "no contexts": lambda text: text.replace("contexts: [", "contexts: null\nx: ["),
+}
+USERS = (
+    *("{token: t, as: ann, as-groups: [null]}", "{token: t, as: a, as-groups: null}"),
+    *("{token: t, as: ann, as-groups: [dev, null]}", "{token: null, username: null}"),
+    *("{token: t, as: a, as-user-extra: null}", "{token: t, as: a, as-groups: [5]}"),
+    "{token: t, as: ann, as-user-extra: {k: null, l: [x, null]}}",
+    "{token: t, as: ann, as-user-extra: {k: x}}",
+)
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_kubectl_and_fnop_read_the_same_text(
+    world: World, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = TEXTS[name](config(f"http://127.0.0.1:{world.ports['http']}"))
+    case = Case({"text": text}, {}, (name,))
+    assert compared(world, case, monkeypatch) == ()
+
+
+@pytest.mark.parametrize("user", USERS)
+def test_kubectl_and_fnop_read_the_same_nulls(
+    world: World, user: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = config(f"http://127.0.0.1:{world.ports['http']}", user)
+    case = Case({"text": text}, {}, (user,))
+    assert compared(world, case, monkeypatch) == ()

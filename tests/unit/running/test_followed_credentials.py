@@ -27,6 +27,7 @@ from cryptography.hazmat.primitives.serialization import (
 
 from fnop.adapters import service_account
 from fnop.adapters.certificates import Authority, server_context
+from fnop.adapters.credentials import login_with_kubeconfig
 from fnop.adapters.kubeconfig import find_source
 from fnop.adapters.kubernetes import (
     FILES_SECONDS,
@@ -365,3 +366,47 @@ async def test_a_pipe_is_read_once(tmp_path: Path, door: Door) -> None:
     assert found.files == ()
     assert await found.login() == login
     assert login.token == "t"
+
+
+def text_of(token: str) -> bytes:
+    return f"""\
+current-context: one
+contexts: [{{name: one, context: {{cluster: one, user: one}}}}]
+clusters: [{{name: one, cluster: {{server: "https://127.0.0.1:1"}}}}]
+users: [{{name: one, user: {{token: {token}}}}}]
+""".encode()
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no pipes")
+async def test_two_logins_by_pipes_of_one_name_are_two(tmp_path: Path) -> None:
+    file = tmp_path / "pipe"
+    os.mkfifo(file)
+    found = []
+    for token in ("first", "second"):
+        telling = asyncio.to_thread(file.write_bytes, text_of(token))
+        task = asyncio.create_task(telling)
+        source = find_source(str(file), None)
+        await asyncio.to_thread(lambda: asyncio.run(source.login()))  # noqa: B023
+        await task
+        found.append(source)
+    file.unlink()
+    tokens = [(await each.login()).token for each in (*found, *found)]
+    assert tokens == ["first", "second"] * 2
+
+
+@pytest.mark.skipif(not Path("/dev/fd").exists(), reason="no pipes by their numbers")
+def test_two_login_handlers_by_pipes_of_one_number_are_two() -> None:
+    number, tokens = 0, []
+    for token in ("first", "second"):
+        reading, writing = os.pipe()
+        os.write(writing, text_of(token))
+        os.close(writing)
+        number = number or os.dup(reading)
+        os.dup2(reading, number)
+        os.close(reading)
+        for _ in range(2):  # a handler is called again
+            info = login_with_kubeconfig(kubeconfig=f"/dev/fd/{number}")
+            assert info is not None
+            tokens.append(info.token)
+    os.close(number)
+    assert tokens == ["first", "first", "second", "second"]
