@@ -332,6 +332,7 @@ def model_config(cls: Any) -> Mapping[str, Any]:
 def _of_model(cls: Any) -> Iterator[Field]:
     infos = _pydantic_fields(cls)
     _check_code_of_all(cls)
+    _check_extras(cls)
     computed = cls.__pydantic_decorators__.computed_fields
     if computed and keeps_unknown(cls):
         raise DefinitionProblem(
@@ -410,9 +411,31 @@ def _check_code_of_all(cls: Any) -> None:
     for kind, objection in _OF_MODELS.items():
         for each in getattr(cls.__pydantic_decorators__, kind):
             raise DefinitionProblem(f"{cls.__qualname__}: {objection(each)}")
+    for each in cls.__mro__:
+        own = vars(each).get(_SCHEMA_OF_ITS_OWN)
+        if own is not None and not each.__module__.startswith("pydantic"):
+            problem = judges_itself(_SCHEMA_OF_ITS_OWN)
+            raise DefinitionProblem(f"{cls.__qualname__}: {problem}")
     if model_config(cls).get("json_encoders"):
         problem = writes_itself("json_encoders")
         raise DefinitionProblem(f"{cls.__qualname__}: {problem}")
+
+
+_SCHEMA_OF_ITS_OWN = "__get_pydantic_core_schema__"
+
+
+def _check_extras(cls: Any) -> None:
+    """Refuse a model that judges the fields that it does not name."""
+    found = [
+        inspect.get_annotations(each).get("__pydantic_extra__")
+        for each in cls.__mro__
+        if not each.__module__.startswith("pydantic")
+    ]
+    if keeps_unknown(cls) and any(found):
+        raise DefinitionProblem(
+            f"{cls.__qualname__}.__pydantic_extra__: the model judges fields that it "
+            "does not name, and an API server keeps any; take a field with a dict"
+        )
 
 
 def _pydantic_fields(cls: Any) -> Mapping[str, Any]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import b64encode, urlsafe_b64encode
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -23,6 +24,7 @@ __all__ = [
     "keywords_of",
     "objection_to",
     "strictness_of",
+    "text_of_bytes",
     "uuid_pattern",
     "writes_itself",
 ]
@@ -50,6 +52,22 @@ _BASE64 = {
     "Base64UrlEncoder": "^([A-Za-z0-9_-]{4})*([A-Za-z0-9_-]{2}==|[A-Za-z0-9_-]{3}=)?$",
 }
 _ASCII = r"^[\x00-\x7F]*$"
+
+
+def text_of_bytes(value: bytes, pattern: str | None) -> str | None:
+    """The text from which a model reads bytes; None if no text is read so.
+
+    >>> text_of_bytes(b"a", None), text_of_bytes(b"a", _BASE64["Base64Encoder"])
+    ('a', 'YQ==')
+    """
+    if pattern == _BASE64["Base64Encoder"]:
+        return b64encode(value).decode()
+    if pattern == _BASE64["Base64UrlEncoder"]:
+        return urlsafe_b64encode(value).decode()
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return None
 
 
 def is_of_pydantic(mark: Any) -> bool:

@@ -38,6 +38,7 @@ from fnop.adapters.type_marks import (
     keywords_of,
     objection_to,
     strictness_of,
+    text_of_bytes,
     uuid_pattern,
 )
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
@@ -141,7 +142,10 @@ def _property(field: Field, place: Place) -> Node:
     if field.description:
         node["description"] = field.description
     if field.default is not None:
-        value = _default_of(field.default.value, place)
+        given = field.default.value
+        if isinstance(given, bytes) and place.is_of_model:
+            given = text_of_bytes(given, node.get("pattern")) or given
+        value = _default_of(given, place)
         node["default"] = _without_defaults(value, node)
     return node
 
@@ -620,10 +624,8 @@ def _json_of(value: Any, place: Place) -> Any:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    if isinstance(value, datetime):
-        return _moment(value, place)
-    if text_of := _TEXT_OF.get(type(value)):
-        return text_of(value)
+    if (text := _text_of(value, place)) is not None:
+        return text
     if isinstance(value, (list, tuple)):
         return [_json_of(each, place) for each in value]
     if isinstance(value, (set, frozenset)):  # which have no order of their own
@@ -637,6 +639,19 @@ def _json_of(value: Any, place: Place) -> Any:
         f"its default {value!r:.60} is nothing that JSON has; take texts, numbers, "
         "lists, mappings, and classes of these"
     )
+
+
+def _text_of(value: Any, place: Place) -> str | None:
+    """The text that stands for a value of a type that JSON has not."""
+    if isinstance(value, datetime):
+        return _moment(value, place)
+    if isinstance(value, bytes) and value and place.is_of_model:
+        raise place.problem(
+            f"its default has the bytes {value!r:.60}, which a model reads from more "
+            "than one text; write X | None = None, and let a handler fill it in"
+        )
+    text_of = _TEXT_OF.get(type(value))
+    return text_of(value) if text_of else None
 
 
 def _moment(value: datetime, place: Place) -> str:

@@ -161,6 +161,33 @@ def problem_of(model: Any) -> str | None:
     return None
 
 
+@pytest.mark.parametrize(
+    ("hint", "default", "text"),
+    [
+        (bytes, b"a", "a"),
+        (bytes, b"", ""),
+        (pydantic.Base64Bytes, b"\xfb\xff", "+/8="),
+        (pydantic.Base64UrlBytes, b"\xfb\xff", "-_8="),
+        (pydantic.Base64Bytes, b"", ""),
+    ],
+)
+def test_the_default_of_bytes_is_the_text_that_the_model_reads(
+    hint: Any, default: bytes, text: str
+) -> None:
+    model = pydantic.create_model("Made", a=(hint, default))
+    cls = make_dataclass("Thing", [("spec", model)])
+    (definition,) = definitions_of([fnop.definition("things.v1.example.com")(cls)])
+    (version,) = definition["spec"]["versions"]
+    spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
+    assert spec["properties"]["a"]["default"] == text
+    assert model(a=text) == model()
+
+
+def test_bytes_inside_of_a_default_are_refused() -> None:
+    model = pydantic.create_model("Made", a=(list[bytes], [b"a"]))
+    assert "its default has the bytes b'a'" in refusal_of(model)
+
+
 def above(value: Any) -> Any:
     if value < 2:
         raise ValueError("too small")
@@ -262,9 +289,25 @@ class WritingWhole(BaseModel):
         return {"a": str(self.a)}
 
 
+class Extras(BaseModel):
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, int]
+    a: int
+
+
+class SchemaOfItsOwn(BaseModel):
+    a: int
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
+        return handler(source)
+
+
 @pytest.mark.parametrize(
     ("model", "problem"),
     [
+        (Extras, "Extras.__pydantic_extra__: the model judges fields"),
+        (SchemaOfItsOwn, "SchemaOfItsOwn: the model judges it by __get_pydantic_core"),
         (Judging, "Judging.a: the model judges it by must_be_large"),
         (JudgingAll, "JudgingAll.a: the model judges it by must_be_large"),
         (Writing, "Writing.a: the model writes it by as_text"),
