@@ -143,6 +143,8 @@ def _rust_escape(text: str, *, is_ascii: bool) -> str:
     if text[0] in "bB<>" and (text != "b" or not is_ascii):
         instead = r", or (?-u:\b)" if text == "b" else ""
         raise Untranslatable(_BOUNDARY.format(f"\\{text}") + instead)
+    if text == "S" and not is_ascii:
+        return f"[^{_SPACES}]"
     body = _rust_class(text, is_ascii=is_ascii)
     if body is None:
         return f"\\{text}"

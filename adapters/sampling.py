@@ -147,6 +147,9 @@ def _fits(text: str, pattern: str) -> bool:
         return False
 
 
+_LATIN = 0xFF  # the last character of Latin-1
+
+
 def _like(pattern: str) -> Iterator[str]:
     r"""Texts like a pattern: what may be repeated is so once, or not, or more often.
 
@@ -155,7 +158,7 @@ def _like(pattern: str) -> Iterator[str]:
     """
     try:
         # The standard library has no other way to the parts of a pattern.
-        parts = import_module("re._parser").parse(in_python(pattern))
+        parts = import_module("re._parser").parse(in_python(pattern, _LATIN))
     except (BadPattern, ImportError, ValueError, re.error):
         return
     for times in (1, 0, *range(2, _REPEATED_MAX)):

@@ -635,6 +635,7 @@ _FORMATS["datetime"] = _FORMATS["date-time"]
 # controller-gen's pattern of quantities lets `1e.5` through, which nobody can parse:
 # whoever has it in a definition means quantities.
 _NUMBER = r"(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+_LATIN = 0xFF  # the last character of Latin-1
 _EXACT = {
     rf"^(\+|-)?{_NUMBER}(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?{_NUMBER}))?$": PATTERN
 }
@@ -645,7 +646,7 @@ def _strings(schema: Schema) -> SearchStrategy[str]:
         given = str(schema["pattern"])
         given = _EXACT.get(given, given)
         # Kubernetes looks for the pattern anywhere in the text (RE2, not anchored).
-        pattern = re.compile(in_python(given), re.ASCII)
+        pattern = re.compile(in_python(given, _LATIN), re.ASCII)
         return st.from_regex(pattern, alphabet=_LETTERS)
     known = _FORMATS.get(format_of(dict(schema)))
     if known is not None:

@@ -152,13 +152,16 @@ def _bad(why: str, part: str) -> BadPattern:
     return BadPattern(f"error parsing regexp: {why}: `{part}`")
 
 
-def in_python(pattern: str) -> str:
+def in_python(pattern: str, most: int = sys.maxunicode) -> str:
     """A pattern of Go's syntax as Python writes it.
+
+    Of Unicode's classes it has the characters up to `most`, or else all: to make texts
+    a few do, and all of them take seconds.
 
     >>> in_python("[[:alpha:]]+")
     '[A-Za-z]+'
     """
-    return "".join(_parts(pattern))
+    return "".join(_parts(pattern, most))
 
 
 class _Group(NamedTuple):
@@ -177,15 +180,17 @@ class _Group(NamedTuple):
         return ")" * self.flags.count("(")
 
 
-def _parts(pattern: str) -> Iterator[str]:
+def _parts(pattern: str, most: int) -> Iterator[str]:
     before, groups = "", [_Group()]
     for found in TOKEN.finditer(pattern):
         text, rest = found[0], pattern[found.start() :]
         if text == "+" and before in ("*", "+", "?", "}"):
             # Possessive in Python.
             raise _bad("invalid nested repetition operator", before + text)
-        whole = _char if found.lastgroup is None else _token
-        part = whole(found, rest, groups)
+        is_char = found.lastgroup is None
+        part = (
+            _char(found, rest, groups) if is_char else _token(found, rest, groups, most)
+        )
         # Python repeats nothing of no width.
         yield (
             f"(?:{part})" if text in POSITIONS and _repeats(rest[len(text) :]) else part
@@ -194,16 +199,16 @@ def _parts(pattern: str) -> Iterator[str]:
     yield groups[0].ends
 
 
-def _token(found: re.Match[str], rest: str, groups: list[_Group]) -> str:
+def _token(found: re.Match[str], rest: str, groups: list[_Group], most: int) -> str:
     """A token of several characters in Python; `groups` are those that are open."""
     text = found[0]
     match found.lastgroup:
         case "literal":
             return re.escape(found["literal"])
         case "escape":
-            return _escape(text, inside=False)
+            return _escape(text, most, inside=False)
         case "set":
-            return _set(text)
+            return _set(text, most)
         case "flags":
             # Python wants flags at the start, or around a group of their own.
             groups[-1] = groups[-1].with_flags(found["flags"])
@@ -269,10 +274,11 @@ def _check_repeat(rest: str) -> None:
         raise _bad("invalid repeat count", repeat[0])
 
 
-def _set(text: str) -> str:
+def _set(text: str, most: int) -> str:
     """A set of characters, brackets included."""
     head = re.match(r"\[\^?\]?", text)
     assert head is not None  # it is how sets begin
+    most = sys.maxunicode if "^" in head[0] else most
     parts, is_class = [head[0].replace("]", r"\]")], False
     for found in IN_SET.finditer(text, head.end(), len(text) - 1):
         char, was_class = found[0], is_class
@@ -280,7 +286,7 @@ def _set(text: str) -> str:
         if found["posix"]:
             parts.append(_posix(found["posix"], char))
         elif found["escape"]:
-            parts.append(_escape(char, inside=True))
+            parts.append(_escape(char, most, inside=True))
         else:
             # Python keeps these for operations on sets, and no range begins at a class.
             is_kept = char in "[&~|" or (char == "-" and was_class)
@@ -298,9 +304,12 @@ def _posix(name: str, shown: str) -> str:
     return _others(f"[{chars}]") if name.startswith("^") else chars
 
 
-def _escape(text: str, *, inside: bool) -> str:
+def _escape(text: str, most: int, *, inside: bool) -> str:
     if text[1] in "pP":
-        chars = _unicode(text[2:].strip("{}"), text)
+        name, is_negated = _unicode(text)
+        if is_negated and not inside:
+            return f"[^{_in_class(name, sys.maxunicode)}]"
+        chars = _in_class(name, most, is_negated=is_negated)
         return chars if inside else f"[{chars}]"
     if text.startswith(r"\x{"):
         code = int(text[3:-1], 16)
@@ -324,30 +333,33 @@ SPACES = {r"\s": r"\t\n\f\r ", r"\S": r"\S\v"}
 OCTAL = re.compile(r"\\(0[0-7]{0,2}|[1-7][0-7]{1,2})")
 
 
-def _unicode(name: str, shown: str) -> str:
-    r"""The characters of `\p{Name}` or `\P{Name}`, as ranges within a set."""
+def _unicode(text: str) -> tuple[str, bool]:
+    r"""The name in `\p{Name}` or `\P{Name}`, and whether it is about all others."""
+    name = text[2:].strip("{}")
     plain = name.removeprefix("^")
     if plain not in CATEGORIES and plain not in SCRIPTS and plain != "Any":
-        raise _bad("invalid character class range", shown)
-    return _in_class(plain, is_negated=(shown[1] == "P") != name.startswith("^"))
+        raise _bad("invalid character class range", text)
+    return plain, (text[1] == "P") != name.startswith("^")
 
 
 @lru_cache(maxsize=64)
-def _in_class(name: str, *, is_negated: bool) -> str:
-    if name == "Any":
-        return _ranges([] if is_negated else range(sys.maxunicode + 1))
+def _in_class(name: str, most: int, *, is_negated: bool = False) -> str:
+    """The characters of a class up to one, or else all, as ranges within a set."""
+    codes = range(most + 1)
+    found = _ranges(code for code in codes if _has(name, code) != is_negated)
+    if found == NOTHING and most < sys.maxunicode:
+        return _in_class(name, sys.maxunicode, is_negated=is_negated)
+    return found
+
+
+def _has(name: str, code: int) -> bool:
+    """Whether a character is of a class of Unicode."""
     if name in CATEGORIES:
-        return _ranges(
-            code
-            for code in range(sys.maxunicode + 1)
-            if _is_of(name, unicodedata.category(chr(code))) != is_negated
-        )
+        return _is_of(name, unicodedata.category(chr(code)))
+    if name == "Any":
+        return True
     begins = SCRIPT_NAMES.get(name, (f"{name.upper().replace('_', ' ')} ",))
-    return _ranges(
-        code
-        for code in range(sys.maxunicode + 1)
-        if unicodedata.name(chr(code), "").startswith(begins) != is_negated
-    )
+    return unicodedata.name(chr(code), "").startswith(begins)
 
 
 def _is_of(name: str, category: str) -> bool:
@@ -360,6 +372,9 @@ def _others(chars: str) -> str:
     known = re.compile(chars)
     codes = range(sys.maxunicode + 1)
     return _ranges(code for code in codes if not known.match(chr(code)))
+
+
+NOTHING = r"\ud800"
 
 
 def _ranges(codes: Iterable[int]) -> str:
@@ -377,7 +392,7 @@ def _ranges(codes: Iterable[int]) -> str:
         else:
             found.append([code, code])
     ranges = "".join(rf"\U{low:08x}-\U{high:08x}" for low, high in found)
-    return ranges or r"\ud800"
+    return ranges or NOTHING
 
 
 def _go_fault(pattern: str, error: re.error) -> str:
