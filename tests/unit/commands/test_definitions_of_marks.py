@@ -205,6 +205,7 @@ def above(value: Any) -> Any:
         (Annotated[int, PlainSerializer(str)], "writes it by PlainSerializer"),
         (Annotated[int, WrapSerializer(lambda v, h: h(v))], "by WrapSerializer"),
         (pydantic.Base64Str, "take pydantic.Base64Bytes"),
+        (Annotated[int, Field(exclude_if=bool)], r"does not write it \(exclude=\)"),
         (
             Annotated[pydantic.Json[int], fnop.schema(minimum=1)],
             "reads it from a text in JSON",
