@@ -479,9 +479,9 @@ def _unconverged(run: Explored, found: dict[str, Any]) -> Iterator[str]:
     if "create" in handlers and "create" not in status:
         yield "status.create is missing"
     if {"create", "update"} <= handlers:
-        handled = [e.n for e in run.successes if e.uid == uid and e.handler in _CHANGES]
-        if handled[-1] != spec["n"]:
-            yield f"{spec['n']} is not handled, but {handled}"
+        handled = [e for e in run.successes if e.uid == uid and e.handler in _CHANGES]
+        if handled[-1].life == run.lives and handled[-1].n != spec["n"]:
+            yield f"{spec['n']} is not handled, but {[each.n for each in handled]}"
     if "function" in handlers and not run.lives:
         # Two requests are no transaction: a crash between them loses the second.
         done = status.get("done", 0)
