@@ -30,6 +30,7 @@ MOVES: dict[str, Sequence[Move]] = {
     "suspend": [("suspend", seconds) for seconds in (3, 12, 30)],
     "skew": [("skew", seconds) for seconds in (-30, 30, 3600)],
 }
+REQUESTS = sorted({request for request, _ in FAULTS})
 # A server that fails, or lags behind, does so for a while.
 TIMES = (1, 1, 2, 5)
 
@@ -52,11 +53,23 @@ def histories(draw: st.DrawFn) -> tuple[Shape, list[Move]]:
         subresource=draw(st.booleans()),
         leads=draw(st.booleans()),
     )
-    few = st.lists(st.sampled_from([*MOVES]), min_size=1, max_size=3, unique=True)
-    striking = [each for each in FAULTS if handlers & ASKED_BY.get(each[0], handlers)]
-    faults = draw(st.lists(st.sampled_from(striking), max_size=2, unique=True))
-    groups = [MOVES[each] for each in ("edit", *draw(few))]
-    groups += [[("fault", *each, times) for times in TIMES] for each in faults]
+    time = draw(st.sampled_from(("wait", "step")))
+    others = sorted(MOVES.keys() - {"edit", time})
+    few = st.lists(st.sampled_from(others), max_size=3, unique=True)
+    asked = [each for each in REQUESTS if handlers & ASKED_BY.get(each, handlers)]
+    struck = draw(st.lists(st.sampled_from(asked), max_size=2, unique=True))
+    # Who leads loses the lease while it stands still.
+    pauses = ["suspend"] if found.leads and draw(st.booleans()) else []
+    groups = [MOVES[each] for each in ("edit", time, *pauses, *draw(few))]
+    groups += [
+        [
+            ("fault", *each, times)
+            for each in FAULTS
+            if each[0] == one
+            for times in TIMES
+        ]
+        for one in struck
+    ]
     move = st.sampled_from(groups).flatmap(st.sampled_from)
     return found, [CREATED, *draw(st.lists(move, min_size=3, max_size=24))]
 
@@ -137,6 +150,10 @@ CASES: dict[str, tuple[Shape, Sequence[Move]]] = {
             *(CREATED, ("edit", "color", "green"), ("step", 8), ("suspend", 30)),
             ("edit", "n", 2),
         ],
+    ),
+    "it is lost while nobody knows whether a write was done": (
+        shape("create", retried={"create"}, leads=True),
+        [CREATED, ("fault", "patch", "500", 10), ("wait", 40), ("todo", 9)],
     ),
     "it is lost while a write is answered 404": (
         shape("beside", leads=True),

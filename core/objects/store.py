@@ -10,7 +10,7 @@ from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
-from fnop.core.handlers.writers import DaemonStoppingReason
+from fnop.core.handlers.writers import DaemonStoppingReason, Transform
 from fnop.core.memory.last_seen import Stored, Unreadable, read_stored, restated
 from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
@@ -31,7 +31,7 @@ from fnop.core.values.cause import Reason
 from fnop.core.values.errors import described
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
-from fnop.effects import Event
+from fnop.effects import Event, Patch
 from fnop.effects.values import same_json
 
 __all__ = ["aside", "moved", "observe"]
@@ -171,7 +171,9 @@ def moved(context: Context, record: ObjectRecord, key: Key) -> None:
 def _unwritten(record: ObjectRecord) -> Work:
     """The ends of handlers, and their changes, that are not on the object.
 
-    A write under way may arrive or not: its handlers are called again.
+    A write under way may arrive or not. If it does, the state on the object tells; if it
+    does not, it is done again, which is no change where it only sets fields. A handler
+    with functions or a JSON patch in it is called again.
     """
     work = record.work or IDLE
     parts = () if work.writing is None else work.writing.parts
@@ -181,7 +183,7 @@ def _unwritten(record: ObjectRecord) -> Work:
         results |= each.results
     doubtful: set[str] = set()
     if work.writing is not None and work.writing.is_doubtful:
-        doubtful = {name for name, _ in work.writing.patches} | {*work.writing.results}
+        doubtful = {name for name, each in work.writing.patches if not _repeats(each)}
     ends = {
         name: progress
         for name, progress in {**record.stored.progress, **work.progress}.items()
@@ -192,6 +194,11 @@ def _unwritten(record: ObjectRecord) -> Work:
         patches=tuple(each for each in patches if each[0] in ends),
         results={name: each for name, each in results.items() if name in ends},
     )
+
+
+def _repeats(change: Patch | Transform) -> bool:
+    """Whether a change that is made twice is as if it were made once."""
+    return isinstance(change, Patch) and not change.json
 
 
 def _of_deletion(work: Work) -> Work:

@@ -1,11 +1,11 @@
 """Defects that were mended: without its mend, each breaks a law again.
 
-The histories that are kept show each of them.  Random ones find those that do not take
-more luck than some thousand histories have.
+The histories that are kept show each of them.  Random ones find them, too.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Generator
 from typing import Any, NamedTuple
 
@@ -75,7 +75,7 @@ def nothing_unwritten(record: ObjectRecord) -> Work:
 class Defect(NamedTuple):
     """What takes a mend back, the history that shows it, and the law that it breaks.
 
-    Of so many random `histories` one finds it; 0 where that takes more than a test has.
+    Of so many random `histories` one finds it.
     """
 
     undone: tuple[tuple[object, str, object], ...]
@@ -91,8 +91,8 @@ DEFECTS = {
             (told.Told, "unshown", property(lambda self: False)),
         ),
         "the deletion of a child elsewhere is answered 409",
-        "was deleted, and is still there",
-        0,
+        "was deleted, and is still there|the child",
+        4000,
     ),
     "a mark of write_ahead drops the patches that wait": Defect(
         ((write, "_without", without_any_patch),),
@@ -119,7 +119,7 @@ DEFECTS = {
         ((change, "_fresh_view", view_for_former_aims),),
         "a handler begins with a newer view than another one of the same update",
         "update succeeds 2 times for generation",
-        0,
+        12000,
     ),
     "a lost lease takes the memory with it": Defect(
         ((store, "_unwritten", nothing_unwritten),),
@@ -128,7 +128,6 @@ DEFECTS = {
         12000,
     ),
 }
-FOUND = [name for name, each in DEFECTS.items() if each.histories]
 
 
 def undo(defect: Defect, patched: pytest.MonkeyPatch) -> None:
@@ -143,7 +142,7 @@ def test_without_its_mend_the_history_that_is_kept_breaks_the_law(
     defect = DEFECTS[name]
     undo(defect, monkeypatch)
     laws = broken_laws(played(*CASES[defect.case]))
-    assert any(defect.law in each for each in laws), laws
+    assert any(re.search(defect.law, each) for each in laws), laws
 
 
 class Found(Exception):
@@ -151,7 +150,7 @@ class Found(Exception):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("name", FOUND)
+@pytest.mark.parametrize("name", DEFECTS)
 def test_without_its_mend_a_random_history_breaks_the_law(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
