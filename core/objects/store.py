@@ -171,9 +171,9 @@ def moved(context: Context, record: ObjectRecord, key: Key) -> None:
 def _unwritten(record: ObjectRecord) -> Work:
     """The ends of handlers, and their changes, that are not on the object.
 
-    A write under way may arrive or not. If it does, the state on the object tells; if it
-    does not, it is done again, which is no change where it only sets fields. A handler
-    with functions or a JSON patch in it is called again.
+    A write under way may arrive or not. If it does, the state on the object tells.  If
+    not, it is done again, which is no change where it only sets fields.  A handler with
+    functions or a JSON patch in it is called again.
     """
     work = record.work or IDLE
     parts = () if work.writing is None else work.writing.parts
