@@ -243,6 +243,9 @@ def _check_mark(name: str, key: Any, value: Any) -> None:
             raise RegistrationError(str(problem)) from None
 
 
+_RESTLESS = (("metadata", "resourceVersion"), ("metadata", "managedFields"))
+
+
 def _filters(
     options: Mapping[str, Any], label: str, role: Role, indices: Collection[str]
 ) -> Filters:
@@ -250,6 +253,12 @@ def _filters(
         field = parse_field(options.get("field"))
     except ValueError as problem:
         raise RegistrationError(f"{label}: {problem}") from None
+    if field[:2] in _RESTLESS and ROLES[role].compares:
+        raise RegistrationError(
+            f"{label}: field={options['field']!r} changes with each write, also with "
+            "those of this operator, which would call the handler again and again; "
+            "name what it depends on, such as 'spec' or 'metadata.labels'"
+        )
     sides = [name for name in ("old", "new") if options.get(name) is not None]
     if not field and (sides or options.get("value") is not None):
         raise RegistrationError(f"{label}: value=, old= and new= need field=")

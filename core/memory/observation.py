@@ -158,15 +158,19 @@ def _without(value: Any, path: Path) -> Any:
 def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
     """A field as handlers observe it: without the operator's own state.
 
+    Of the whole metadata only labels and annotations count: each write changes more.
+
     >>> body = Body({"status": {"mine": "{...}"}})
     >>> observed_at(body, ("status",), (("status", "mine"),)) is None
     True
     """
     value, depth = body.at(path), len(path)
+    if path == METADATA:
+        value = essence_of(body).get("metadata")
     for each in own:
         if each[:depth] == path and len(each) > depth:
             value = _without(value, each[depth:]) or None
-    if path in _AROUND_ANNOTATIONS and value is not None:
+    if path == ANNOTATIONS and value is not None:
         states = [key for key, v in body.mapping("annotations").items() if is_state(v)]
         for key in states:
             value = _without(value, (*ANNOTATIONS[depth:], key)) or None
@@ -174,7 +178,7 @@ def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
 
 
 ANNOTATIONS = ("metadata", "annotations")
-_AROUND_ANNOTATIONS = (ANNOTATIONS[:1], ANNOTATIONS)
+METADATA = ANNOTATIONS[:1]
 
 
 def see(body: Body, observation: Observation) -> Seen:
