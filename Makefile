@@ -68,7 +68,7 @@ field-faults: .venv/ready ## faults in fields of built-in kinds: simulated again
 definitions: .venv/ready ## definitions of well-known projects: simulated against real
 	@mkdir -p .definitions
 	-$(BIN)/python -m tests.conformance.packaged .definitions
-	FNOP_DEFINITIONS=.definitions FNOP_SAMPLES=$${SAMPLES:-20} $(BIN)/python -m pytest -q -rs -s tests/conformance/test_definitions.py
+	FNOP_DEFINITIONS=.definitions FNOP_SAMPLES=$${SAMPLES:-20} $(BIN)/python -m pytest -q -rs -s tests/conformance/test_definitions.py tests/conformance/test_operated_definitions.py
 
 faults: .venv/ready ## all faults between operator and API server (needs KUBEBUILDER_ASSETS)
 	FNOP_FAULTS=all $(BIN)/python -m pytest -q -s tests/cluster/test_faults.py tests/cluster/test_outages.py tests/cluster/test_kill.py
