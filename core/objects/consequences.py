@@ -59,21 +59,28 @@ def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
     return work._replace(successes=tuple(kept))
 
 
-def at_odds(context: Context, record: ObjectRecord) -> ObjectRecord:
-    """Count a change of the finalizer; another operator may undo it each time.
+# A change that is undone later than that is undone for another reason.
+_SOON_SECONDS = 60.0
+
+
+def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
+    """Count a change of the finalizer, or of the state; another may undo it each time.
 
     Two operators of one name, of which only one handles deletions, do so without end.
+    So do controllers that write whole metadata, such as the one of EndpointSlices: they
+    may take a while to do so.
     """
-    odds = paced(record.odds, context.now.mono, {})
+    odds, now = record.odds, context.now.mono
+    follows = now - odds.last <= 2 * odds.pause + _SOON_SECONDS
+    odds = paced(odds, now, {}, began=odds.last if follows else None)
     if odds.is_loop:
-        marker = context.settings.marker
         context.warn_once(
-            f"finalizer {context.key.resource}",
-            f"another client has undone this operator's change of the finalizer "
-            f"{marker} {odds.changes} times in a row; the next changes wait for "
-            "growing pauses; if "
-            "another operator of this name is running, stop it or give it a --name of "
-            "its own",
+            f"odds {what} {context.key.resource}",
+            f"another client has undone this operator's change of {what} "
+            f"{odds.changes} times in a row; the next changes wait for growing pauses; "
+            "if another operator of this name is running, stop it or give it a --name "
+            "of its own; if a controller writes these objects, leave them out by "
+            "labels=, for a restart would handle them as new",
         )
     return record._replace(odds=odds)
 

@@ -340,9 +340,11 @@ def upkeep(
     vanished = at.kind.remembers and places.text(record.body) is None
     missing = not seen.digests.keys() <= was.digests.keys()
     lingers = places.lingers(record.body)
+    if vanished and record.odds.until > at.now.mono:
+        return Rest(record.odds.until)
     if vanished or missing or lingers or record.stored.progress:
         after = record.stored._replace(seen=completed(was, seen), progress={})
-        return Write(Writing(after=after, memory=after, ends=True))
+        return Write(Writing(after=after, memory=after, ends=True, restores=vanished))
     if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
         return RecordInMemory(record.stored._replace(seen=seen), ends=False)
     return Rest()

@@ -285,7 +285,9 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
         work=None if work.is_over else work,
     )
     if writing.finalizer is not None and not record.body.is_deleting:
-        kept = at_odds(context, kept)
+        kept = at_odds(context, kept, f"the finalizer {context.settings.marker}")
+    if writing.restores and writing.after is not None:
+        kept = at_odds(context, kept, "its state on the object")
     context.put(kept)
     context.due()
 

@@ -53,6 +53,7 @@ class Writing(NamedTuple):
     `finalizer` "add" or "remove" if it does only that.  `memory` is the state that this
     process remembers then, and `ends` means that the change is done.  `sent` are the
     endpoints that have taken their part, of which `patches` contain nothing any more.
+    `restores` means that the object has lost the state that was stored on it.
     `more` means that another one follows; `looking` that the fresh body is being read
     after a conflict.  `moved` means that a request with the state in the status was
     refused before, `unsaid` the same of the operator's own conditions, and `then` are
@@ -80,6 +81,7 @@ class Writing(NamedTuple):
     base: Body | None = None
     asked: Patch | None = None
     doubted: bool = False
+    restores: bool = False
 
     @property
     def parts(self) -> tuple[Writing, ...]:

@@ -357,7 +357,7 @@ class ObjectRecord(NamedTuple):
     written_condition: Condition | None = None
     # The rate of the operator's changes for which its own handlers are called again.
     pace: Pace = CALM
-    # The same of changes of this operator's finalizer, which another may undo.
+    # The same of changes of its finalizer and of its state, which another may undo.
     odds: Pace = CALM
     # It was deleted with `--cascade=orphan`: its children are to be let go.
     orphans: bool = False

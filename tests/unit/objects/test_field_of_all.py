@@ -26,11 +26,11 @@ def test_it_is_called_until_nothing_changes(decorate: Any, field: str) -> None:
     registry = Registry()
     seen: list[Any] = []
 
-    @decorate(KIND, field=field, registry=registry, id="watching")
     def watching(new: Any, **_: Any) -> Any:
         seen.append(new)
         return "a result"
 
+    decorate(KIND, field=field, registry=registry, id="watching")(watching)
     run = Scenario(registry)
     run.apply(example("one", size=1))
     assert run.settle(seconds=60), run.lines
