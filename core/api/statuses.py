@@ -34,7 +34,7 @@ _FIELDS = frozenset(
     ("type", "status", "reason", "message", "lastTransitionTime", "observedGeneration")
 )
 _LONGEST = {"reason": 64, "message": 1024, "lastTransitionTime": 27}
-# What a condition that lacks it would not tell.
+# Fields without which a condition tells nothing.
 _TOLD = frozenset(("type", "status", "reason", "message"))
 _STATUSES = ("True", "False", "Unknown")
 _EXAMPLES = {
