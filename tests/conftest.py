@@ -39,6 +39,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    addressed = [each.nodeid for each in items if " at 0x" in each.nodeid]
+    if addressed:
+        raise pytest.UsageError(
+            f"{addressed[0]} has an address in its name, which differs in each process "
+            "of a run: give its parameters ids="
+        )
     in_order(items)
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 import uuid
 from collections.abc import Callable
 from dataclasses import make_dataclass
@@ -221,7 +222,7 @@ def above(value: Any) -> Any:
             r"changes a text before it judges it \(strip_whitespace\)",
         ),
     ],
-    ids=str,
+    ids=lambda each: re.sub(r" at 0x\w+", "", str(each)),
 )
 def test_code_that_no_schema_says_is_refused(hint: Any, problem: str) -> None:
     with pytest.raises(DefinitionProblem, match=rf"^Made\.a: .*{problem}"):
@@ -239,7 +240,7 @@ def test_code_that_no_schema_says_is_refused(hint: Any, problem: str) -> None:
         (datetime, {"ser_json_temporal": "seconds"}, "ser_json_temporal"),
         (int, {"json_encoders": {int: str}}, "json_encoders"),
     ],
-    ids=str,
+    ids=lambda each: re.sub(r" at 0x\w+", "", str(each)),
 )
 def test_settings_that_no_schema_says_are_refused(
     hint: Any, config: Any, problem: str
