@@ -142,10 +142,7 @@ def _property(field: Field, place: Place) -> Node:
     if field.description:
         node["description"] = field.description
     if field.default is not None:
-        given = field.default.value
-        if isinstance(given, bytes) and place.is_of_model:
-            given = text_of_bytes(given, node.get("pattern")) or given
-        value = _default_of(given, place)
+        value = _default_of(field.default.value, place, node)
         node["default"] = _without_defaults(value, node)
     return node
 
@@ -601,20 +598,20 @@ _TEXT_OF: dict[type, Callable[[Any], str]] = {
 }
 
 
-def _default_of(value: Any, place: Place) -> Any:
-    """A default as JSON has it, and as the API server keeps it."""
-    found = _json_of(value, place)
+def _default_of(value: Any, place: Place, node: Node) -> Any:
+    """A default as JSON has it by this schema, and as the API server keeps it."""
+    found = _json_of(value, place, node)
     try:
         return thaw_json(freeze_json(found, "its default"))
     except (TypeError, ValueError) as problem:
         raise place.problem(str(problem)) from None
 
 
-def _json_of(value: Any, place: Place) -> Any:
+def _json_of(value: Any, place: Place, node: Node) -> Any:
     if isinstance(value, Enum):
         value = value.value
     if is_root_model(type(value)):
-        return _json_of(value.root, place)
+        return _json_of(value.root, place, node)
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise place.problem(
             f"its default has {value.bit_length()} bits, and the API server keeps "
@@ -624,32 +621,42 @@ def _json_of(value: Any, place: Place) -> Any:
         return value
     if isinstance(value, float) and math.isfinite(value):
         return value
-    if (text := _text_of(value, place)) is not None:
+    if (text := _text_of(value, place, node)) is not None:
         return text
     if isinstance(value, (list, tuple)):
-        return [_json_of(each, place) for each in value]
+        return [_json_of(each, place, node.get("items", {})) for each in value]
     if isinstance(value, (set, frozenset)):  # which have no order of their own
-        found = [_json_of(each, place) for each in value]
+        found = [_json_of(each, place, node.get("items", {})) for each in value]
         return sorted(found, key=lambda each: (str(type(each)), each))
     if isinstance(value, Mapping):
-        return {_plain_value(k): _json_of(v, place) for k, v in value.items()}
+        named = ((_plain_value(k), v) for k, v in value.items())
+        return {k: _json_of(v, place, _part_of(node, k)) for k, v in named}
     if is_record(type(value)):
-        return dict(_members(value, place))
+        return dict(_members(value, place, node))
     raise place.problem(
         f"its default {value!r:.60} is nothing that JSON has; take texts, numbers, "
         "lists, mappings, and classes of these"
     )
 
 
-def _text_of(value: Any, place: Place) -> str | None:
+def _part_of(node: Node, name: str) -> Node:
+    """The schema of a member of an object."""
+    found: Any = node.get("properties", {}).get(name, node.get("additionalProperties"))
+    return found if isinstance(found, dict) else {}
+
+
+def _text_of(value: Any, place: Place, node: Node) -> str | None:
     """The text that stands for a value of a type that JSON has not."""
     if isinstance(value, datetime):
         return _moment(value, place)
-    if isinstance(value, bytes) and value and place.is_of_model:
-        raise place.problem(
-            f"its default has the bytes {value!r:.60}, which a model reads from more "
-            "than one text; write X | None = None, and let a handler fill it in"
-        )
+    if isinstance(value, bytes) and node.get("format") != "byte":  # of a model
+        text = text_of_bytes(value, node.get("pattern"))
+        if text is None:
+            raise place.problem(
+                f"its default has the bytes {value!r:.60}, which a model reads from no "
+                "text; write X | None = None, and let a handler fill it in"
+            )
+        return text
     text_of = _TEXT_OF.get(type(value))
     return text_of(value) if text_of else None
 
@@ -663,12 +670,12 @@ def _moment(value: datetime, place: Place) -> str:
     return value.isoformat().replace("+00:00", "Z")
 
 
-def _members(value: Any, place: Place) -> Iterator[tuple[str, Any]]:
+def _members(value: Any, place: Place, node: Node) -> Iterator[tuple[str, Any]]:
     """The fields of an instance in a default, without those that are None."""
     for field in fields_of(type(value)):
         found = getattr(value, field.attribute)
         if found is not None:
-            yield field.name, _json_of(found, place)
+            yield field.name, _json_of(found, place, _part_of(node, field.name))
         elif field.default is not None:
             raise place.problem(
                 f"its default has None in {field.name}, where the server would fill in "

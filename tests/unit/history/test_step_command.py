@@ -58,12 +58,12 @@ def test_a_session_by_standard_input(recording: Path, tmp_path: Path) -> None:
     assert "  the operator starts" in rest
     assert "  [default/example-1] database is called: version 108" in rest
     told = (
-        "status.endpoint exists of databases/default/example-1 holds from #19 to the "
+        "status.endpoint exists of databases/default/example-1 holds from #20 to the "
         "end"
     )
     assert told in rest
     asked = ("--object", "databases/example-1", "--why", "status.endpoint")
-    why = fnop("replay", recording, *asked, "--at", "20", folder=tmp_path)
+    why = fnop("replay", recording, *asked, "--at", "21", folder=tmp_path)
     assert why.status == 0
     assert done.out.endswith(why.out)
 
