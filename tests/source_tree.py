@@ -72,6 +72,7 @@ WINGS = {
         "validation",
         "apply",
         "storage",
+        "admission",
         "requests",
         "access",
         "output",

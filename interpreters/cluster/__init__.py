@@ -13,6 +13,15 @@ from __future__ import annotations
 
 from fnop.interpreters.cluster.access.impersonation import impersonated
 from fnop.interpreters.cluster.access.tokens import user_of_token
+from fnop.interpreters.cluster.admission.questions import (
+    Ask,
+    Configuration,
+    Question,
+    Reply,
+    Reviewed,
+    Unreached,
+    unreached,
+)
 from fnop.interpreters.cluster.api.discovery import content_type
 from fnop.interpreters.cluster.api.server import answer, empty_cluster
 from fnop.interpreters.cluster.api.watch import (
@@ -36,13 +45,19 @@ from fnop.interpreters.cluster.storage.restore import (
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent
 
 __all__ = [
+    "Ask",
     "Cluster",
+    "Configuration",
     "Off",
     "On",
     "Pace",
+    "Question",
+    "Reply",
+    "Reviewed",
     "Slow",
     "StoredEvent",
     "Stuck",
+    "Unreached",
     "answer",
     "backlog",
     "blank_cluster",
@@ -61,6 +76,7 @@ __all__ = [
     "selects",
     "serving_earlier",
     "tick",
+    "unreached",
     "user_of_token",
     "wants_yaml",
 ]

@@ -81,6 +81,8 @@ class ApiServer:
         """A user whom RBAC grants nothing."""
         self.pki = folder / "pki"
         """ca.crt, admin.crt and admin.key."""
+        self.warnings: list[str] = []
+        """The texts of the warnings of the last answer."""
         self._tls = tls
         self._connection: http.client.HTTPSConnection | None = None
         self._lock = threading.Lock()
@@ -131,6 +133,7 @@ class ApiServer:
                 self._connection.putheader("Content-Length", str(len(data or b"")))
             self._connection.endheaders(data)
             response = self._connection.getresponse()
+            self.warnings = warnings_of(response)
             return response.status, response.read()
         except (http.client.HTTPException, OSError):
             self._connection.close()  # the next request connects anew
@@ -187,6 +190,12 @@ class ApiServer:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def warnings_of(response: http.client.HTTPResponse) -> list[str]:
+    """The texts in the headers Warning: 299 - "text"."""
+    values = response.headers.get_all("Warning") or []
+    return [json.loads(value.split(" ", 2)[2]) for value in values]
 
 
 def compact(body: Any) -> bytes:

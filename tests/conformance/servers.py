@@ -15,6 +15,7 @@ from fnop.interpreters.cluster import Cluster
 from tests.cluster import crd_server, envtest
 from tests.cluster.envtest import ApiServer
 from tests.conformance.cases import CRDS, CRDS_136
+from tests.conformance.hooks import Hooked, serving
 from tests.conformance.suite import Case, Simulated, play
 from tests.patience import happens
 
@@ -68,7 +69,14 @@ class Real:
     def play(self, case: Case) -> tuple[list[tuple[int, Any]], str]:
         """The answers to a case, and the namespace that it was played in."""
         namespace = self.namespace()
-        return play(case, self.api, namespace), namespace
+        if not case.hooks:
+            return play(case, self.api, namespace), namespace
+        with serving(case.hooks, self.api.pki) as server:
+            hooked = Hooked(self.api, server)
+            try:
+                return play(case, hooked, namespace), namespace
+            finally:
+                hooked.close()
 
 
 def missing(version: str) -> str | None:

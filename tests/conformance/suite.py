@@ -12,7 +12,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fnop.interpreters.cluster import (
     Cluster,
@@ -27,6 +27,7 @@ from fnop.interpreters.cluster import (
     tick,
 )
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from tests.conformance.hooks import Answered, Answers
 from tests.conformance.renaming import Renaming, differences
 from tests.patience import happens, patience
 
@@ -73,12 +74,25 @@ class Raw(Protocol):
     ) -> tuple[int, Any]: ...
 
 
+@runtime_checkable
+class Reviewing(Protocol):
+    """A server whose webhooks are the test's."""
+
+    @property
+    def warnings(self) -> list[str]: ...
+
+    def asked(self) -> list[dict[str, Any]]: ...
+
+
 @dataclass(frozen=True)
 class Step:
     """One request, and what must come back.
 
     Strings like "$0.metadata.uid" stand for a part of an earlier answer of the
     same case; "{ns}" in strings for the case's own namespace.
+
+    Two methods ask the test and not the server: `ASKED` shows the reviews that
+    webhooks got since the last one, `WARNED` the warnings of the last answer.
     """
 
     method: str
@@ -130,6 +144,8 @@ class Case:
     servers: tuple[str, ...] = ("1.20",)
     # Takes a real server many seconds: played there by `make long` alone.
     slow: bool = False
+    # The answers of admission webhooks.
+    hooks: Answers = field(default_factory=dict)
 
 
 class Simulated:
@@ -139,6 +155,12 @@ class Simulated:
         # The real servers to compare with have no kubelet.
         self.cluster = cluster or paced(empty_cluster(rbac=True), {"kubelet": Off()})
         self.now = 1_700_000_000.0
+        self.hooks = Answered({})
+        self.warnings: list[str] = []
+
+    def asked(self) -> list[dict[str, Any]]:
+        """The reviews that webhooks got since the last call."""
+        return self.hooks.asked()
 
     def raw(
         self,
@@ -167,7 +189,8 @@ class Simulated:
         )
         if is_watch(request):
             return self._watch(request)
-        self.cluster, response, _ = answer(self.cluster, request, self.now)
+        self.cluster, response, _ = answer(self.cluster, request, self.now, self.hooks)
+        self.warnings = [*response.warnings]
         # What a client sees has been through JSON.
         return response.status, json.loads(json.dumps(response.body))
 
@@ -232,6 +255,8 @@ def part_of(value: Any, path: str) -> Any:
 def play(case: Case, server: Raw, namespace: str) -> list[tuple[int, Any]]:
     """Send the requests of a case; its answers."""
     answers: list[tuple[int, Any]] = []
+    if isinstance(server, Simulated):
+        server.hooks = Answered(case.hooks)
     for step in case.steps:
         bodies = [body for _, body in answers]
         send = sender(step, server, bodies, namespace)
@@ -258,6 +283,10 @@ def sender(
         return status, found
 
     def send() -> tuple[int, Any]:
+        if isinstance(server, Reviewing) and step.method == "ASKED":
+            return 200, server.asked()
+        if isinstance(server, Reviewing) and step.method == "WARNED":
+            return 200, server.warnings
         answer = sent(query)
         if not is_stream or isinstance(server, Simulated) or not faults(step, *answer):
             return answer

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from fnop.interpreters.cluster.api.admitting import check_write, is_mutated, mutated
 from fnop.interpreters.cluster.api.signing import SIGNING, asked_by
 from fnop.interpreters.cluster.apply.managed import tracked, with_entries
 from fnop.interpreters.cluster.kinds.builtins import (
@@ -106,13 +107,14 @@ def created(
     """
     kind, namespace = call.kind, call.route.namespace or ""
     check_namespace(call, obj)
+    _admit(cluster, kind, namespace, obj["metadata"].get("name", ""))
     obj = _born(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
-    _admit(cluster, kind, namespace, name)
     known = [*known, *_name_faults(kind, obj["metadata"])]
     faults = [*known, *object_faults(kind, obj, None, call.warnings, known)]
     if faults:
         raise invalid(kind.group, kind.kind, name, faults)
+    check_write(cluster, call, served(kind, obj))
     key = (namespace, name)
     _check_unversioned(call, obj)
     present = lookup(cluster, kind.resource, key)
@@ -164,7 +166,31 @@ def check_namespace(call: Call, obj: Object) -> None:
 def _born(
     cluster: Cluster, call: Call, obj: Object, namespace: str, track: Track
 ) -> Object:
-    """A new object with the fields that the server sets."""
+    """A new object with the fields that the server and admission webhooks set."""
+    kind = call.kind
+    sent, obj = obj, _attributed(cluster, call, obj, namespace, track)
+    if is_mutated(cluster):
+        seen = _unborn(kind, obj, sent)
+        changed = mutated(cluster, call, seen)
+        if changed is not seen:
+            check_namespace(call, changed)
+            entries = changed["metadata"].get("managedFields", ())
+            obj = _attributed(
+                cluster,
+                call,
+                changed,
+                namespace,
+                lambda new: with_entries(new, entries),
+            )
+    if not kind.custom:
+        obj = allocated(kind, born(kind, obj), cluster.variant)
+    return _with_fresh_status(kind, obj)
+
+
+def _attributed(
+    cluster: Cluster, call: Call, obj: Object, namespace: str, track: Track
+) -> Object:
+    """A new object with its identity, its defaults, and the fields of its creator."""
     kind = call.kind
     metadata = {
         **obj["metadata"],
@@ -198,13 +224,39 @@ def _born(
     if kind.resource == SIGNING:
         obj = asked_by(call.request.user, obj)
     if not kind.custom:
-        obj = born(kind, defaulted(kind, to_storage(kind, obj)))
+        obj = defaulted(kind, to_storage(kind, obj))
     seen = served(kind, _unadmitted(kind, obj, sent))
     entries = track(seen)["metadata"].get("managedFields")
-    obj = with_entries(obj, entries or ())
-    if not kind.custom:
-        obj = allocated(kind, obj, cluster.variant)
-    return _with_fresh_status(kind, obj)
+    return with_entries(obj, entries or ())
+
+
+# What the registry sets when webhooks have been asked: they do not see it.
+LATE = (NAMESPACES, SIGNING)
+
+
+def _unborn(kind: Kind, obj: Object, sent: Object) -> Object:
+    """A new object as mutating webhooks see it, in the version of the request.
+
+    It has defaults, but neither a uid nor a generated name, and the status that was
+    sent, which is thrown away.
+    """
+    given = sent["metadata"]
+    metadata = {**obj["metadata"]}
+    del metadata["uid"], metadata["creationTimestamp"]
+    for name in ("generation", "name"):
+        metadata.pop(name, None)
+        if name in given:
+            metadata[name] = given[name]
+    obj = {**obj, "metadata": metadata}
+    if kind.resource in LATE:
+        obj = _unadmitted(kind, obj, sent)
+    if kind.status and not kind.custom and "status" not in obj:
+        empty = {} if kind.resource == PODS else fresh_status(kind, obj)
+        obj = {**obj, "status": empty}
+    return served(kind, obj)
+
+
+PODS: Resource = ("", "pods")
 
 
 LIMIT_RANGES: Resource = ("", "limitranges")
@@ -223,7 +275,6 @@ ADMITTED: dict[Resource, frozenset[str]] = {
             "volumes",
         )
     ),
-    ("batch", "jobs"): frozenset(("selector",)),
     SIGNING: frozenset(("username", "uid", "groups", "extra")),
 }
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.interpreters.cluster.api.admitting import check_deletion
 from fnop.interpreters.cluster.api.read import list_body, selected
 from fnop.interpreters.cluster.api.write import Answer
 from fnop.interpreters.cluster.kinds.conversion import as_read, served, to_storage
@@ -33,6 +34,7 @@ from fnop.interpreters.cluster.values.numbers import query_integer
 from fnop.interpreters.cluster.values.objects import Key, Object, same, timestamp
 from fnop.interpreters.cluster.values.status import (
     Fault,
+    Refusal,
     bad_request,
     conflict,
     forbidden,
@@ -77,13 +79,31 @@ def delete(cluster: Cluster, call: Call) -> Answer:
         raise not_found(kind.group, kind.plural, name)
     _check_preconditions(kind, options, obj)
     _check_last_finalizer(call, options, obj)
-    after, left, events = deleted(cluster, kind, call.key, options, call.now)
+    check = _check(call, obj)
+    after, left, events = deleted(cluster, kind, call.key, options, call.now, check)
     if options.dry_run:
         after, events = cluster, ()
         left = left and _at_version_of(obj, left)
     if left is not None:
         return after, ApiResponse(200, served(kind, left)), events
     return after, _farewell(kind, obj), events
+
+
+# Asks, in a cluster, whether an object may be deleted; raises `Refusal` if not.
+Check = Callable[[Cluster, Object], None]
+
+
+def _unchecked(cluster: Cluster, obj: Object) -> None:
+    """Controllers delete without webhooks."""
+
+
+def _check(call: Call, obj: Object) -> Check:
+    given = _given(call)
+    if call.kind.resource in (NAMESPACES, CRDS):
+        # Their registries delete nothing but what was found.
+        conditions = {"uid": obj["metadata"]["uid"], **given.get("preconditions", {})}
+        given = {**given, "preconditions": conditions}
+    return lambda cluster, obj: check_deletion(cluster, call, obj, given)
 
 
 def _at_version_of(obj: Object, marked: Object) -> Object:
@@ -124,10 +144,7 @@ def _options(call: Call) -> Options:
     So `?dryRun=All` beside a body without `dryRun` really deletes: DeleteResource
     reads the query in the place of an empty body.
     """
-    body = call.request.body
-    if body is not None and not isinstance(body, dict):
-        raise bad_request("couldn't get version/kind; json parse error")
-    raw = _query_options(call.query) if body is None else body
+    raw = _given(call)
     policy, orphan, dry = (
         raw.get(name) for name in ("propagationPolicy", "orphanDependents", "dryRun")
     )
@@ -150,6 +167,20 @@ def _options(call: Call) -> Options:
         grace,
         bool(dry),
     )
+
+
+def _given(call: Call) -> dict[str, Any]:
+    """The DeleteOptions as they were sent, without their type."""
+    body = call.request.body
+    if body is None:
+        return _query_options(call.query)
+    if not isinstance(body, dict):
+        raise bad_request("couldn't get version/kind; json parse error")
+    return {
+        name: value
+        for name, value in body.items()
+        if name not in ("kind", "apiVersion") and value is not None
+    }
 
 
 def _query_options(query: dict[str, str]) -> dict[str, Any]:
@@ -258,14 +289,21 @@ def _check_last_finalizer(call: Call, options: Options, obj: Object) -> None:
 
 
 def deleted(
-    cluster: Cluster, kind: Kind, key: Key, options: Options, now: float
+    cluster: Cluster,
+    kind: Kind,
+    key: Key,
+    options: Options,
+    now: float,
+    check: Check = _unchecked,
 ) -> tuple[Cluster, Object | None, tuple[StoredEvent, ...]]:
     """Delete an object, or mark it; the marked object is the second result."""
     obj = lookup(cluster, kind.resource, key)
     assert obj is not None
     finalizers = _finalizers(kind, obj, options.policy)
     if kind.resource == PODS:
-        return _pod_deleted(cluster, kind, key, options, now)
+        return _pod_deleted(cluster, kind, key, options, now, check)
+    if kind.resource not in (NAMESPACES, CRDS) or not _is_marked(obj):
+        check(cluster, obj)
     if not finalizers and kind.resource != NAMESPACES:
         cluster, events = removed(cluster, kind, key)
         return cluster, None, events
@@ -279,8 +317,17 @@ def deleted(
     return cluster, events[0].object, events
 
 
+def _is_marked(obj: Object) -> bool:
+    return "deletionTimestamp" in obj["metadata"]
+
+
 def _pod_deleted(
-    cluster: Cluster, kind: Kind, key: Key, options: Options, now: float
+    cluster: Cluster,
+    kind: Kind,
+    key: Key,
+    options: Options,
+    now: float,
+    check: Check,
 ) -> tuple[Cluster, Object, tuple[StoredEvent, ...]]:
     """Delete a pod: mark it, and remove it at once if it gets no grace."""
     pod = shelf(cluster, PODS)[key]
@@ -289,10 +336,13 @@ def _pod_deleted(
     marked = _marked(kind, pod, finalizers, grace, now)
     events: tuple[StoredEvent, ...] = ()
     if not same(marked, pod):
+        check(cluster, pod)
         cluster, events = stored(cluster, kind, key, marked, pod, now)
         marked = events[0].object
     if grace or finalizers:
         return cluster, marked, events
+    # It is marked by one write and removed by another: webhooks see both.
+    check(cluster, marked)
     cluster, more = removed(cluster, kind, key)
     return cluster, marked, events + more
 
@@ -361,12 +411,19 @@ def delete_collection(cluster: Cluster, call: Call) -> Answer:
     options = _options(call)
     found = [obj for _, obj in selected(cluster, call)]
     body = list_body(cluster, call.kind, found)
-    if options.dry_run:
-        return cluster, ApiResponse(200, body), ()
-    events: list[StoredEvent] = []
+    after, response = cluster, ApiResponse(200, body)
+    events: tuple[StoredEvent, ...] = ()
     for obj in found:
         metadata = obj["metadata"]
         key = (metadata.get("namespace", ""), metadata["name"])
-        cluster, _, more = deleted(cluster, call.kind, key, options, call.now)
+        check = _check(call, obj)
+        try:
+            after, _, more = deleted(after, call.kind, key, options, call.now, check)
+        except Refusal as refusal:
+            # What went before it is deleted.
+            response = refusal.response
+            break
         events += more
-    return cluster, ApiResponse(200, body), tuple(events)
+    if options.dry_run:
+        return cluster, response, ()
+    return after, response, events

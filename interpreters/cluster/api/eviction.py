@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from fnop.interpreters.cluster.admission.webhooks import Form
+from fnop.interpreters.cluster.api.admitting import reviewed
 from fnop.interpreters.cluster.api.create import Answer
 from fnop.interpreters.cluster.api.delete import Options, deleted
 from fnop.interpreters.cluster.requests.request import Call
-from fnop.interpreters.cluster.requests.structs import checked
 from fnop.interpreters.cluster.storage.commit import stored
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
 from fnop.interpreters.cluster.values.label_selector import matches
@@ -43,7 +44,7 @@ def answer_eviction(cluster: Cluster, call: Call) -> Answer:
     """POST on `pods/NAME/eviction`."""
     if call.request.method != "POST":
         raise method_not_allowed()
-    eviction = _eviction(call)
+    eviction = _eviction(cluster, call)
     pod = lookup(cluster, call.kind.resource, call.key)
     if pod is None:
         raise not_found("", "pods", call.route.name or "")
@@ -61,8 +62,8 @@ def answer_eviction(cluster: Cluster, call: Call) -> Answer:
     return cluster, ApiResponse(201, SUCCESS), events + more
 
 
-def _eviction(call: Call) -> dict[str, Any]:
-    body = checked("Eviction", "v1", call.request.body)
+def _eviction(cluster: Cluster, call: Call) -> dict[str, Any]:
+    body = reviewed(cluster, call, "Eviction", Form("policy", "v1", "Eviction"))
     kind, version = body.get("kind", "Eviction"), body.get("apiVersion", "policy/v1")
     if kind != "Eviction":
         number = version.rpartition("/")[2]

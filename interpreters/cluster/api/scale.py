@@ -13,8 +13,11 @@ from typing import Any
 
 import orjson
 
+from fnop.interpreters.cluster.admission.webhooks import Form
+from fnop.interpreters.cluster.api.admitting import check_write, mutated
 from fnop.interpreters.cluster.api.create import Answer
 from fnop.interpreters.cluster.api.write import (
+    Admission,
     check_identity,
     check_uid,
     replaced,
@@ -81,6 +84,7 @@ __all__ = ["answer_scale"]
 SHOWN = ("name", "namespace", "uid", "resourceVersion", "creationTimestamp")
 SCALE_VERSION = "autoscaling/v1"
 SCALE = Kind("autoscaling", "v1", "Scale", "scales", "scale", "ScaleList")
+FORM = Form(SCALE.group, SCALE.version, SCALE.kind)
 # Patches find this number where a custom object has no replicas.
 UNSET = -(2**31)
 
@@ -139,6 +143,8 @@ def _scaled(
     """The object with the replicas and the resourceVersion of a Scale."""
     kind = call.kind
     live = served(kind, old)
+    shown = {"kind": SCALE.kind, "apiVersion": SCALE_VERSION, **wanted}
+    wanted = mutated(cluster, call, shown, _scale_of(kind, live), FORM)
     replicas = _replicas(wanted)
     if replicas < 0 and not kind.custom:
         message = f"Invalid value: {replicas}: must be greater than or equal to 0"
@@ -157,8 +163,19 @@ def _scaled(
         old,
         lambda new: with_entries(new, ordered(entries)),
         filled=True,
+        admission=_admission(cluster, call),
     )
     return cluster, ApiResponse(200, _scale_of(kind, response.body)), events
+
+
+def _admission(cluster: Cluster, call: Call) -> Admission:
+    """Admission of the object behind a Scale: webhooks review the Scale."""
+
+    def check(new: Object, old: Object) -> None:
+        after, before = (_scale_of(call.kind, obj) for obj in (new, old))
+        check_write(cluster, call, after, before, FORM)
+
+    return Admission(lambda new, old: new, check)
 
 
 def _patched(call: Call, live: Object) -> Object:
@@ -225,7 +242,11 @@ def _decoded(kind: Kind, body: Any, refuse: Refuse) -> Object:
             "json: cannot unmarshal into Go struct field ScaleSpec.spec.replicas of "
             "type int32",
         )
-    return {"metadata": metadata, "spec": {"replicas": replicas}}
+    return {
+        "metadata": metadata,
+        "spec": {"replicas": replicas} if replicas else {},
+        "status": body.get("status") or {"replicas": 0},
+    }
 
 
 # ---------------------------------------------------------------- who manages it
@@ -330,9 +351,12 @@ def _applied(cluster: Cluster, call: Call, old: Object, live: Object) -> Answer:
     is_other = any(shown.get(name) != value for name, value in metadata.items())
     if kind.custom and (is_lost or is_other):
         raise _inconvertible("", "new", metadata.get("name"))
-    scale = {"metadata": metadata, "spec": {"replicas": wanted}}
-    if wanted is None:
-        scale["spec"] = {"replicas": present}
+    replicas = present if wanted is None else wanted
+    scale = {
+        **_scale_of(kind, live),
+        "metadata": metadata,
+        "spec": {"replicas": replicas} if replicas else {},
+    }
     kept = _entries_of(kind, entries, managers)
     return _scaled(cluster, call, old, scale, kept)
 

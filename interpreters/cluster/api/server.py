@@ -8,6 +8,7 @@ from fnop.interpreters.cluster.access.escalation import check_escalation
 from fnop.interpreters.cluster.access.policy import bootstrap
 from fnop.interpreters.cluster.access.rbac import authorize, authorize_creation
 from fnop.interpreters.cluster.access.reviews import answer_review
+from fnop.interpreters.cluster.admission.questions import Ask, unreached
 from fnop.interpreters.cluster.api.delete import delete, delete_collection
 from fnop.interpreters.cluster.api.discovery import discover
 from fnop.interpreters.cluster.api.read import get, list_objects
@@ -18,6 +19,7 @@ from fnop.interpreters.cluster.kinds.kinds import builtin_registry
 from fnop.interpreters.cluster.output.negotiation import form_of, shaped
 from fnop.interpreters.cluster.requests.decoding import check_readable
 from fnop.interpreters.cluster.requests.request import Call, call_of
+from fnop.interpreters.cluster.requests.warnings import bounded
 from fnop.interpreters.cluster.storage.commit import NAMESPACES
 from fnop.interpreters.cluster.storage.limits import check_stored
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, bare
@@ -61,16 +63,20 @@ def empty_cluster(
 
 
 def answer(
-    cluster: Cluster, request: ApiRequest, now: float
+    cluster: Cluster, request: ApiRequest, now: float, ask: Ask = unreached
 ) -> tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]:
     """Answer any request: the next cluster, the response, and what watches see.
 
     `now` is the wall clock in Unix seconds.  A request that cannot be served is
     answered as a real server answers it; nothing is raised.
+
+    `ask` calls the admission webhooks that review the request, one after the other.
+    What it raises goes through and leaves no trace: whoever has to wait for a webhook
+    raises something, waits, and asks for the answer again.
     """
     try:
         authorize(cluster, request)
-        call = call_of(cluster.registry, request, now)
+        call = call_of(cluster.registry, request, now, ask)
         if call is None:
             return cluster, discover(cluster.registry, request), ()
     except Refusal as refusal:
@@ -88,10 +94,10 @@ def answer(
 
 
 def _warned(call: Call, outcome: Answer) -> Answer:
-    """The answer with its warnings, each text once."""
+    """The answer with its warnings, each text once, and not too many of them."""
     cluster, response, events = outcome
     texts = dict.fromkeys(filter(None, (call.kind.deprecation, *call.warnings)))
-    return cluster, replace(response, warnings=tuple(texts)), events
+    return cluster, replace(response, warnings=bounded(tuple(texts))), events
 
 
 def _watched_over(cluster: Cluster, call: Call) -> Answer:

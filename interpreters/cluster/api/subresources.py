@@ -7,6 +7,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fnop.interpreters.cluster.access.tokens import answer_token
+from fnop.interpreters.cluster.admission.webhooks import Form
+from fnop.interpreters.cluster.api.admitting import check_write, mutated, reviewed
 from fnop.interpreters.cluster.api.create import Answer
 from fnop.interpreters.cluster.api.eviction import answer_eviction
 from fnop.interpreters.cluster.api.signing import SIGNING, condition_faults
@@ -80,7 +82,7 @@ def _check_version(call: Call, new: Any, old: Object) -> None:
 def _bind(cluster: Cluster, call: Call) -> Answer:
     """POST of a Binding: put a pod on a node, as schedulers do."""
     _check_method(call, "POST")
-    binding = checked("Binding", "v1", call.request.body)
+    binding = reviewed(cluster, call, "Binding", Form("", "v1", "Binding"))
     metadata, target = binding.get("metadata", {}), binding.get("target", {})
     name = call.route.name or ""
     if metadata.get("name") != name:
@@ -170,6 +172,7 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
             f"match the name on the URL ({name})"
         )
     old = _present(cluster, call)
+    new = mutated(cluster, call, new, served(kind, old))
     _check_version(call, new, old)
     finalizers = (new.get("spec") or {}).get("finalizers") or []
     if not isinstance(finalizers, list) or not all(map(is_text, finalizers)):
@@ -191,6 +194,7 @@ def _finalize(cluster: Cluster, call: Call) -> Answer:
     if faults:
         raise invalid("", "Namespace", name, faults)
     new = _finalized(new, old, finalizers)
+    check_write(cluster, call, served(kind, new), served(kind, old))
     if call.dry_run:
         return cluster, ApiResponse(200, served(kind, new)), ()
     if is_released(new):
@@ -229,7 +233,7 @@ def _shown_or_changed(change: Change) -> Callable[[Cluster, Call], Answer]:
             return cluster, ApiResponse(200, shown), ()
         if call.request.method == "PATCH":
             body = patched(call.kind, call.request)(shown)
-        new = decoded(call.kind, body)
+        new = mutated(cluster, call, decoded(call.kind, body), shown)
         _check_version(call, new, old)
         return change(cluster, call, old, new)
 
@@ -238,6 +242,7 @@ def _shown_or_changed(change: Change) -> Callable[[Cluster, Call], Answer]:
 
 def _saved(cluster: Cluster, call: Call, old: Object, new: Object) -> Answer:
     """Store an object, unless this is a dry run, and answer with it."""
+    check_write(cluster, call, served(call.kind, new), served(call.kind, old))
     if call.dry_run:
         return cluster, ApiResponse(200, served(call.kind, new)), ()
     cluster, events = stored(cluster, call.kind, call.key, new, old, call.now)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.interpreters.cluster.api.admitting import check_write, mutated
 from fnop.interpreters.cluster.api.create import (
     Answer,
     Track,
@@ -63,6 +65,7 @@ from fnop.interpreters.cluster.values.status import (
 from fnop.interpreters.protocol import ApiResponse
 
 __all__ = [
+    "Admission",
     "Answer",
     "check_identity",
     "check_uid",
@@ -286,6 +289,13 @@ def _check_version(kind: Kind, new: Object, old: Object) -> None:
     raise conflict(kind.group, kind.plural, old["metadata"]["name"])
 
 
+class Admission(NamedTuple):
+    """The turns of admission in an update; both take the new and the old object."""
+
+    mutated: Callable[[Object, Object], Object]
+    check: Callable[[Object, Object], None]
+
+
 def replaced(
     cluster: Cluster,
     call: Call,
@@ -295,19 +305,27 @@ def replaced(
     known: Sequence[Fault] = (),
     *,
     filled: bool = False,
+    admission: Admission | None = None,
 ) -> Answer:
     """Replace `old` by `new`: the part that update, patch and apply share.
 
     `new` gets its defaults, unless it is `filled` already, as stored objects are. `old`
-    is in its plain form.
+    is in its plain form.  The object itself is what webhooks review, unless another
+    `admission` is given.
     """
     kind, key = call.kind, call.key
     present = lookup(cluster, kind.resource, key) or old
-    _check_version(kind, new, old)
+    admission = admission or Admission(
+        partial(mutated, cluster, call), partial(check_write, cluster, call)
+    )
     if kind.schema is not None and not filled:
         # Stored objects are filled already, by the schema of their own version.
         new = kind.schema.filled(new, old if kind.storage else None)
-    asked = _prepared(call, new, old, track, cluster.variant)
+    # Changes are attributed before webhooks and the strategy make others.
+    new = track(new if kind.custom else _filled(kind, new))
+    new = _readmitted(call, admission, new, served(kind, old))
+    _check_version(kind, new, old)
+    asked = _prepared(call, new, old, cluster.variant)
     new = _untimed(to_storage(kind, asked), old)
     if call.route.subresource == "status":
         found = _status_faults(call, new, old, known)
@@ -315,7 +333,8 @@ def replaced(
         found = _object_faults(call, new, old, known)
     faults = [*known, *_update_faults(new, old), *found]
     if faults:
-        raise invalid(kind.group, kind.kind, old["metadata"]["name"], faults)
+        raise invalid(kind.group, kind.kind, new["metadata"].get("name", ""), faults)
+    admission.check(served(kind, new), served(kind, old))
     is_same = same(new, written(cluster, kind.resource, key, old))
     if present is not old:
         new = as_found(new, old, present)
@@ -335,14 +354,18 @@ def replaced(
     return cluster, ApiResponse(200, served(kind, events[0].object)), events
 
 
-def _prepared(
-    call: Call, new: Object, old: Object, track: Track, variant: int
-) -> Object:
+def _readmitted(call: Call, admission: Admission, new: Object, live: Object) -> Object:
+    """The new object after mutating webhooks, which see it before it is compared."""
+    changed = admission.mutated(new, live)
+    if changed is not new:
+        check_namespace(call, changed)
+    return changed
+
+
+def _prepared(call: Call, new: Object, old: Object, variant: int) -> Object:
     """`new` as its kind's strategy lets it replace `old` (PrepareForUpdate)."""
     kind = call.kind
     live = served(kind, old)
-    # Changes are attributed before the strategy takes some of them back.
-    new = track(new if kind.custom else _filled(kind, new))
     if call.route.subresource == "status":
         new = _status_only(kind, new, live)
     elif kind.status:
@@ -482,7 +505,7 @@ def _update_faults(new: Object, old: Object) -> Iterator[Fault]:
         yield from crd_update_faults(new, old)
     if "deletionTimestamp" in before:
         yield from _late_finalizers(after, before)
-    for name in ("uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
+    for name in ("name", "uid", "deletionTimestamp", "deletionGracePeriodSeconds"):
         value = after.get(name)
         if value != before.get(name):
             text = quoted(value) if isinstance(value, str) else str(value)

@@ -26,7 +26,13 @@ from fnop.interpreters.protocol import (
     ApiRequest,
 )
 
-__all__ = ["merge_patched", "patched", "strategically_merged"]
+__all__ = [
+    "UNAPPLICABLE",
+    "merge_patched",
+    "one_by_one",
+    "patched",
+    "strategically_merged",
+]
 
 Patcher = Callable[[dict[str, Any]], Any]
 
@@ -135,15 +141,9 @@ def _operated(obj: dict[str, Any], operations: list[dict[str, Any]]) -> Any:
         # several times faster than its own deep copy).
         copy = orjson.loads(orjson.dumps(obj))
         if any(map(_is_looked_at, operations)):
-            return _one_by_one(copy, operations)
+            return one_by_one(copy, operations)
         return jsonpatch.JsonPatch(operations).apply(copy, in_place=True)
-    except (
-        jsonpatch.JsonPatchException,
-        jsonpatch.JsonPointerException,
-        TypeError,
-        _TooMuchCopied,
-    ):
-        # A test that fails, a path that is not there, a malformed operation.
+    except UNAPPLICABLE:
         raise failure(
             422,
             "Invalid",
@@ -166,6 +166,15 @@ class _TooMuchCopied(Exception):
     """The values that a patch copies are larger than `MOST_COPIED` together."""
 
 
+# A test that fails, a path that is not there, a malformed operation.
+UNAPPLICABLE = (
+    jsonpatch.JsonPatchException,
+    jsonpatch.JsonPointerException,
+    TypeError,
+    _TooMuchCopied,
+)
+
+
 def _is_looked_at(operation: dict[str, Any]) -> bool:
     return operation["op"] == "copy" or _tests_for_null(operation)
 
@@ -174,7 +183,7 @@ def _tests_for_null(operation: dict[str, Any]) -> bool:
     return operation["op"] == "test" and operation.get("value") is None
 
 
-def _one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
+def one_by_one(obj: Any, operations: list[dict[str, Any]]) -> Any:
     """Apply a JSON patch as the server's library does where ours differs.
 
     It finds null where a member is missing, and limits what is copied: an object that

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from fnop.interpreters.cluster.admission.questions import Ask, unreached
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.cluster.values.objects import Key
 from fnop.interpreters.cluster.values.status import no_such_path, unknown_resource
@@ -37,6 +38,8 @@ class Call:
     now: float
     # The warnings for the client, noted on the way to the answer.
     warnings: list[str] = field(default_factory=list, compare=False)
+    # Asks the admission webhooks.
+    ask: Ask = field(default=unreached, compare=False)
 
     @property
     def key(self) -> Key:
@@ -105,13 +108,15 @@ def _unserved(registry: Registry, route: Route) -> Exception:
     return no_such_path()
 
 
-def call_of(registry: Registry, request: ApiRequest, now: float) -> Call | None:
+def call_of(
+    registry: Registry, request: ApiRequest, now: float, ask: Ask = unreached
+) -> Call | None:
     """Resolve a request; None where the path is no resource path."""
     route = route_of(request.path)
     if route is None:
         return None
     kind = kind_at(registry, route)
-    return Call(request, kind, route, dict(request.query), now)
+    return Call(request, kind, route, dict(request.query), now, ask=ask)
 
 
 # ------------------------------------------------- what permission is asked for

@@ -140,6 +140,76 @@ def _program(rule: str, *, optional: bool = False) -> cel.Expression:
     return _runtime().compile(rule)
 
 
+CONDITIONS = ("object", "oldObject", "request")
+
+
+@lru_cache(maxsize=1)
+def _of_conditions() -> cel.Env:
+    """The environment of match conditions: what admission reviews, without types."""
+    from cel_expr_python import cel
+    from cel_expr_python.ext import ext_bindings
+
+    return cel.NewEnv(
+        variables=dict.fromkeys(CONDITIONS, cel.Type.DYN),
+        functions=_declared(exact=False),
+        extensions=[*_extensions(), ext_bindings.ExtBindings()],
+    )
+
+
+@lru_cache(maxsize=1024)
+def _condition(text: str) -> cel.Expression:
+    return _of_conditions().compile(text)
+
+
+# The fields of a request that Go leaves out where they are empty.
+EMPTY_REQUEST = {
+    "subResource": "",
+    "requestSubResource": "",
+    "name": "",
+    "namespace": "",
+}
+EMPTY_USER: dict[str, Any] = {"username": "", "uid": "", "groups": [], "extra": {}}
+
+
+def condition(text: str, request: Mapping[str, Any]) -> bool | str:
+    """The value of a match condition for the request of a review, or its error."""
+    user = {**EMPTY_USER, **request["userInfo"]}
+    parts = ("object", "oldObject")
+    shown = {name: part for name, part in request.items() if name not in parts}
+    data = {
+        "object": request["object"],
+        "oldObject": request["oldObject"],
+        "request": {**EMPTY_REQUEST, **shown, "userInfo": user},
+    }
+    try:
+        result = _condition(text).eval(data=data)
+    except RuntimeError as error:
+        return str(error)
+    error_text = _error_of(result)
+    if error_text is not None:
+        return error_text
+    found = result.value()
+    return (
+        found if isinstance(found, bool) else "cel expression must evaluate to a bool"
+    )
+
+
+def condition_fault(text: str) -> str:
+    """The reason to refuse a match condition, in the words of cel-go; "" if it is one.
+
+    Raises `ImportError` where the library is not installed.
+    """
+    from cel_expr_python import cel
+
+    try:
+        found = _of_conditions().compile(text).return_type()
+    except RuntimeError as error:
+        return f"compilation failed: {_in_go(str(error), text)}"
+    if found in (cel.Type.BOOL, cel.Type.DYN):
+        return ""
+    return "must evaluate to bool"
+
+
 @lru_cache(maxsize=2)
 def _reader(function: str) -> cel.Expression:
     return _runtime().compile(f"{function}(self)")

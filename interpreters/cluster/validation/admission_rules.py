@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from fnop.interpreters.cluster.validation.faults import bad, duplicate, one_of, required
-from fnop.interpreters.cluster.validation.field_rules import port_number, service_name
+from fnop.interpreters.cluster.schema.cel import ADVICE, condition_fault
+from fnop.interpreters.cluster.validation.faults import (
+    bad,
+    duplicate,
+    forbidden,
+    one_of,
+    required,
+)
+from fnop.interpreters.cluster.validation.field_rules import (
+    port_number,
+    qualified,
+    service_name,
+)
 from fnop.interpreters.cluster.validation.selector_rules import selector_faults
 from fnop.interpreters.cluster.values.metadata import NOT_SUBDOMAIN, SUBDOMAIN
 from fnop.interpreters.cluster.values.objects import Object
@@ -40,6 +51,8 @@ def hook_faults(obj: Object) -> Iterator[Fault]:
         for part in ("namespaceSelector", "objectSelector"):
             yield from selector_faults(hook.get(part), f"{path}.{part}")
         yield from _client(hook.get("clientConfig") or {}, f"{path}.clientConfig")
+        conditions = hook.get("matchConditions") or ()
+        yield from _conditions(conditions, f"{path}.matchConditions")
         versions = hook.get("admissionReviewVersions") or ()
         yield from _versions(versions, f"{path}.admissionReviewVersions")
         if name and name in names:
@@ -83,6 +96,43 @@ def _versions(versions: Iterable[str], path: str) -> Iterator[Fault]:
     if not {*given} & {*REVIEWS}:
         why = f"must include at least one of {', '.join(REVIEWS)}"
         yield bad(path, given, why)
+
+
+# ------------------------------------------------------------- match conditions
+
+MOST_CONDITIONS = 64
+
+
+def _conditions(conditions: Sequence[Spec], path: str) -> Iterator[Fault]:
+    if len(conditions) > MOST_CONDITIONS:
+        message = (
+            f"Too many: {len(conditions)}: must have at most {MOST_CONDITIONS} items"
+        )
+        yield Fault(path, "FieldValueTooMany", message)
+    names = set()
+    for index, one in enumerate(conditions):
+        field, name = f"{path}[{index}]", one.get("name") or ""
+        yield from _expression(f"{field}.expression", one.get("expression") or "")
+        if name:
+            yield from qualified(f"{field}.name", name)
+        else:
+            yield required(f"{field}.name")
+        if name and name in names:
+            yield duplicate(f"{field}.name", name)
+        names.add(name)
+
+
+def _expression(field: str, text: str) -> Iterator[Fault]:
+    if not text.strip():
+        yield required(field)
+        return
+    try:
+        problem = condition_fault(text)
+    except ImportError:
+        yield forbidden(field, ADVICE)
+        return
+    if problem:
+        yield bad(field, text, problem)
 
 
 # ----------------------------------------------------------------------- rules

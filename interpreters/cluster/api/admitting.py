@@ -1,0 +1,219 @@
+"""Admission: the webhooks that may change or refuse what a request writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from fnop.interpreters.cluster.access.reviews import ADMIN
+from fnop.interpreters.cluster.admission.chain import (
+    Read,
+    Reviewers,
+    is_mutated,
+    is_validated,
+)
+from fnop.interpreters.cluster.admission.webhooks import Form, Write
+from fnop.interpreters.cluster.apply.managed import (
+    decoded as decoded_entries,
+    with_entries,
+)
+from fnop.interpreters.cluster.kinds.builtins import defaulted
+from fnop.interpreters.cluster.kinds.conversion import served, to_storage
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.cluster.requests.body import decoded
+from fnop.interpreters.cluster.requests.request import Call
+from fnop.interpreters.cluster.requests.structs import checked
+from fnop.interpreters.cluster.storage.commit import NAMESPACES
+from fnop.interpreters.cluster.storage.store import Cluster
+from fnop.interpreters.cluster.values.objects import Object, same
+from fnop.interpreters.cluster.values.status import Fault, Refusal, internal, invalid
+
+__all__ = ["check_deletion", "check_write", "is_mutated", "mutated", "reviewed"]
+
+META = "meta.k8s.io/v1"
+# The options of a request that its review shows; a patch has those of an update.
+SHOWN = ("fieldManager", "fieldValidation")
+
+
+def mutated(
+    cluster: Cluster,
+    call: Call,
+    new: Object,
+    old: Object | None = None,
+    form: Form | None = None,
+) -> Object:
+    """The new object as mutating webhooks leave it; itself if they leave it alone.
+
+    Objects are in the version of the request.  A body with a `form` of its own, such as
+    a Scale, is not read as an object of the kind.
+    """
+    if not is_mutated(cluster):
+        return new
+    reviewers = Reviewers(cluster, call.ask, call.warnings)
+    read: Read = partial(_object, call.kind) if form is None else _body
+    result = reviewers.mutated(_write(call, new, old, form), read)
+    if result is None or same(result, new):
+        return new
+    if form is not None:
+        return result
+    if call.kind.schema is not None:
+        result = call.kind.schema.filled(result)
+    return _managed(call, result, new)
+
+
+def check_write(
+    cluster: Cluster,
+    call: Call,
+    new: Object,
+    old: Object | None = None,
+    form: Form | None = None,
+) -> None:
+    """Refuse a write that a validating webhook denies.
+
+    The new object is as it would be stored, in the version of the request.
+    """
+    if is_validated(cluster):
+        reviewers = Reviewers(cluster, call.ask, call.warnings)
+        reviewers.check(_write(call, new, old, form))
+
+
+def reviewed(cluster: Cluster, call: Call, struct: str, form: Form) -> dict[str, Any]:
+    """The body of a subresource that is only created, after all webhooks.
+
+    It has a `form` of its own, and the fields of that struct alone.
+    """
+    body = checked(struct, form.version, call.request.body)
+    if not is_mutated(cluster) and not is_validated(cluster):
+        return body
+    api_version = f"{form.group}/{form.version}" if form.group else form.version
+    named = {"kind": form.kind, "apiVersion": api_version}
+    shown = {**named, **body, "metadata": body.get("metadata") or {}}
+    result = mutated(cluster, call, shown, None, form)
+    check_write(cluster, call, result, None, form)
+    return checked(struct, form.version, result)
+
+
+def check_deletion(
+    cluster: Cluster, call: Call, old: Object, options: Mapping[str, Any]
+) -> None:
+    """Refuse a deletion that a webhook of either sort denies."""
+    if not is_mutated(cluster) and not is_validated(cluster):
+        return
+    shown = {"kind": "DeleteOptions", "apiVersion": META, **options}
+    name = call.route.name or ""  # of a collection, no object is named
+    write = Write(
+        "DELETE",
+        call.kind,
+        "",
+        _namespace(call, name),
+        name,
+        None,
+        served(call.kind, old),
+        shown,
+        call.request.user or ADMIN,
+        bool(options.get("dryRun")),
+    )
+    reviewers = Reviewers(cluster, call.ask, call.warnings)
+    reviewers.mutated(write, _body)
+    reviewers.check(write)
+
+
+def _write(call: Call, new: Object, old: Object | None, form: Form | None) -> Write:
+    operation = "CREATE" if old is None else "UPDATE"
+    name = call.route.name or new["metadata"].get("name", "")
+    return Write(
+        operation,
+        call.kind,
+        call.route.subresource or "",
+        _namespace(call, name),
+        name,
+        new,
+        old,
+        _options(call, operation),
+        call.request.user or ADMIN,
+        call.dry_run,
+        form,
+    )
+
+
+def _namespace(call: Call, name: str) -> str:
+    """The namespace of a request; a Namespace is in itself."""
+    if call.kind.resource == NAMESPACES:
+        return name
+    return call.route.namespace or ""
+
+
+def _options(call: Call, operation: str) -> dict[str, Any]:
+    result: dict[str, Any] = {
+        "kind": f"{operation.capitalize()}Options",
+        "apiVersion": META,
+    }
+    if call.dry_run:
+        result["dryRun"] = ["All"]
+    return result | {name: call.query[name] for name in SHOWN if call.query.get(name)}
+
+
+# ------------------------------------------------------------- what a patch leaves
+
+
+def _body(kind: Kind, body: Any) -> Object:
+    """The value after a patch of a body that is not an object of the kind."""
+    if not isinstance(body, dict) or not isinstance(body.get("metadata", {}), dict):
+        raise internal(f"json: cannot unmarshal the patched body of {kind.plural}")
+    return {**body, "metadata": body.get("metadata") or {}}
+
+
+def _object(own: Kind, kind: Kind, body: Any) -> Object:
+    """The value after a patch as an object of the kind, with its defaults.
+
+    In another version than the request's `own`, fields that only this has are kept.
+    """
+    if kind.custom and isinstance(body, dict):
+        # The dispatcher converts to the version of the request whatever it is called.
+        body = {**body, "apiVersion": kind.api_version}
+        if body.get("kind") != kind.kind:
+            raise _of_other_kind(kind, body)
+    try:
+        obj = decoded(kind, body)
+    except Refusal as refusal:
+        raise internal(refusal.response.body["message"]) from None
+    # Clients do not send managed fields; webhooks are shown them, and send them back.
+    obj = with_entries(obj, (body.get("metadata") or {}).get("managedFields") or ())
+    if kind.schema is not None and kind is own:
+        filled: Object = kind.schema.filled(obj)
+        return filled
+    if kind.custom:
+        return obj
+    return served(kind, defaulted(kind, to_storage(kind, obj)))
+
+
+def _of_other_kind(kind: Kind, body: dict[str, Any]) -> Refusal:
+    given = body.get("kind") or ""
+    name = (body.get("metadata") or {}).get("name", "")
+    message = f'Invalid value: "{given}": must be {kind.kind}'
+    fault = Fault("kind", "FieldValueInvalid", message)
+    return invalid(kind.group, given, name, [fault])
+
+
+INVALID_ENTRIES = (
+    ".metadata.managedFields was in an invalid state after admission; this could be "
+    "caused by an outdated mutating admission controller; please fix your requests: {}"
+)
+
+
+def _managed(call: Call, new: Object, before: Object) -> Object:
+    """The object with the managed fields from `before` webhooks if theirs are invalid.
+
+    What webhooks change is nobody's: fields are attributed before admission.
+    """
+    entries = new["metadata"].get("managedFields")
+    known = before["metadata"].get("managedFields")
+    if not entries or entries == known:
+        return new
+    try:
+        decoded_entries(entries)
+    except (ValueError, TypeError, KeyError, AttributeError) as problem:
+        call.warnings.append(INVALID_ENTRIES.format(problem))
+        return with_entries(new, known or ())
+    return new

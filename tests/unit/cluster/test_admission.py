@@ -1,0 +1,238 @@
+"""Admission webhooks of the simulated cluster: how its caller is asked.
+
+What they review and what follows is in tests/conformance/cases/admission.py.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from fnop.interpreters.cluster import (
+    Ask,
+    Cluster,
+    Configuration,
+    Question,
+    Reply,
+    Reviewed,
+    Unreached,
+    answer,
+    empty_cluster,
+    tick,
+)
+from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
+
+MAPS = "/api/v1/namespaces/default/configmaps"
+GROUP = "admissionregistration.k8s.io/v1"
+KINDS = {
+    "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
+    "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
+}
+MUTATING, VALIDATING = KINDS
+NOW = 1_700_000_100.0
+
+
+class Unknown(Exception):
+    """The reply to a question that nobody has asked yet."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.webhook)
+        self.question = question
+
+
+def hook(name: str, **more: Any) -> dict[str, Any]:
+    rule = {
+        "apiGroups": [""],
+        "apiVersions": ["v1"],
+        "operations": ["*"],
+        "resources": ["configmaps"],
+    }
+    return {
+        "name": f"{name}.hooks.test",
+        "clientConfig": {"url": f"https://hooks.test/{name}"},
+        "rules": [rule],
+        "sideEffects": "None",
+        "admissionReviewVersions": ["v1"],
+        **more,
+    }
+
+
+def hooked(cluster: Cluster, plural: str, *hooks: dict[str, Any]) -> Cluster:
+    body = {
+        "apiVersion": GROUP,
+        "kind": KINDS[plural],
+        "metadata": {"name": "hooks"},
+        "webhooks": [*hooks],
+    }
+    path = f"/apis/{GROUP}/{plural}"
+    cluster, response, _ = answer(cluster, ApiRequest("POST", path, body=body), NOW)
+    assert response.status == 201, response.body
+    return cluster
+
+
+def creation(name: str = "a", **more: Any) -> ApiRequest:
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    return ApiRequest("POST", MAPS, body=body, **more)
+
+
+def reviewed(question: Question, **response: Any) -> Reply:
+    uid = question.review["request"]["uid"]
+    named = {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}
+    return Reviewed({**named, "response": {"uid": uid, "allowed": True, **response}})
+
+
+def adding(key: str) -> Callable[[Question], Reply]:
+    operation = {"op": "add", "path": "/data", "value": {key: "x"}}
+    patch = base64.b64encode(json.dumps([operation]).encode()).decode()
+    return lambda question: reviewed(question, patch=patch, patchType="JSONPatch")
+
+
+def asked_until_known(
+    cluster: Cluster, request: ApiRequest, ask: Ask
+) -> tuple[Cluster, ApiResponse, list[Question]]:
+    """Ask for an answer as a caller that must wait for each reply."""
+    known: list[tuple[Question, Reply]] = []
+
+    def recall(question: Question) -> Reply:
+        for before, reply in known:
+            if before == question:
+                return reply
+        raise Unknown(question)
+
+    while True:
+        try:
+            after, response, _ = answer(cluster, request, NOW, recall)
+        except Unknown as problem:
+            known.append((problem.question, ask(problem.question)))
+        else:
+            return after, response, [question for question, _ in known]
+
+
+def test_a_question_says_all_that_a_caller_has_to_know() -> None:
+    cluster = hooked(empty_cluster(), MUTATING, hook("a", timeoutSeconds=7))
+    found: list[Question] = []
+
+    def ask(question: Question) -> Reply:
+        found.append(question)
+        return reviewed(question)
+
+    user = User("anna", ("devs",), "7", (("key", ("value",)),))
+    _, response, _ = answer(cluster, creation(user=user), NOW, ask)
+    assert response.status == 201
+    (question,) = found
+    assert question.configuration == Configuration(KINDS[MUTATING], "hooks")
+    assert (question.webhook, question.seconds) == ("a.hooks.test", 7)
+    assert question.client["url"] == "https://hooks.test/a"
+    with pytest.raises(TypeError):
+        question.client["url"] = ""  # type: ignore[index]
+    assert question.review["apiVersion"] == "admission.k8s.io/v1"
+    assert question.review["request"]["userInfo"] == {
+        "username": "anna",
+        "uid": "7",
+        "groups": ["devs"],
+        "extra": {"key": ["value"]},
+    }
+
+
+def test_what_asking_raises_goes_through_and_leaves_no_trace() -> None:
+    cluster = hooked(empty_cluster(), VALIDATING, hook("a"))
+    before = cluster.version
+
+    def ask(question: Question) -> Reply:
+        raise Unknown(question)
+
+    with pytest.raises(Unknown):
+        answer(cluster, creation(), NOW, ask)
+    assert cluster.version == before
+
+
+def test_a_caller_may_find_out_one_reply_after_the_other() -> None:
+    cluster = hooked(empty_cluster(), MUTATING, hook("a"), hook("b"))
+    cluster = hooked(cluster, VALIDATING, hook("c"), hook("d"))
+    replies = {"a": adding("a"), "b": adding("b"), "c": reviewed, "d": reviewed}
+
+    def ask(question: Question) -> Reply:
+        return replies[question.webhook[0]](question)
+
+    at_once, response, _ = answer(cluster, creation(), NOW, ask)
+    later, same, questions = asked_until_known(cluster, creation(), ask)
+    assert [each.webhook[0] for each in questions] == ["a", "b", "c", "d"]
+    assert same == response
+    assert response.body["data"] == {"b": "x"}
+    assert later.shelves == at_once.shelves
+    uids = {each.review["request"]["uid"] for each in questions}
+    assert len(uids) == 4
+
+
+def test_without_anybody_who_asks_webhooks_are_unreached() -> None:
+    cluster = hooked(
+        empty_cluster(), VALIDATING, hook("a", failurePolicy="Ignore"), hook("b")
+    )
+    _, response, _ = answer(cluster, creation(), NOW)
+    assert response.status == 500
+    assert response.body["message"].startswith(
+        'Internal error occurred: failed calling webhook "b.hooks.test": failed to '
+        'call webhook: Post "https://hooks.test/b?timeout=10s": dial tcp'
+    )
+
+
+def test_the_transport_says_why_a_webhook_was_unreached() -> None:
+    cluster = hooked(empty_cluster(), VALIDATING, hook("a"))
+    reply = Unreached("context deadline exceeded")
+    _, response, _ = answer(cluster, creation(), NOW, lambda question: reply)
+    assert response.body["message"].endswith("webhook: context deadline exceeded")
+
+
+@pytest.mark.parametrize("is_ignored", [False, True])
+def test_a_webhook_with_side_effects_is_not_asked_in_a_dry_run(
+    is_ignored: bool,
+) -> None:
+    """No policy ignores it.  Only objects of older servers have such webhooks."""
+    policy = "Ignore" if is_ignored else "Fail"
+    cluster = hooked(empty_cluster(), VALIDATING, hook("a", failurePolicy=policy))
+    key = ("", "hooks")
+    resource = ("admissionregistration.k8s.io", VALIDATING)
+    found = cluster.shelves[resource]
+    (old,) = found[key]["webhooks"]
+    changed = {**found[key], "webhooks": [{**old, "sideEffects": "Some"}]}
+    shelves = {**cluster.shelves, resource: found.set(key, changed)}
+    cluster = type(cluster)(
+        cluster.seed, cluster.version, cluster.registry, shelves, cluster.history
+    )
+    request = creation(query=(("dryRun", "All"),))
+    _, response, _ = answer(cluster, request, NOW, reviewed)
+    assert response.status == 400
+    assert response.body["message"] == (
+        'admission webhook "a.hooks.test" does not support dry run'
+    )
+    assert answer(cluster, creation(), NOW, reviewed)[1].status == 201
+
+
+def test_controllers_write_without_webhooks() -> None:
+    rule = {
+        "apiGroups": ["*"],
+        "apiVersions": ["*"],
+        "operations": ["CREATE"],
+        "resources": ["replicasets", "pods"],
+    }
+    cluster = hooked(empty_cluster(), VALIDATING, hook("a", rules=[rule]))
+    template = {
+        "metadata": {"labels": {"a": "b"}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+    }
+    body = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "d"},
+        "spec": {"selector": {"matchLabels": {"a": "b"}}, "template": template},
+    }
+    path = "/apis/apps/v1/namespaces/default/deployments"
+    cluster, response, _ = answer(cluster, ApiRequest("POST", path, body=body), NOW)
+    assert response.status == 201
+    for _ in range(3):
+        cluster, _ = tick(cluster, NOW)
+    assert len(cluster.shelves["", "pods"]) == 1
