@@ -161,6 +161,8 @@ class Connection(asyncio.Protocol):
     def __init__(self, server: HttpServer) -> None:
         self._server = server
         self._watch: ClientWatch | None = None
+        # Of the request that webhooks are called for.
+        self._review: asyncio.Task[ApiResponse] | None = None
         self._waiting: deque[Incoming] = deque()
         self._is_paused = False
         self._is_spoiled = False
@@ -183,6 +185,8 @@ class Connection(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self._server.connections.discard(self)
         self._waiting.clear()
+        if self._review is not None:
+            self._review.cancel()  # nobody waits for it any more
         if self._watch is not None:
             self._watch.forget()
             self._watch = None
@@ -228,8 +232,7 @@ class Connection(asyncio.Protocol):
         self._stay(
             ConnectionLimits.idle if self._phase == IDLE else ConnectionLimits.request
         )
-        while self._waiting and not self._is_paused and self._watch is None:
-            self._respond(self._waiting.popleft())
+        self._catch_up()
         if not self._is_paused:
             self._transport.resume_reading()
 
@@ -319,7 +322,7 @@ class Connection(asyncio.Protocol):
         self._let_go()
         self._begin()
         self._stay(ConnectionLimits.idle)
-        if self._is_paused or self._waiting:
+        if self._is_paused or self._waiting or self._review is not None:
             self._waiting.append(incoming)
         elif self._watch is None and not self._transport.is_closing():
             self._respond(incoming)
@@ -369,6 +372,7 @@ class Connection(asyncio.Protocol):
 
     def _respond(self, incoming: Incoming) -> None:
         request = incoming.request
+        response: ApiResponse | asyncio.Task[ApiResponse]
         if isinstance(request, ApiResponse):
             response = request
         elif self._server.is_full:
@@ -386,6 +390,39 @@ class Connection(asyncio.Protocol):
             response = refused
         else:
             response = self._server.host.answer(request)
+        if isinstance(response, asyncio.Task):
+            self._await(incoming, response)
+        else:
+            self._send(incoming, response)
+
+    def _await(self, incoming: Incoming, review: asyncio.Task[ApiResponse]) -> None:
+        """Send the answer when webhooks have reviewed the request; others wait."""
+        self._review = review
+        self._ends = inf
+
+        def done(task: asyncio.Task[ApiResponse]) -> None:
+            self._review = None
+            if task.cancelled() or self._transport.is_closing():
+                return
+            self._stay(ConnectionLimits.idle)
+            self._send(incoming, task.result())
+            self._catch_up()
+
+        review.add_done_callback(done)
+
+    def _catch_up(self) -> None:
+        """Answer the requests that have waited, for as long as the client reads."""
+        while self._waiting and not self._is_busy:
+            self._respond(self._waiting.popleft())
+
+    @property
+    def _is_busy(self) -> bool:
+        """Whether another request has to wait."""
+        is_watched = self._watch is not None
+        return self._is_paused or is_watched or self._review is not None
+
+    def _send(self, incoming: Incoming, response: ApiResponse) -> None:
+        request = incoming.request
         closing, media = incoming.closing, JSON
         if isinstance(request, ApiRequest):
             media = media_of(request, response)

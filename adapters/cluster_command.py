@@ -103,6 +103,13 @@ MARK = "# A simulated cluster's; written by fnop cluster."
     help="Set a built-in controller on, off, stuck, or late by some seconds, "
     "such as deployment=stuck or kubelet=5; repeat it for several.",
 )
+@click.option(
+    "--service",
+    "services",
+    multiple=True,
+    metavar="NAMESPACE/NAME=PORT",
+    help="The admission webhooks of a service listen at this port of 127.0.0.1.",
+)
 @click.option("--seed", metavar="TEXT", help="The seed of uids and generated names.")
 def cluster(manifests: Sequence[str], **options: Any) -> None:
     """Serve a simulated Kubernetes cluster over HTTP until it is stopped.
@@ -196,10 +203,12 @@ def _loop_runner() -> Any:
 async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
     from fnop.adapters.api_server import HttpServer
     from fnop.adapters.cluster_host import Host
+    from fnop.adapters.webhook_calls import WebhookCaller
     from fnop.interpreters.clock import SystemClock
 
     clock = SystemClock()
-    host = Host(_beginning(manifests, options, clock.now().wall), clock)
+    call = WebhookCaller(dict(map(_service, options["services"])))
+    host = Host(_beginning(manifests, options, clock.now().wall), clock, call)
     found = _secrets(options, clock.now().wall) if options["tls"] else None
     server = HttpServer(host, _login(host, options))
     stopped = asyncio.Event()
@@ -277,6 +286,17 @@ def _pace(text: str) -> tuple[str, Pace]:
         raise ServingProblem(
             f"--controllers {text}: write NAME=on, NAME=off, NAME=stuck or NAME=SECONDS"
         ) from None
+
+
+def _service(text: str) -> tuple[tuple[str, str], int]:
+    named, _, port = text.partition("=")
+    namespace, slash, name = named.partition("/")
+    is_port = port.isdecimal() and 0 < int(port[:6]) < 65536
+    if not (namespace and slash and name and is_port):
+        raise ServingProblem(
+            f"--service {text}: write NAMESPACE/NAME=PORT, such as default/hooks=9443"
+        )
+    return (namespace, name), int(port)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.cluster_client import ObjectProblem, kind_called, kind_named, path_of
 from fnop.interpreters.answers import message_of, with_kind
@@ -19,6 +19,9 @@ from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced
 from fnop.interpreters.cluster.controllers.paces import Pace
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.protocol import APPLY_PATCH, JSON, ApiRequest, ApiResponse, User
+
+if TYPE_CHECKING:
+    from fnop.adapters.cluster_host import Caller
 
 __all__ = ["Served", "SimulatedCluster"]
 
@@ -195,8 +198,10 @@ class SimulatedCluster:
         """
         if self._live is not None:
             raise RuntimeError("it is served already")
+        from fnop.adapters.webhook_calls import WebhookCaller
+
         with tempfile.TemporaryDirectory(prefix="fnop-") as folder:
-            live = Live(self._state)
+            live = Live(self._state, WebhookCaller({}))
             try:
                 self._live = live
                 kubeconfig = Path(folder) / "kubeconfig"
@@ -213,12 +218,12 @@ class SimulatedCluster:
 class Live:
     """A served cluster, in a thread with an event loop of its own."""
 
-    def __init__(self, state: Cluster) -> None:
+    def __init__(self, state: Cluster, call: Caller) -> None:
         from fnop.adapters.api_server import HttpServer
         from fnop.adapters.cluster_host import Host
         from fnop.adapters.cluster_login import Admin
 
-        self.host = Host(state, SystemClock())
+        self.host = Host(state, SystemClock(), call)
         self._server = HttpServer(self.host, Admin(self.host))
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(
@@ -238,7 +243,8 @@ class Live:
         """Answer a request of this process, between those of the clients."""
 
         async def answered() -> ApiResponse:
-            return self.host.answer(request)
+            found = self.host.answer(request)
+            return found if isinstance(found, ApiResponse) else await found
 
         return asyncio.run_coroutine_threadsafe(answered(), self._loop).result()
 

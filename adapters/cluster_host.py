@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from logging import getLogger
 from typing import Any, Protocol
@@ -16,19 +16,30 @@ import orjson
 
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.clock import Clock
-from fnop.interpreters.cluster import Cluster, StoredEvent
+from fnop.interpreters.cluster import (
+    Ask,
+    Cluster,
+    Question,
+    Replies,
+    Reply,
+    StoredEvent,
+    Unanswered,
+    unreached,
+)
 from fnop.interpreters.cluster.kinds.kinds import storage_of
 from fnop.interpreters.cluster.requests.request import route_of
 from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
-__all__ = ["Follower", "Following", "Host", "frame", "internal_error"]
+__all__ = ["Caller", "Follower", "Following", "Host", "frame", "internal_error"]
 
 log = getLogger("fnop.cluster")
 
 # The pause of controllers that have done nothing, and the longest pause of any.
 IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
 
+# Calls an admission webhook.
+Caller = Callable[[Question], Awaitable[Reply]]
 CollectionKey = tuple[tuple[str, str], str | None]  # resource, namespace or all of them
 
 
@@ -92,11 +103,17 @@ def place_of(path: str) -> CollectionKey | None:
 
 
 class Host:
-    """The owner of the cluster's value, which changes here alone, in an event loop."""
+    """The owner of the cluster's value, which changes here alone, in an event loop.
 
-    def __init__(self, cluster: Cluster, clock: Clock) -> None:
+    Without a `call` admission webhooks are unreached.
+    """
+
+    def __init__(
+        self, cluster: Cluster, clock: Clock, call: Caller | None = None
+    ) -> None:
         self.cluster = cluster
         self._clock = clock
+        self._call = call
         self._views: dict[CollectionKey, dict[tuple[Any, ...], SharedWatch]] = {}
         self._registry = cluster.registry
         self._wake: asyncio.Handle | None = None
@@ -115,12 +132,46 @@ class Host:
             for view in views.values()
         )
 
-    def answer(self, request: ApiRequest) -> ApiResponse:
-        """Answer a request that is no watch."""
+    def answer(self, request: ApiRequest) -> ApiResponse | asyncio.Task[ApiResponse]:
+        """Answer a request that is no watch: at once, or when webhooks were called."""
+        moment = self.now
+        if self._call is None:
+            return self._answered(request, moment, unreached)
+        replies = Replies()
+        try:
+            return self._answered(request, moment, replies)
+        except Unanswered as problem:
+            reviewed = self._reviewed(
+                request, moment, replies, self._call, problem.question
+            )
+            return asyncio.get_running_loop().create_task(reviewed)
+
+    async def _reviewed(
+        self,
+        request: ApiRequest,
+        moment: float,
+        replies: Replies,
+        call: Caller,
+        question: Question,
+    ) -> ApiResponse:
+        """Call webhook after webhook until the request can be answered.
+
+        Meanwhile others are answered; an answer is always about the cluster of now.
+        """
+        while True:
+            replies.learn(question, await call(question))
+            try:
+                return self._answered(request, moment, replies)
+            except Unanswered as problem:
+                question = problem.question
+
+    def _answered(self, request: ApiRequest, moment: float, ask: Ask) -> ApiResponse:
         try:
             self.cluster, response, events = simulated.answer(
-                self.cluster, request, self._clock.now().wall
+                self.cluster, request, moment, ask
             )
+        except Unanswered:
+            raise
         except Exception:
             log.exception("%s %s was not answered", request.method, request.path)
             return internal_error()

@@ -22,6 +22,7 @@ from fnop.interpreters.cluster.admission.questions import (
     Unreached,
     unreached,
 )
+from fnop.interpreters.cluster.admission.replies import Replies, Unanswered
 from fnop.interpreters.cluster.api.discovery import content_type
 from fnop.interpreters.cluster.api.server import answer, empty_cluster
 from fnop.interpreters.cluster.api.watch import (
@@ -52,11 +53,13 @@ __all__ = [
     "On",
     "Pace",
     "Question",
+    "Replies",
     "Reply",
     "Reviewed",
     "Slow",
     "StoredEvent",
     "Stuck",
+    "Unanswered",
     "Unreached",
     "answer",
     "backlog",

@@ -1,0 +1,70 @@
+"""The replies that a caller has found out, one question after the other."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+
+from fnop.interpreters.cluster.admission.questions import Question, Reply, Reviewed
+
+__all__ = ["Replies", "Unanswered"]
+
+
+class Unanswered(Exception):
+    """Leaves `answer` where a webhook has to be called first."""
+
+    def __init__(self, question: Question) -> None:
+        super().__init__(question.webhook)
+        self.question = question
+
+
+@dataclass(slots=True)
+class Replies:
+    """An `ask` that knows the replies so far, and raises `Unanswered` for others.
+
+    Meanwhile others may have written to the cluster.  A question counts as the same
+    if it only differs in what the cluster makes up: the uids of the review and of a new
+    object, and a generated name.
+    """
+
+    known: dict[bytes, tuple[str, Reply]] = field(default_factory=dict)
+
+    def learn(self, question: Question, reply: Reply) -> None:
+        """Keep the reply to a question."""
+        self.known[_essence(question)] = question.review["request"]["uid"], reply
+
+    def __call__(self, question: Question) -> Reply:
+        """The reply to a question, to its own uid."""
+        found = self.known.get(_essence(question))
+        if found is None:
+            raise Unanswered(question)
+        uid, reply = found
+        return _to(question.review["request"]["uid"], uid, reply)
+
+
+def _essence(question: Question) -> bytes:
+    request = {**question.review["request"], "uid": ""}
+    if request["operation"] == "CREATE":
+        metadata = {**request["object"]["metadata"], "uid": ""}
+        if "generateName" in metadata:
+            request["name"] = metadata["name"] = ""
+        request["object"] = {**request["object"], "metadata": metadata}
+    asked = (
+        *question.configuration,
+        question.webhook,
+        {**question.client},
+        {**question.review, "request": request},
+        question.seconds,
+    )
+    return orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)
+
+
+def _to(uid: str, asked: str, reply: Reply) -> Reply:
+    """A reply to the uid that was asked for, as one to another uid."""
+    body: Any = reply.body if isinstance(reply, Reviewed) else None
+    response = body.get("response") if isinstance(body, dict) else None
+    if not isinstance(response, dict) or response.get("uid") != asked:
+        return reply
+    return Reviewed({**body, "response": {**response, "uid": uid}})
