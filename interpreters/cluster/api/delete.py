@@ -101,8 +101,9 @@ def _check(call: Call, obj: Object) -> Check:
     given = _given(call)
     if call.kind.resource in (NAMESPACES, CRDS):
         # Their registries delete nothing but what was found.
-        conditions = {"uid": obj["metadata"]["uid"], **given.get("preconditions", {})}
-        given = {**given, "preconditions": conditions}
+        found, conditions = {"uid": obj["metadata"]["uid"]}, given.get("preconditions")
+        conditions = conditions if isinstance(conditions, dict) else {}
+        given = {**given, "preconditions": {**found, **conditions}}
     return lambda cluster, obj: check_deletion(cluster, call, obj, given)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,7 +23,7 @@ from fnop.interpreters.cluster.validation.field_rules import (
 from fnop.interpreters.cluster.validation.selector_rules import selector_faults
 from fnop.interpreters.cluster.values.metadata import NOT_SUBDOMAIN, SUBDOMAIN
 from fnop.interpreters.cluster.values.objects import Object
-from fnop.interpreters.cluster.values.status import Fault
+from fnop.interpreters.cluster.values.status import Fault, quoted
 
 __all__ = ["hook_faults"]
 
@@ -213,18 +214,39 @@ FORM = "; desired format: https://host[/path]"
 
 def _url(text: str, field: str) -> Iterator[Fault]:
     parts = urlsplit(text)
+    if problem := _unparsed(text, parts.netloc):
+        why = f"url must be a valid URL: parse {quoted(text)}: {problem}{FORM}"
+        yield required(field, why)
+        return
     if parts.scheme != "https":
         why = f"'https' is the only allowed URL scheme{FORM}"
         yield bad(field, parts.scheme, why)
     if not parts.netloc:
         yield bad(field, parts.netloc, f"host must be specified{FORM}")
     if parts.username is not None:
-        yield bad(field, parts.username, "user information is not permitted in the URL")
+        user = parts.netloc.rpartition("@")[0]
+        yield bad(field, user, "user information is not permitted in the URL")
     if parts.fragment:
         yield bad(field, parts.fragment, "fragments are not permitted in the URL")
     if parts.query:
         why = "query parameters are not permitted in the URL"
         yield bad(field, parts.query, why)
+
+
+PORT = re.compile(r"(?:\[[^\]]*\]|[^:]*)(:.*)?")
+
+
+def _unparsed(text: str, host: str) -> str:
+    """Why Go cannot parse a URL; "" if it can, or for other reasons than these."""
+    if text.startswith(":"):
+        return "missing protocol scheme"
+    if " " in host:
+        return 'invalid character " " in host name'
+    found = PORT.fullmatch(host.rpartition("@")[2])
+    port = (found and found[1]) or ""
+    if port and not re.fullmatch(":[0-9]*", port):
+        return f"invalid port {quoted(port)} after host"
+    return ""
 
 
 def _service(service: Spec, path: str) -> Iterator[Fault]:
@@ -233,14 +255,16 @@ def _service(service: Spec, path: str) -> Iterator[Fault]:
         if not service.get(name):
             yield required(f"{path}.{told}", f"service {told} is required")
     port = service.get("port", 443)
-    yield from port_number(f"{path}.port", port)
+    for fault in port_number("", port):
+        why = fault.message.partition(f"{port}: ")[2]
+        yield bad(f"{path}.port", port, f"port is not valid: {why}")
     place = service.get("path")
     if place in (None, "", "/"):
         return
     field = f"{path}.path"
     if not place.startswith("/"):
         yield bad(field, place, "must start with a '/'")
-    steps = place.removesuffix("/").split("/")[1:]
+    steps = place.removesuffix("/")[1:].split("/")
     for index, step in enumerate(steps):
         if not step:
             yield bad(field, place, f"segment[{index}] may not be empty")
