@@ -11,10 +11,12 @@ from __future__ import annotations
 import base64
 import itertools
 import json
+import re
 import ssl
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -46,7 +48,10 @@ KINDS = {
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
     "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
 }
-PROBE = "zz-probe"
+# Its configurations come before all others.
+PROBE = "00-probe"
+LABEL = "hooked"  # of namespaces, with their names
+SPACE = re.compile("/api/v1/namespaces/[^/]+")
 SUBRESOURCES = ("finalize", "scale", "status")
 
 # As cases write the webhooks' address, and the authority of its certificate.
@@ -82,6 +87,7 @@ class HookServer:
     def __init__(self, answers: Answers, pki: Path) -> None:
         self.answers = answers
         self.asked: list[Asked] = []
+        self.probed: list[Any] = []
         self.probes = itertools.count(1)
         handler = type("Handler", (_Handler,), {"hooks": self})
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
@@ -100,7 +106,11 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         review = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         name = self.path.strip("/").partition("?")[0]
-        self.hooks.asked.append({"hook": name, "review": review})
+        is_probe = review["request"].get("name") == PROBE
+        if name == PROBE:
+            self.hooks.probed.append(review)
+        elif not is_probe:
+            self.hooks.asked.append({"hook": name, "review": review})
         answer = self.hooks.answers.get(name) or answering(allowed=True)
         status, body = answer(review)
         data = text_of(body).encode()
@@ -178,7 +188,11 @@ class Hooked:
         if CONFIGURATIONS in path and method != "GET" and status < 300:
             if method == "POST":
                 self.written.append(f"{path}/{found['metadata']['name']}")
-            self.await_configuration()
+            self.await_configuration("default", {})
+        if method == "PATCH" and SPACE.fullmatch(path) and status < 300:
+            labels, name = found["metadata"].get("labels", {}), path.split("/")[-1]
+            if labels.get(LABEL) == name:
+                self.await_configuration(name, {LABEL: name})
         return status, json.loads(text)
 
     def await_object(self, method: str, path: str, found: Any) -> None:
@@ -199,7 +213,7 @@ class Hooked:
 
     def asked(self) -> list[Asked]:
         """The reviews since the last call."""
-        found = [one for one in self.server.asked if one["hook"] != PROBE]
+        found = [*self.server.asked]
         self.server.asked.clear()
         return once_each(found)
 
@@ -208,30 +222,32 @@ class Hooked:
         """The warnings of the last answer."""
         return self.api.warnings
 
-    def await_configuration(self) -> None:
-        """Wait until the server acts on all configurations that it has stored."""
+    def await_configuration(self, namespace: str, labels: Mapping[str, str]) -> None:
+        """Wait until the server acts on all configurations that it has stored.
+
+        And until it knows these labels of a namespace.
+        """
         number = str(next(self.server.probes))
         for plural, kind in KINDS.items():
             path = f"{CONFIGURATIONS}/{plural}"
             self.api.raw("DELETE", f"{path}/{PROBE}")
-            status, body = self.api.raw("POST", path, self._probe(kind, number))
+            status, body = self.api.raw("POST", path, self._probe(kind, number, labels))
             assert status == 201, body
-            assert happens(lambda: self._is_asked(number), every=0.02), "not in use"
-            self.server.asked[:] = [
-                one for one in self.server.asked if one["hook"] != PROBE
-            ]
+            self.server.probed.clear()
+            is_asked = partial(self._is_asked, namespace, number)
+            assert happens(is_asked, every=0.02), "the configuration is not in use"
 
-    def _is_asked(self, number: str) -> bool:
+    def _is_asked(self, namespace: str, number: str) -> bool:
         body = {
             "apiVersion": "v1",
             "kind": "ConfigMap",
             "metadata": {"name": PROBE, "labels": {PROBE: number}},
         }
-        path, query = "/api/v1/namespaces/default/configmaps", {"dryRun": "All"}
+        path, query = f"/api/v1/namespaces/{namespace}/configmaps", {"dryRun": "All"}
         self.api.raw("POST", path, body, query=query)
-        return any(one["hook"] == PROBE for one in self.server.asked)
+        return bool(self.server.probed)
 
-    def _probe(self, kind: str, number: str) -> Any:
+    def _probe(self, kind: str, number: str, labels: Mapping[str, str]) -> Any:
         rule = {"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"]}
         hook = {
             "name": "probe.hooks.test",
@@ -241,6 +257,7 @@ class Hooked:
             },
             "rules": [{**rule, "operations": ["CREATE"]}],
             "objectSelector": {"matchLabels": {PROBE: number}},
+            "namespaceSelector": {"matchLabels": labels},
             "admissionReviewVersions": ["v1"],
             "sideEffects": "None",
         }
@@ -256,7 +273,7 @@ class Hooked:
         for path in self.written:
             self.api.raw("DELETE", path)
         if self.written:
-            self.await_configuration()
+            self.await_configuration("default", {})
 
 
 class Answered:

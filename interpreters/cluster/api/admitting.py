@@ -29,11 +29,23 @@ from fnop.interpreters.cluster.storage.store import Cluster
 from fnop.interpreters.cluster.values.objects import Object, same
 from fnop.interpreters.cluster.values.status import Fault, Refusal, internal, invalid
 
-__all__ = ["check_deletion", "check_write", "is_mutated", "mutated", "reviewed"]
+__all__ = [
+    "check_deletion",
+    "check_write",
+    "is_mutated",
+    "is_reviewed",
+    "mutated",
+    "reviewed",
+]
 
 META = "meta.k8s.io/v1"
 # The options of a request that its review shows; a patch has those of an update.
 SHOWN = ("fieldManager", "fieldValidation")
+
+
+def is_reviewed(cluster: Cluster) -> bool:
+    """Whether there are webhooks at all."""
+    return is_mutated(cluster) or is_validated(cluster)
 
 
 def mutated(
@@ -84,7 +96,7 @@ def reviewed(cluster: Cluster, call: Call, struct: str, form: Form) -> dict[str,
     It has a `form` of its own, and the fields of that struct alone.
     """
     body = checked(struct, form.version, call.request.body)
-    if not is_mutated(cluster) and not is_validated(cluster):
+    if not is_reviewed(cluster):
         return body
     api_version = f"{form.group}/{form.version}" if form.group else form.version
     named = {"kind": form.kind, "apiVersion": api_version}
@@ -98,8 +110,6 @@ def check_deletion(
     cluster: Cluster, call: Call, old: Object, options: Mapping[str, Any]
 ) -> None:
     """Refuse a deletion that a webhook of either sort denies."""
-    if not is_mutated(cluster) and not is_validated(cluster):
-        return
     shown = {"kind": "DeleteOptions", "apiVersion": META, **options}
     name = call.route.name or ""  # of a collection, no object is named
     write = Write(

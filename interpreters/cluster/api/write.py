@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fnop.interpreters.cluster.api.admitting import check_write, mutated
+from fnop.interpreters.cluster.api.admitting import check_write, is_reviewed, mutated
 from fnop.interpreters.cluster.api.create import (
     Answer,
     Track,
@@ -296,6 +296,17 @@ class Admission(NamedTuple):
     check: Callable[[Object, Object], None]
 
 
+UNREVIEWED = Admission(lambda new, old: new, lambda new, old: None)
+
+
+def _admission(cluster: Cluster, call: Call) -> Admission:
+    if not is_reviewed(cluster):
+        return UNREVIEWED
+    return Admission(
+        partial(mutated, cluster, call), partial(check_write, cluster, call)
+    )
+
+
 def replaced(
     cluster: Cluster,
     call: Call,
@@ -315,9 +326,7 @@ def replaced(
     """
     kind, key = call.kind, call.key
     present = lookup(cluster, kind.resource, key) or old
-    admission = admission or Admission(
-        partial(mutated, cluster, call), partial(check_write, cluster, call)
-    )
+    admission = admission or _admission(cluster, call)
     if kind.schema is not None and not filled:
         # Stored objects are filled already, by the schema of their own version.
         new = kind.schema.filled(new, old if kind.storage else None)

@@ -17,14 +17,22 @@ from fnop.interpreters.cluster import (
     Cluster,
     Configuration,
     Question,
+    Replies,
     Reply,
     Reviewed,
+    Unanswered,
     Unreached,
     answer,
     empty_cluster,
     tick,
 )
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
+from fnop.interpreters.protocol import (
+    APPLY_PATCH,
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    User,
+)
 
 MAPS = "/api/v1/namespaces/default/configmaps"
 GROUP = "admissionregistration.k8s.io/v1"
@@ -36,19 +44,13 @@ MUTATING, VALIDATING = KINDS
 NOW = 1_700_000_100.0
 
 
-class Unknown(Exception):
-    """The reply to a question that nobody has asked yet."""
-
-    def __init__(self, question: Question) -> None:
-        super().__init__(question.webhook)
-        self.question = question
-
-
-def hook(name: str, **more: Any) -> dict[str, Any]:
+def hook(
+    name: str, operations: tuple[str, ...] = ("*",), **more: Any
+) -> dict[str, Any]:
     rule = {
         "apiGroups": [""],
         "apiVersions": ["v1"],
-        "operations": ["*"],
+        "operations": [*operations],
         "resources": ["configmaps"],
     }
     return {
@@ -74,9 +76,26 @@ def hooked(cluster: Cluster, plural: str, *hooks: dict[str, Any]) -> Cluster:
     return cluster
 
 
-def creation(name: str = "a", **more: Any) -> ApiRequest:
-    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
-    return ApiRequest("POST", MAPS, body=body, **more)
+def creation(
+    name: str = "a",
+    query: tuple[tuple[str, str], ...] = (),
+    user: User | None = None,
+    **metadata: str,
+) -> ApiRequest:
+    named = {"name": name, **metadata}
+    body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": named}
+    return ApiRequest("POST", MAPS, query, body, user=user)
+
+
+LEASE = ApiRequest(
+    "POST",
+    "/apis/coordination.k8s.io/v1/namespaces/default/leases",
+    body={
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"generateName": "busy-"},
+    },
+)
 
 
 def reviewed(question: Question, **response: Any) -> Reply:
@@ -91,25 +110,25 @@ def adding(key: str) -> Callable[[Question], Reply]:
     return lambda question: reviewed(question, patch=patch, patchType="JSONPatch")
 
 
-def asked_until_known(
-    cluster: Cluster, request: ApiRequest, ask: Ask
+def found_out(
+    cluster: Cluster, request: ApiRequest, ask: Ask, *, busy: bool = False
 ) -> tuple[Cluster, ApiResponse, list[Question]]:
-    """Ask for an answer as a caller that must wait for each reply."""
-    known: list[tuple[Question, Reply]] = []
+    """Answer as a caller that must wait for each reply.
 
-    def recall(question: Question) -> Reply:
-        for before, reply in known:
-            if before == question:
-                return reply
-        raise Unknown(question)
-
+    In a `busy` cluster others write meanwhile.
+    """
+    replies, questions = Replies(), []
     while True:
         try:
-            after, response, _ = answer(cluster, request, NOW, recall)
-        except Unknown as problem:
-            known.append((problem.question, ask(problem.question)))
+            after, response, _ = answer(cluster, request, NOW, replies)
+        except Unanswered as problem:
+            questions.append(problem.question)
+            replies.learn(problem.question, ask(problem.question))
         else:
-            return after, response, [question for question, _ in known]
+            return after, response, questions
+        if busy:
+            cluster, made, _ = answer(cluster, LEASE, NOW)
+            assert made.status == 201
 
 
 def test_a_question_says_all_that_a_caller_has_to_know() -> None:
@@ -142,30 +161,57 @@ def test_what_asking_raises_goes_through_and_leaves_no_trace() -> None:
     cluster = hooked(empty_cluster(), VALIDATING, hook("a"))
     before = cluster.version
 
-    def ask(question: Question) -> Reply:
-        raise Unknown(question)
-
-    with pytest.raises(Unknown):
-        answer(cluster, creation(), NOW, ask)
+    with pytest.raises(Unanswered):
+        answer(cluster, creation(), NOW, Replies())
     assert cluster.version == before
 
 
-def test_a_caller_may_find_out_one_reply_after_the_other() -> None:
-    cluster = hooked(empty_cluster(), MUTATING, hook("a"), hook("b"))
+REQUESTS = {
+    "a creation": creation("new"),
+    "a generated name": creation("", generateName="new-"),
+    "a patch": ApiRequest(
+        "PATCH", f"{MAPS}/old", body={"data": {"c": "d"}}, content_type=MERGE_PATCH
+    ),
+    "an apply": ApiRequest(
+        "PATCH",
+        f"{MAPS}/applied",
+        (("fieldManager", "me"),),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "applied"}},
+        APPLY_PATCH,
+    ),
+    "a deletion": ApiRequest("DELETE", f"{MAPS}/old"),
+    "a deletion of all": ApiRequest("DELETE", MAPS),
+}
+ORDER = {"DELETE": ["c", "d"]}
+
+
+@pytest.mark.parametrize("busy", [False, True])
+@pytest.mark.parametrize("name", REQUESTS)
+def test_a_caller_may_find_out_one_reply_after_the_other(name: str, busy: bool) -> None:
+    """Also while others write: no webhook is called twice for the same write."""
+    request = REQUESTS[name]
+    cluster, _, _ = answer(empty_cluster(), creation("old"), NOW)
+    writing = ("CREATE", "UPDATE")
+    mutating = (hook("a", writing), hook("b", writing, reinvocationPolicy="IfNeeded"))
+    cluster = hooked(cluster, MUTATING, *mutating)
     cluster = hooked(cluster, VALIDATING, hook("c"), hook("d"))
     replies = {"a": adding("a"), "b": adding("b"), "c": reviewed, "d": reviewed}
 
     def ask(question: Question) -> Reply:
         return replies[question.webhook[0]](question)
 
-    at_once, response, _ = answer(cluster, creation(), NOW, ask)
-    later, same, questions = asked_until_known(cluster, creation(), ask)
-    assert [each.webhook[0] for each in questions] == ["a", "b", "c", "d"]
-    assert same == response
-    assert response.body["data"] == {"b": "x"}
-    assert later.shelves == at_once.shelves
-    uids = {each.review["request"]["uid"] for each in questions}
-    assert len(uids) == 4
+    at_once, response, _ = answer(cluster, request, NOW, ask)
+    later, same, questions = found_out(cluster, request, ask, busy=busy)
+    called = [each.webhook[0] for each in questions]
+    assert called == ORDER.get(request.method, ["a", "b", "c", "d"])
+    assert len({each.review["request"]["uid"] for each in questions}) == len(called)
+    if not busy:
+        assert same == response
+        assert later.shelves == at_once.shelves
+    assert (same.status, same.body.get("data")) == (
+        response.status,
+        response.body.get("data"),
+    )
 
 
 def test_without_anybody_who_asks_webhooks_are_unreached() -> None:
