@@ -48,6 +48,8 @@ KINDS = {
     "mutatingwebhookconfigurations": "MutatingWebhookConfiguration",
     "validatingwebhookconfigurations": "ValidatingWebhookConfiguration",
 }
+NONE: Mapping[str, str] = {}
+PROBES = itertools.count(1)  # what is left of an earlier case matches none of these
 # Its configurations come before all others.
 PROBE = "00-probe"
 LABEL = "hooked"  # of namespaces, with their names
@@ -88,7 +90,6 @@ class HookServer:
         self.answers = answers
         self.asked: list[Asked] = []
         self.probed: list[Any] = []
-        self.probes = itertools.count(1)
         handler = type("Handler", (_Handler,), {"hooks": self})
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.http.daemon_threads = True
@@ -188,11 +189,11 @@ class Hooked:
         if CONFIGURATIONS in path and method != "GET" and status < 300:
             if method == "POST":
                 self.written.append(f"{path}/{found['metadata']['name']}")
-            self.await_configuration("default", {})
+            self.await_configuration(path)
         if method == "PATCH" and SPACE.fullmatch(path) and status < 300:
             labels, name = found["metadata"].get("labels", {}), path.split("/")[-1]
             if labels.get(LABEL) == name:
-                self.await_configuration(name, {LABEL: name})
+                self.await_configuration(CONFIGURATIONS, name, {LABEL: name})
         return status, json.loads(text)
 
     def await_object(self, method: str, path: str, found: Any) -> None:
@@ -222,20 +223,23 @@ class Hooked:
         """The warnings of the last answer."""
         return self.api.warnings
 
-    def await_configuration(self, namespace: str, labels: Mapping[str, str]) -> None:
-        """Wait until the server acts on all configurations that it has stored.
+    def await_configuration(
+        self, path: str, namespace: str = "default", labels: Mapping[str, str] = NONE
+    ) -> None:
+        """Wait until the server acts on all configurations of the kind at a path.
 
         And until it knows these labels of a namespace.
         """
-        number = str(next(self.server.probes))
-        for plural, kind in KINDS.items():
-            path = f"{CONFIGURATIONS}/{plural}"
-            self.api.raw("DELETE", f"{path}/{PROBE}")
-            status, body = self.api.raw("POST", path, self._probe(kind, number, labels))
-            assert status == 201, body
-            self.server.probed.clear()
-            is_asked = partial(self._is_asked, namespace, number)
-            assert happens(is_asked, every=0.02), "the configuration is not in use"
+        number = str(next(PROBES))
+        plural = next((each for each in KINDS if each in path), min(KINDS))
+        collection = f"{CONFIGURATIONS}/{plural}"
+        self.api.raw("DELETE", f"{collection}/{PROBE}")
+        probe = self._probe(KINDS[plural], number, labels)
+        status, body = self.api.raw("POST", collection, probe)
+        assert status == 201, body
+        self.server.probed.clear()
+        is_asked = partial(self._is_asked, namespace, number)
+        assert happens(is_asked, every=0.02), "the configuration is not in use"
 
     def _is_asked(self, namespace: str, number: str) -> bool:
         body = {
@@ -272,8 +276,8 @@ class Hooked:
         """Remove the configurations of the case."""
         for path in self.written:
             self.api.raw("DELETE", path)
-        if self.written:
-            self.await_configuration("default", {})
+        for path in {each.rpartition("/")[0] for each in self.written}:
+            self.await_configuration(path)
 
 
 class Answered:

@@ -18,7 +18,7 @@ from fnop.interpreters.cluster.apply.managed import (
     decoded as decoded_entries,
     with_entries,
 )
-from fnop.interpreters.cluster.kinds.builtins import defaulted
+from fnop.interpreters.cluster.kinds.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.kinds.conversion import served, to_storage
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.requests.body import decoded
@@ -26,7 +26,7 @@ from fnop.interpreters.cluster.requests.request import Call
 from fnop.interpreters.cluster.requests.structs import checked
 from fnop.interpreters.cluster.storage.commit import NAMESPACES
 from fnop.interpreters.cluster.storage.store import Cluster
-from fnop.interpreters.cluster.values.objects import Object, same
+from fnop.interpreters.cluster.values.objects import Object, Resource, same
 from fnop.interpreters.cluster.values.status import Fault, Refusal, internal, invalid
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "reviewed",
 ]
 
+PODS: Resource = ("", "pods")
 META = "meta.k8s.io/v1"
 # The options of a request that its review shows; a patch has those of an update.
 SHOWN = ("fieldManager", "fieldValidation")
@@ -64,14 +65,24 @@ def mutated(
         return new
     reviewers = Reviewers(cluster, call.ask, call.warnings)
     read: Read = partial(_object, call.kind) if form is None else _body
-    result = reviewers.mutated(_write(call, new, old, form), read)
-    if result is None or same(result, new):
+    seen = new if form is not None else _with_status(call.kind, new)
+    result = reviewers.mutated(_write(call, seen, old, form), read)
+    if result is None or same(result, seen):
         return new
     if form is not None:
         return result
     if call.kind.schema is not None:
         result = call.kind.schema.filled(result)
     return _managed(call, result, new)
+
+
+def _with_status(kind: Kind, new: Object) -> Object:
+    """A new object as Go writes it: built-in kinds always have a status."""
+    if kind.custom or not kind.status or "status" in new:
+        return new
+    # The strategy of pods sets a phase later, and no default does.
+    empty = {} if kind.resource == PODS else fresh_status(kind, new)
+    return {**new, "status": empty}
 
 
 def check_write(

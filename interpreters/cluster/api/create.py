@@ -107,7 +107,10 @@ def created(
     """
     kind, namespace = call.kind, call.route.namespace or ""
     check_namespace(call, obj)
-    _admit(cluster, kind, namespace, obj["metadata"].get("name", ""))
+    given = obj["metadata"]
+    # Its name is not generated yet.
+    called = given.get("name") or given.get("generateName", "")
+    _admit(cluster, kind, namespace, called)
     obj = _born(cluster, call, obj, namespace, track)
     name = obj["metadata"].get("name", "")
     known = [*known, *_name_faults(kind, obj["metadata"])]
@@ -250,13 +253,7 @@ def _unborn(kind: Kind, obj: Object, sent: Object) -> Object:
     obj = {**obj, "metadata": metadata}
     if kind.resource in LATE:
         obj = _unadmitted(kind, obj, sent)
-    if kind.status and not kind.custom and "status" not in obj:
-        empty = {} if kind.resource == PODS else fresh_status(kind, obj)
-        obj = {**obj, "status": empty}
     return served(kind, obj)
-
-
-PODS: Resource = ("", "pods")
 
 
 LIMIT_RANGES: Resource = ("", "limitranges")

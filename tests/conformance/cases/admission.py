@@ -361,6 +361,34 @@ def reviews() -> Iterator[Case]:
             },
         ),
     )
+    service = "/api/v1/namespaces/{ns}/services"
+    ports = {"ports": [{"port": 80}]}
+    yield case(
+        "a built-in kind is seen with an empty status",
+        BOTH,
+        create(
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": meta("s"),
+                "spec": {**ports, "clusterIP": "None"},
+            },
+            path=service,
+        ),
+        *both(rule("services")),
+        Step(
+            "PUT",
+            f"{service}/s",
+            {
+                "apiVersion": "v1",
+                "kind": "Service",
+                "metadata": meta("s", resourceVersion="$0.metadata.resourceVersion"),
+                "spec": {**ports, "clusterIP": "None", "selector": {"a": "b"}},
+            },
+            compare="code",
+        ),
+        Step("ASKED", "", has={"0.review.request.object.status": {"loadBalancer": {}}}),
+    )
     yield case(
         "a pod is seen with its defaults",
         BOTH,
@@ -406,6 +434,29 @@ def reviews() -> Iterator[Case]:
             path="/api/v1/namespaces/{ns}-no/configmaps",
         ),
         ASKED,
+    )
+    space = f"{SPACES}/{{ns}}-t"
+    maps = f"{space}/configmaps"
+    yield case(
+        "what has no name yet is refused by how it begins, before it is reviewed",
+        BOTH,
+        Step(
+            "POST",
+            SPACES,
+            {
+                "apiVersion": "v1",
+                "kind": "Namespace",
+                "metadata": {"name": "{ns}-t"},
+            },
+            code=201,
+            compare="code",
+        ),
+        create(config(namespace=None, finalizers=["a.b/c"]), path=maps, compare="code"),
+        *both(),
+        delete(space, compare="code"),
+        create(config("", namespace=None, generateName="x-"), 403, path=maps),
+        ASKED,
+        merge({"metadata": {"finalizers": None}}, path=f"{maps}/a", compare="code"),
     )
     yield case(
         "an invalid object is reviewed by the first sort alone",
