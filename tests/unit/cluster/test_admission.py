@@ -282,3 +282,18 @@ def test_controllers_write_without_webhooks() -> None:
     for _ in range(3):
         cluster, _ = tick(cluster, NOW)
     assert len(cluster.shelves["", "pods"]) == 1
+
+
+def test_a_reply_is_not_taken_for_that_to_another_question() -> None:
+    cluster = hooked(empty_cluster(), VALIDATING, hook("a"))
+    replies = Replies()
+    with pytest.raises(Unanswered) as found:
+        answer(cluster, creation("a"), NOW, replies)
+    replies.learn(found.value.question, reviewed(found.value.question))
+    assert answer(cluster, creation("a"), NOW, replies)[1].status == 201
+    for other in (creation("b"), creation("a", user=User("anna"))):
+        with pytest.raises(Unanswered):
+            answer(cluster, other, NOW, replies)
+    dry = creation("a", query=(("dryRun", "All"),))
+    with pytest.raises(Unanswered):
+        answer(cluster, dry, NOW, replies)

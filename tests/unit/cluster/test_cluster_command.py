@@ -129,6 +129,10 @@ def test_calls_that_make_no_sense(tmp_path: Path) -> None:
     assert refused("--tls")[0] == 2
     assert refused("--controllers", "nobody=on")[0] == 1
     assert refused("--controllers", "kubelet=fast")[0] == 1
+    for service in ("default/hooks", "hooks=1", "/hooks=1", "a/b=0", "a/b=70000"):
+        status, line = refused("--service", service)
+        assert status == 1
+        assert line.startswith(f"fnop: --service {service}: write NAMESPACE/NAME=PORT")
     tokens = tmp_path / "tokens"
     tokens.write_text("only-one-column\n")
     kubeconfig = str(tmp_path / "kc")
