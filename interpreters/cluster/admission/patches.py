@@ -80,19 +80,19 @@ def _complete(operation: dict[str, Any]) -> dict[str, Any]:
 def _why(operation: dict[str, Any], obj: Any) -> str:
     """The words of evanphx/json-patch for an operation that does not apply."""
     op, path = operation["op"], operation["path"]
-    if op in ("copy", "move"):
-        where = f"from path: {operation['from']}"
-        return f"{op} operation does not apply: doc is missing {where}: missing value"
+    is_from = op in ("copy", "move")
     if op == "test":
         return f"testing value {path} failed: test failed"
     try:
-        parent, key = jsonpatch.JsonPointer(path).to_last(obj)
+        source = operation["from"] if is_from else path
+        parent, key = jsonpatch.JsonPointer(source).to_last(obj)
     except UNAPPLICABLE:
         parent, key = None, None
     if parent is None or key is None:
-        where = f'path: "{path}"'
+        where = f"from path: {source}" if is_from else f'path: "{path}"'
         return f"{op} operation does not apply: doc is missing {where}: missing value"
-    if op == "remove":
+    if op in ("move", "remove"):
+        place = key if is_from else path
         why = f"Unable to remove nonexistent key: {key}: missing value"
-        return f"error in remove for path: '{path}': {why}"
-    return f"{op} operation does not apply: doc is missing key: {path}: missing value"
+        return f"error in {op} for path: '{place}': {why}"
+    return f"{op} operation does not apply: doc is missing key: {source}: missing value"

@@ -272,7 +272,7 @@ def _denial(name: str, status: Mapping[str, Any]) -> Refusal:
         "status": "Failure",
         "message": f"{denied}: {why}" if why else f"{denied} without explanation",
     }
-    body |= {field: status[field] for field in KEPT if status.get(field)}
+    body |= {name: status[name] for name in KEPT if status.get(name) not in (None, "")}
     body["code"] = code
     details = status.get("details")
     seconds = details.get("retryAfterSeconds") if isinstance(details, dict) else None

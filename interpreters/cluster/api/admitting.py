@@ -20,6 +20,7 @@ from fnop.interpreters.cluster.apply.managed import (
 )
 from fnop.interpreters.cluster.kinds.builtins import defaulted, fresh_status
 from fnop.interpreters.cluster.kinds.conversion import served, to_storage
+from fnop.interpreters.cluster.kinds.crds import CRDS, unseen_status
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.requests.body import decoded
 from fnop.interpreters.cluster.requests.request import Call
@@ -80,6 +81,8 @@ def _with_status(kind: Kind, new: Object) -> Object:
     """A new object as Go writes it: built-in kinds always have a status."""
     if kind.custom or not kind.status or "status" in new:
         return new
+    if kind.resource == CRDS:
+        return {**new, "status": unseen_status(new)}
     # The strategy of pods sets a phase later, and no default does.
     empty = {} if kind.resource == PODS else fresh_status(kind, new)
     return {**new, "status": empty}

@@ -389,6 +389,16 @@ def reviews() -> Iterator[Case]:
         ),
         Step("ASKED", "", has={"0.review.request.object.status": {"loadBalancer": {}}}),
     )
+    gizmo = crd("Gizmo", version("v1", {"type": "object"}))
+    gizmo["metadata"]["labels"] = HOOKED
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    yield case(
+        "a definition is seen with the status of one that is new",
+        {**BOTH, "v": NO},
+        *both(rule("customresourcedefinitions")),
+        create(gizmo, 400, path=definitions),
+        ASKED,
+    )
     yield case(
         "a pod is seen with its defaults",
         BOTH,
@@ -976,6 +986,12 @@ PATCHES: tuple[tuple[str, Json, str], ...] = (
         'add operation does not apply: doc is missing path: "/nope/x": missing value',
     ),
     (
+        "moves what is not there",
+        {"op": "move", "from": "/nope", "path": "/data"},
+        "error in move for path: 'nope': Unable to remove nonexistent key: nope: "
+        "missing value",
+    ),
+    (
         "tests in vain",
         {"op": "test", "path": "/kind", "value": "x"},
         "testing value /kind failed: test failed",
@@ -1024,6 +1040,7 @@ STATUSES: tuple[tuple[str, Json | None, int, Json], ...] = (
         429,
         {"details": {"name": "n", "causes": [{"message": "c"}]}},
     ),
+    ("with empty details", {"details": {}}, 400, {"details": {}}),
 )
 
 
