@@ -302,7 +302,7 @@ def _described(
     statuses = Table({**(discovery.statuses or NOTHING), **found})
     missing = [each for each in page.describes if each.key not in found]
     pages = (Document(definition_path(each), describes=(each,)) for each in missing)
-    is_final = page.path in map(definition_path, page.describes)
+    is_final = page.path.startswith(DEFINITIONS)
     return replace(discovery, statuses=statuses), () if is_final else tuple(pages)
 
 

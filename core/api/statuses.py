@@ -107,12 +107,10 @@ def only_statuses(document: Mapping[str, Any]) -> dict[str, Any]:
     """
     found: dict[str, Any] = {}
     for (group, version, kind), schema in _schemas_in(document):
-        properties = schema.get("properties") or {}
-        slim = {key: schema[key] for key in (_KEEPS,) if key in schema}
+        status = (schema.get("properties") or {}).get("status")
+        slim: dict[str, Any] = {_KEEPS: schema[_KEEPS]} if _KEEPS in schema else {}
         slim[_KINDS] = [{"group": group, "version": version, "kind": kind}]
-        slim["properties"] = _bare(
-            {key: properties[key] for key in ("status",) if key in properties}
-        )
+        slim["properties"] = {} if status is None else {"status": _bare(status)}
         found[f"{group}/{version}/{kind}"] = slim
     return {"components": {"schemas": found}}
 
@@ -185,11 +183,8 @@ def status_of(schema: Schema, types: Collection[str]) -> StatusSchema:
         return UNDESCRIBED
     if status.get("type", "object") != "object":
         return StatusSchema(False, refused=frozenset(types))
-    properties, more = (
-        status.get("properties") or {},
-        status.get("additionalProperties"),
-    )
-    is_open = bool(status.get(_KEEPS)) or more is True
+    properties = status.get("properties") or {}
+    is_open = bool(status.get(_KEEPS)) or status.get("additionalProperties") is True
     conditions = properties.get("conditions", {} if is_open else None)
     return StatusSchema(
         is_open,

@@ -119,8 +119,7 @@ def next_write(
     `place` is where the state of this kind is stored, `conditions` whether its status
     takes conditions.  Those of the types `own` are the operator's: no handler takes
     them away, and without the fields that the `schema` requires nothing is told.
-    `restated` computes the state to be stored from the object as the write
-    makes it.
+    `restated` computes the state to be stored from the object as the write makes it.
 
     Raises `ValueError` when the state is too long to be stored, `StorageFailed` when a
     storage of the author's cannot write it, and `OperationFailed` when a JSON patch or
