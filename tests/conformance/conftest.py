@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
@@ -34,3 +36,12 @@ def real(
             return found[version]
 
         yield start
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    """The packages of well-known projects, which `make definitions` fetches."""
+    named = os.environ.get("FNOP_DEFINITIONS")
+    if not named:
+        pytest.skip("needs packages of npm and PyPI: run make definitions")
+    return Path(named)

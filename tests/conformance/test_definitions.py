@@ -33,15 +33,6 @@ SPACE = "definitions"
 
 
 @pytest.fixture(scope="module")
-def folder() -> Path:
-    """The packages."""
-    named = os.environ.get("FNOP_DEFINITIONS")
-    if not named:
-        pytest.skip("needs packages of npm and PyPI: run make definitions")
-    return Path(named)
-
-
-@pytest.fixture(scope="module")
 def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
     """Kubernetes 1.36 without any definition."""
     if (reason := missing("1.36")) is not None:

@@ -9,7 +9,6 @@ each refused request is about the operator's own state, results or conditions.
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import AsyncGenerator, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,15 +39,6 @@ SPACE = "definitions"
 MERGE = "application/merge-patch+json"
 # Objects of which one is sought that the schema takes; every second one has faults.
 TRIED = 80
-
-
-@pytest.fixture(scope="module")
-def folder() -> Path:
-    """The packages."""
-    named = os.environ.get("FNOP_DEFINITIONS")
-    if not named:
-        pytest.skip("needs packages of npm and PyPI: run make definitions")
-    return Path(named)
 
 
 @pytest.fixture(scope="module")
