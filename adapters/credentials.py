@@ -94,7 +94,7 @@ def _is_pipe(path: Path) -> bool:
     try:
         return path.is_fifo()
     except OSError:
-        return False  # it cannot be looked at: to read it tells why
+        return False  # reading it tells why
 
 
 def _info_in(paths: tuple[Path, ...], context: str | None) -> ConnectionInfo:

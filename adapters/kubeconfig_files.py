@@ -106,7 +106,7 @@ def _may_be_read(path: Path) -> bool:
     try:
         return path.exists() and not path.is_dir()
     except OSError:
-        return True  # it cannot be looked at: to read it tells why
+        return True  # reading it tells why
 
 
 def _missing(paths: Iterable[Path]) -> str:

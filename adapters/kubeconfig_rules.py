@@ -1,4 +1,4 @@
-"""The rules for what a kubeconfig may say, by which kubectl refuses it as well.
+"""The rules by which fnop, like kubectl, refuses a kubeconfig.
 
 They are those of client-go (clientcmd): the types of all fields in a file, and the
 combinations of those that the chosen context leads to.

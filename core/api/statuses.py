@@ -75,7 +75,7 @@ class StatusSchema(NamedTuple):
 
 
 UNDESCRIBED = StatusSchema()
-"""Of a kind whose schema nobody knows: everything has to be tried."""
+"""The status of a kind without a known schema: the operator tries its writes."""
 
 
 def document_path(group: str, version: str) -> str:
