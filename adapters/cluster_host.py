@@ -133,7 +133,7 @@ class Host:
         )
 
     def answer(self, request: ApiRequest) -> ApiResponse | asyncio.Task[ApiResponse]:
-        """Answer a request other than a watch; first call the webhooks that review it."""
+        """Answer a request other than a watch; first call its webhooks, if any."""
         moment = self.now
         if self._call is None:
             return self._answered(request, moment, unreached)
