@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import Condition, condition_by, condition_of
 from fnop.core.memory.last_seen import Stored
@@ -54,7 +53,8 @@ def record_progress(
     else:
         writes = bool(work.patches or results or condition is not None)
         after = _partial(at, record, change, all_progress, marking=writes)
-    news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
+    remembers = at.kind.remembers or not ended
+    news = remembers and may_save(at, record) and _is_news(record.stored, after)
     if work.patches or results or news or condition is not None:
         written = after if news else None
         memory = after if ended or news else None
@@ -134,7 +134,10 @@ def _record_deletion(
         others = without_finalizer(record.body.finalizers, *at.settings.finalizers)
         outlives = bool(others)
         if work.patches or (work.results and outlives):
-            return Write(Writing(work.patches, work.results))
+            after = _partial(at, record, change, all_progress, marking=True)
+            news = may_save(at, record) and _is_news(record.stored, after)
+            done = after if news else None
+            return Write(Writing(work.patches, work.results, done, done))
         if not is_held(at, record.body):
             stored = record.stored._replace(progress={})
             return RecordInMemory(stored, ends=True, released=True)
@@ -142,7 +145,7 @@ def _record_deletion(
             return clear
         return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
     after = _partial(at, record, change, all_progress, marking=False)
-    news = may_save(at, record) and _is_news(at.kind, record.stored, after, ended)
+    news = may_save(at, record) and _is_news(record.stored, after)
     condition = _condition_to_write(at, record, change, all_progress, ended)
     if work.patches or news or condition is not None:
         written = after if news else None
@@ -266,7 +269,9 @@ def _partial(
     contain that.
     """
     stored = record.stored
-    several = len(all_progress) > 1
+    # A deletion ends with one more write, that of the finalizer: a process that is
+    # killed before it leaves the successes on the object.
+    more = len(all_progress) > 1 or change.reason is Reason.DELETE
     handlers = {each.id: each for each in change.selected}
     kept = {
         name: each
@@ -274,7 +279,7 @@ def _partial(
         if each.handled and name not in all_progress
     }
     for name, each in all_progress.items():
-        if _matters(handlers[name], each, at.now, several=several):
+        if _matters(handlers[name], each, at.now, more=more):
             kept[name] = each
         elif each.acted and not each.is_finished:
             mark = mark_of(each) if marking else stored.progress.get(name)
@@ -289,9 +294,10 @@ def _partial(
     return Stored(seen, creating, kept, stored.results)
 
 
-def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -> bool:
+def _matters(handler: Handler, progress: Progress, now: Now, *, more: bool) -> bool:
+    """Whether a restart has to know it; `more` means that other work is to follow."""
     if progress.is_finished:
-        return several
+        return more
     if progress.handled:
         return True
     if progress.acted and not progress.aim.endswith(progress.acted):
@@ -305,10 +311,8 @@ def _matters(handler: Handler, progress: Progress, now: Now, *, several: bool) -
     )
 
 
-def _is_news(kind: Kind, stored: Stored, after: Stored, ended: bool) -> bool:
-    """Whether a restart would decide differently if this was not written."""
-    if ended and not kind.remembers:
-        return False
+def _is_news(stored: Stored, after: Stored) -> bool:
+    """Whether the states differ: a restart would decide differently without this."""
     was = stored.seen.digests if stored.seen else None
     new = after.seen.digests if after.seen else None
     return (

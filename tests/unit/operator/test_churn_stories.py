@@ -97,3 +97,44 @@ def test_a_listing_from_before_the_end_ends_nothing_again(registry: Registry) ->
     story.settle(seconds=60)
     assert ends == ["example-1"]
     assert not story.machine.state.objects.records
+
+
+@pytest.mark.parametrize("field", [False, True])
+def test_a_kill_before_the_finalizer_s_removal_repeats_no_success(
+    registry: Registry, field: bool
+) -> None:
+    """The handlers' patch and the finalizer's removal are two writes."""
+    diary: list[str] = []
+
+    if field:
+
+        @fnop.on.field(KIND, field="spec.other", registry=registry)
+        def observed(new: Any, **_: Any) -> list[fnop.Effect]:
+            diary.append(f"field {new}")
+            return [fnop.patch(metadata={"annotations": {"example.com/a": str(new)}})]
+
+    @fnop.on.delete(KIND, registry=registry)
+    def delete(**_: Any) -> list[fnop.Effect]:
+        diary.append("delete")
+        return [fnop.patch(metadata={"labels": {"ends": "true"}})]
+
+    story = Story(registry, [example(other=1)])
+    story.settle(seconds=5)
+    held = True
+
+    def refused(story: Story, command: Perform) -> Outcome | None:
+        effect = command.effect
+        patched = effect.merge if isinstance(effect, Patch) else None
+        removes = "finalizers" in (patched or {}).get("metadata", {})
+        return Unreachable("the API server is away") if held and removes else None
+
+    story.fate = refused
+    story.edit(KIND, spec={"other": 2}).delete(KIND)
+    story.settle(seconds=5)
+    assert "delete" in diary
+    story.crash()
+    held = False
+    story.settle(seconds=300)
+    assert story.get(KIND) is None
+    assert diary.count("delete") == 1
+    assert len(diary) == len(set(diary))
