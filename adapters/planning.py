@@ -239,6 +239,11 @@ def plan_of(
     found = _handler(
         handler, reason, old is not None, registry or default_registry, param, known
     )
+    if found.rule.family is Family.ADMISSION:
+        raise TypeError(
+            f"{found.id} is asked about a write, and not about an object; use "
+            "fnop.testing.review(operator, old, new)"
+        )
     _check_indices(found, known, found.signature.wants)
     if body is None:
         _check_needs_none(found)

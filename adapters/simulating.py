@@ -438,6 +438,8 @@ class Simulation:
         if self._trial is not None:
             self._add(self._trial, action)
             return
+        if not (isinstance(action, Apply) and action.manifest.get("kind") in _FIRST):
+            self._run.begin_reviewing()
         try:
             act(self._run, action, self.namespace)
         except ActionRefused as problem:
@@ -547,6 +549,8 @@ def manifests_in(given: Manifests) -> list[dict[str, Any]]:
 
 
 def _order(manifest: Mapping[str, Any]) -> int:
-    return {"CustomResourceDefinition": 0, "Namespace": 1}.get(
-        manifest.get("kind", ""), 2
-    )
+    return _FIRST.get(manifest.get("kind", ""), len(_FIRST))
+
+
+# Kinds on which others depend: they are applied first.
+_FIRST = {"CustomResourceDefinition": 0, "Namespace": 1}

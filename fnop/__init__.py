@@ -65,6 +65,7 @@ from fnop.core.handlers.settings import Settings as Settings
 from fnop.core.handlers.signatures import (
     INDEX as INDEX,
     JSON as JSON,
+    AdmissionHandler as AdmissionHandler,
     Annotations as Annotations,
     Body as Body,
     ChangeHandler as ChangeHandler,
@@ -87,6 +88,7 @@ from fnop.core.handlers.signatures import (
     StartupHandler as StartupHandler,
     Status as Status,
     TimerHandler as TimerHandler,
+    Warnings as Warnings,
 )
 from fnop.core.handlers.writers import (
     DaemonStoppingReason as DaemonStoppingReason,
@@ -110,8 +112,10 @@ from fnop.core.values.diff import (
     DiffOperation as DiffOperation,
 )
 from fnop.core.values.errors import (
+    AdmissionError as AdmissionError,
     CallFailed as CallFailed,
     Cancelled as Cancelled,
+    Denied as Denied,
     ErrorsMode as ErrorsMode,
     HandlerRetriesError as HandlerRetriesError,
     HandlerTimeoutError as HandlerTimeoutError,

@@ -5,6 +5,7 @@
 - `plan_of` calls one handler and shows what it decides, `matches` asks its filters;
 - `Simulation` is an operator with a cluster and virtual time; `On`, `Off`, `Slow` and
   `Stuck` are how willing the cluster's controllers are;
+- `review` asks admission handlers about one write, and answers a `Decision`;
 - `External` is a model of a system outside of the cluster, which answers
   `fnop.call`; `PutService`, `PostService` and `JobService` are three that are made,
   `Recorded` gives the answers of a recording, and `models` reads those of a file;
@@ -41,7 +42,9 @@ from fnop.adapters.planning import (
     matches as matches,
     plan_of as plan_of,
 )
+from fnop.adapters.reviewing import review as review
 from fnop.adapters.simulating import Simulation as Simulation
+from fnop.core.admission.decisions import Decision as Decision
 from fnop.interpreters.actions import (
     apply as apply,
     delete as delete,
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Change",
     "Check",
+    "Decision",
     "Exploration",
     "External",
     "JobService",
@@ -111,6 +115,7 @@ __all__ = [
     "never_create_twice",
     "pace",
     "plan_of",
+    "review",
     "stabilise",
     "values_of_schema",
     "wait",

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import Iterable
-from contextlib import nullcontext
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from threading import get_ident
 from types import FrameType
 from typing import Protocol
 
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request
+from fnop.core.admission.reviewing import Review, review, reviewer_of
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import Journal, LiveCache
 from fnop.core.handlers.program import Program
@@ -19,6 +22,7 @@ from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
 from fnop.core.state.turn import settings_of
 from fnop.core.values.now import Now
+from fnop.effects import Outcome
 from fnop.interpreters.guard import GUARDED, Act, Guard
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.unawaited import watch_coroutines
@@ -106,6 +110,20 @@ class Machine:
         Handlers are driven where no event loop is visible, so that starting a
         task in one fails the same way everywhere.
         """
+        eye = self.eye
+        self.live.hears = None if eye is None else eye.drove
+        with self._guarded():
+            found = step(self.program, self.state, now, input, self.live)
+            self.state, commands = found
+            if isinstance(input, (ListItem, WatchEvent)):
+                input.body.forget()  # what is kept for long is kept as bytes
+        for observer in self._observers:
+            observer.observe(now, input, commands)
+        return commands
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """A turn of the author's code: no event loop is visible, acts are noticed."""
         loop, thread = asyncio._get_running_loop(), get_ident()
         asyncio._set_running_loop(None)
         if self._guard is not None:
@@ -113,21 +131,37 @@ class Machine:
         eye = self.eye
         if eye is not None:
             eye.open()
-        self.live.hears = None if eye is None else eye.drove
         try:
             with interruptible():
-                found = step(self.program, self.state, now, input, self.live)
-            self.state, commands = found
-            if isinstance(input, (ListItem, WatchEvent)):
-                input.body.forget()  # what is kept for long is kept as bytes
+                yield
         finally:
             if eye is not None:
                 eye.shut()
             GUARDED.pop(thread, None)
             asyncio._set_running_loop(loop)
-        for observer in self._observers:
-            observer.observe(now, input, commands)
-        return commands
+
+    def review(
+        self, now: Now, request: Request, asks: Collection[str] = (), account: str = ""
+    ) -> Review:
+        """Decide about a write, beside all steps, from the present state.
+
+        A conversation as `fnop.core.admission.reviewing.review` is one.
+        """
+        reviewer = reviewer_of(self.program, self.state, account)
+        conversation = review(reviewer, request, now, asks)
+        outcome: tuple[Now, Outcome] | None = None
+        while True:
+            try:
+                with self._guarded():
+                    asked = (
+                        next(conversation)
+                        if outcome is None
+                        else conversation.send(outcome)
+                    )
+            except StopIteration as stop:
+                decision: Decision = stop.value
+                return decision
+            outcome = yield asked
 
     def acts(self) -> list[Act]:
         """The acts of the author's code on the world since the last call."""

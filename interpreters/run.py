@@ -9,15 +9,19 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, aclosing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from fnop.core.admission.configurations import asked_by, groups_of
+from fnop.core.admission.decisions import Decision
 from fnop.core.api.discovery import trimmed
+from fnop.core.api.reviews import request_in
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.webhook import TIMEOUT_SECONDS
 from fnop.core.handlers.writers import DaemonStoppingReason
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import (
@@ -132,6 +136,11 @@ class Runner:
         self._watchdog: Watchdog | None = None
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
+        # The user as whom the operator writes, where that is known.
+        self.account = ""
+        self._groups = groups_of(program.handlers)
+        # The number of the last call for a review.
+        self._reviews = 0
         # When its end was first asked for (monotonic); and that it was once more.
         self._asked: float | None = None
         self._hurry = asyncio.Event()
@@ -165,6 +174,65 @@ class Runner:
             finally:
                 watchdog.close()
         return self._exit
+
+    async def review(
+        self,
+        body: Any,
+        *,
+        webhook: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        sslpeer: Mapping[str, Any] | None = None,
+        seconds: float = TIMEOUT_SECONDS,
+    ) -> Decision:
+        """Decide about the write in an AdmissionReview, beside all that is under way.
+
+        `webhook` is the name of a group of handlers, or the id of one; without it all
+        are asked. What a handler waits for after so many `seconds` is given up: then
+        its failure policy decides. Raises `MalformedReview`, and `KeyError` for a
+        webhook that is none.
+        """
+        request = request_in(body, headers or {}, sslpeer or {})
+        asks = asked_by(self._groups, webhook) if webhook is not None else frozenset()
+        end = self._clock.now().mono + seconds
+        conversation = self._machine.review(
+            self._clock.now(), request, asks, self.account
+        )
+        try:
+            command = next(conversation)
+            while True:
+                outcome = await self._in_time(command, end, seconds)
+                command = conversation.send((self._clock.now(), outcome))
+        except StopIteration as stop:
+            decision: Decision = stop.value
+        for line in decision.lines:
+            self._on_say(line)
+        return decision
+
+    async def _in_time(self, command: Perform, end: float, seconds: float) -> Outcome:
+        """The outcome of a command; after the `end` it is given up."""
+        late = outcomes.Unreachable(f"there was no answer within {seconds:g} s")
+        left = end - self._clock.now().mono
+        if left <= 0:
+            return late
+        try:
+            async with asyncio.timeout(left):
+                return await self._asked(command)
+        except TimeoutError:
+            return late
+
+    async def _asked(self, command: Perform) -> Outcome:
+        """The outcome of what a review asks for, which has no place in the state."""
+        effect = command.effect
+        if not isinstance(effect, Call):
+            return await self._answer(command)
+        # Numbers below zero are of no step.
+        self._reviews -= 1
+        command = replace(command, id=self._reviews)
+        self._outside[command.id] = _Outside(effect.function)
+        try:
+            return await self._answer(command)
+        finally:
+            self._outside.pop(command.id, None)
 
     async def _drain(self, watchdog: Watchdog) -> None:
         taken = 0

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fnop.core.api import discovery
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.discovery import Document
 from fnop.core.api.resources import Resource, path_of
-from fnop.core.values.evolve import replace
 from fnop.effects.values import thaw_json
 from fnop.interpreters.answers import message_of, with_kind
 from fnop.interpreters.cluster import restored, serving_earlier
-from fnop.interpreters.documents import fetched
+from fnop.interpreters.documents import discovered
 from fnop.interpreters.protocol import ApiRequest
 from fnop.interpreters.simulation import SimulatedRun
 
@@ -58,22 +55,8 @@ def catalogue_of(sim: SimulatedRun) -> Catalogue:
     """The kinds that the simulated cluster serves now."""
     registry = sim.cluster.registry
     if sim.catalogue is None or sim.catalogue[0] is not registry:
-        sim.catalogue = registry, _discovered(sim)
+        sim.catalogue = registry, discovered(sim.request)
     return sim.catalogue[1]
-
-
-def _discovered(sim: SimulatedRun) -> Catalogue:
-    pages = dict(enumerate(map(Document, discovery.ROOTS)))
-    found = discovery.begun(pages)
-    while found.pending:
-        number, page = next(iter(found.pending.items()))
-        response = sim.request(ApiRequest("GET", page.path, accept=page.accept))
-        found, more = discovery.answered(found, number, fetched(page.path, response))
-        free = 1 + max((*pages, number))
-        fresh = dict(enumerate(more, free))
-        pages |= fresh
-        found = replace(found, pending=found.pending.update(fresh))
-    return found.catalogue
 
 
 def apply_manifests(
@@ -86,7 +69,12 @@ def apply_manifests(
     """
     order = {_CRD: 0, "Namespace": 1}
     ordered = sorted(manifests, key=lambda each: order.get(each["kind"], 2))
-    return tuple(warning for each in ordered for warning in create(sim, each))
+    warnings: list[str] = []
+    for each in ordered:
+        if each["kind"] not in order:
+            sim.begin_reviewing()
+        warnings += create(sim, each)
+    return tuple(warnings)
 
 
 def create(sim: SimulatedRun, manifest: dict[str, Any]) -> tuple[str, ...]:

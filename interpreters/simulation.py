@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request as AdmissionRequest
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
 from fnop.core.handlers.program import Program
@@ -49,6 +51,7 @@ from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
+from fnop.interpreters.admission import ACCOUNT, OwnWebhooks, has_admission
 from fnop.interpreters.answers import (
     outcome_of,
     page_inputs,
@@ -58,7 +61,7 @@ from fnop.interpreters.answers import (
 from fnop.interpreters.calls import called
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster.storage.store import events_after
-from fnop.interpreters.documents import fetched
+from fnop.interpreters.documents import discovered, fetched
 from fnop.interpreters.externals import forked, set_now
 from fnop.interpreters.guard import Act
 from fnop.interpreters.interrupts import interruptible
@@ -197,6 +200,7 @@ class SimulatedRun:
         self._restless = Restlessness(self, bounded=False)
         self.unsettled = ""
         """Why the run has not settled, where it was to; or ""."""
+        self._webhooks = self._own_webhooks()
         # Impure daemons, which are under way for as long as their objects live.
         self.strands = Strands(self.clock)
 
@@ -228,6 +232,7 @@ class SimulatedRun:
         twin._despair = self._despair.fork()
         twin._restless = Restlessness(twin, bounded=False)
         twin.strands = Strands(twin.clock)
+        twin._webhooks = twin._own_webhooks()
         return twin
 
     def beside(self, program: Program, seed: str) -> SimulatedRun:
@@ -291,11 +296,85 @@ class SimulatedRun:
         # The operator's values are read-only; a server gets plain JSON.
         if request.body is not None:
             request = replace(request, body=thaw_json(request.body))
-        self.cluster, response, events = simulated.answer(
-            self.cluster, request, self.clock.now().wall
-        )
+        wall, own = self.clock.now().wall, self._webhooks
+        if own is None:
+            found = simulated.answer(self.cluster, request, wall)
+        else:
+            found = simulated.answer(self.cluster, request, wall, own.ask, own.beside)
+        self.cluster, response, events = found
         self._deliver(events)
         return response
+
+    # ------------------------------------------------------------- admission
+
+    def _own_webhooks(self) -> OwnWebhooks | None:
+        """The webhooks of the operator's admission handlers, if it has any."""
+        if not has_admission(self.machine.program):
+            return None
+        found = weakref.ref(self)
+
+        def run() -> SimulatedRun:
+            known = found()
+            assert known is not None, "only a run asks its webhooks"
+            return known
+
+        return OwnWebhooks(
+            self.machine.program,
+            lambda: run().machine.settings,
+            lambda cluster: run().catalogue_for(cluster),
+            lambda request, asks: run().decide(request, asks),
+        )
+
+    def begin_reviewing(self) -> None:
+        """Start an operator with admission handlers, as far as no time passes.
+
+        It is asked about the first object already, and is to know the kinds by then.
+        """
+        if self._webhooks is None:
+            return
+        with interruptible():
+            while not self.ready and self.exit is None and self.has_input:
+                self.advance()
+
+    def catalogue_for(self, cluster: simulated.Cluster) -> Catalogue:
+        """The kinds that a cluster serves."""
+        wall = self.clock.now().wall
+
+        def ask(request: ApiRequest) -> ApiResponse:
+            return simulated.answer(cluster, request, wall)[1]
+
+        return discovered(ask)
+
+    def decide(self, request: AdmissionRequest, asks: Collection[str] = ()) -> Decision:
+        """The decision of the operator's admission handlers about a write.
+
+        `asks` are the ids of those that are asked; without them all are.
+        """
+        now = self.clock.now()
+        conversation = self.machine.review(now, request, asks, ACCOUNT.name)
+        try:
+            command = next(conversation)
+            while True:
+                outcome = self._read(command)
+                command = conversation.send((now, outcome))
+        except StopIteration as stop:
+            decision: Decision = stop.value
+        for line in decision.lines:
+            self._hear(line)
+        return decision
+
+    def _read(self, command: Perform) -> Outcome:
+        """The outcome of what a review asks for: a read, or a call."""
+        match command.effect:
+            case Call() as call:
+                return self._call(command, call)
+            case Random():
+                return self._outcome(command)
+            case effect:
+                request = request_for(command, self.machine.settings.marker)
+                wall = self.clock.now().wall
+                _, response, _ = simulated.answer(self.cluster, request, wall)
+                return outcome_of(effect, response)
 
     def stop(self, reason: str = "stop requested") -> None:
         """Ask the operator to end."""
@@ -310,6 +389,7 @@ class SimulatedRun:
         self.strands.close()
         self.machine.close()
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
+        self._webhooks = self._own_webhooks()
         self._watches.clear()
         self._kinds.clear()
         self._alarm = None
@@ -653,6 +733,8 @@ class SimulatedRun:
             path = request.path.removesuffix("/status")
             before = self.request(ApiRequest("GET", path)).body
         version = self.cluster.version
+        if self._webhooks is not None:
+            request = replace(request, user=ACCOUNT)
         response = self.request(request)
         if self.cluster.version != version:
             restless.wrote(command, request, before, response.body)

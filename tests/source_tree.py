@@ -60,6 +60,7 @@ WINGS = {
         "streams",
         "state",
         "objects",
+        "admission",
         "operator",
         "explaining",
         "history",

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
+from fnop.core.api.reviews import Request
 from fnop.core.children.beside import Beside
 from fnop.core.children.owned import Children, Owned
 from fnop.core.children.planning import Keeper
@@ -15,8 +16,13 @@ from fnop.core.handlers.filters import Callback
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import EVENTS, kwargs_of
 from fnop.core.handlers.settings import Settings
-from fnop.core.handlers.signatures import ObjectCallback, names_in
-from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped
+from fnop.core.handlers.signatures import (
+    AdmissionHandler,
+    ChangeHandler,
+    ObjectCallback,
+    names_in,
+)
+from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped, texts
 from fnop.core.memory.observation import Seen, essence_of, observed_at, value_at
 from fnop.core.values.body import Body, Memo, Meta, View
 from fnop.core.values.diff import diff
@@ -41,7 +47,7 @@ class Situation(NamedTuple):
 
     `reason` is the cause of a change, the name of an activity, or the type of a watch
     event (None for an object that was listed); `before` is the last-handled state.
-    `keeping` is for reconcile handlers alone.
+    `keeping` is for reconcile handlers alone, and the `request` for admission handlers.
     """
 
     handler: Handler
@@ -56,6 +62,7 @@ class Situation(NamedTuple):
     memo: ReadOnlyDict = ReadOnlyDict()
     indices: Mapping[str, Any] = NOTHING
     keeping: Keeping | None = None
+    request: Request | None = None
 
 
 class Keeping(NamedTuple):
@@ -71,14 +78,19 @@ class Keeping(NamedTuple):
 
 
 class Writers:
-    """The arguments of one call that collect: `logger`, `patch`, `stopped`."""
+    """The arguments of one call that collect, such as `patch`."""
 
-    __slots__ = ("lines", "patch", "stopped")
+    __slots__ = ("lines", "patch", "stopped", "warnings")
 
     def __init__(self) -> None:
         self.lines: list[Log] = []
         self.patch = PatchWriter()
         self.stopped = Stopped()
+        self.warnings: list[str] = []
+
+    def warned(self) -> tuple[str, ...]:
+        """The warnings so far."""
+        return texts(self.warnings)
 
 
 def _body(situation: Situation) -> Body:
@@ -86,13 +98,22 @@ def _body(situation: Situation) -> Body:
     return situation.body
 
 
+def _request(situation: Situation) -> Request:
+    assert situation.request is not None, "only admission handlers ask for one"
+    return situation.request
+
+
 def _old(situation: Situation) -> Any:
+    if situation.request is not None:
+        return read_only(situation.request.old)
     if situation.reason == "create":
         return None
     return read_only(value_at(situation.before, situation.handler.field))
 
 
 def _new(situation: Situation) -> Any:
+    if situation.request is not None:
+        return read_only(situation.request.object)
     path, body, settings = situation.handler.field, _body(situation), situation.settings
     if path:
         return read_only(observed_at(body, path, settings.places.paths))
@@ -158,6 +179,13 @@ PROVIDERS: dict[str, _Provider] = {
     "stopped": lambda _, writers: writers.stopped,
     "children": lambda s, _: _children(s),
     "conditions": lambda s, _: _conditions(s),
+    "warnings": lambda _, writers: writers.warnings,
+    "operation": lambda s, _: _request(s).operation,
+    "subresource": lambda s, _: _request(s).subresource or None,
+    "dryrun": lambda s, _: _request(s).dry_run,
+    "userinfo": lambda s, _: read_only(dict(_request(s).user_info)),
+    "headers": lambda s, _: read_only(dict(_request(s).headers)),
+    "sslpeer": lambda s, _: read_only(dict(_request(s).peer)),
 }
 
 # Arguments that a handler gets only by name, and not by **kwargs (R1).
@@ -165,7 +193,9 @@ _NAMED_ONLY = frozenset(("old", "diff"))
 # Arguments that an impure handler cannot have; registration refuses them.
 _NOT_OUTSIDE = frozenset(("settings",))
 # Arguments that functions in options get in some roles alone, and by **kwargs in all.
-_OF_SOME_ROLES = frozenset(("reason", "type", "event"))
+_OF_SOME_ROLES = names_in(ObjectCallback) & (
+    {"reason", "type", "event"} | names_in(AdmissionHandler) - names_in(ChangeHandler)
+)
 _IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - _OF_SOME_ROLES
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.forms import Form, Signature, form_of
-from fnop.core.handlers.signatures import ChangeHandler, names_in
+from fnop.core.handlers.signatures import AdmissionHandler, ChangeHandler, names_in
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import (
     ErrorsMode,
@@ -159,12 +159,15 @@ def check_outside(declared: Declared) -> None:
         )
 
 
+_ARGUMENTS = names_in(ChangeHandler) | names_in(AdmissionHandler)
+
+
 def check_index(declared: Declared) -> None:
     """Refuse a name that is no argument, and a function that cannot end at once.
 
     Handlers get an index as an argument, and it is computed within a step.
     """
-    if not declared.id.isidentifier() or declared.id in names_in(ChangeHandler):
+    if not declared.id.isidentifier() or declared.id in _ARGUMENTS:
         raise RegistrationError(
             f"{declared.label}: {declared.id!r} cannot be the name of an index, for "
             "handlers ask for it as an argument; give another id=..."

@@ -31,6 +31,7 @@ from fnop.core.handlers.options import (
 from fnop.core.handlers.plans import mapped
 from fnop.core.handlers.registry import Registry, default_registry
 from fnop.core.handlers.roles import (
+    ADMISSION,
     BACKGROUND,
     CHANGES,
     INDICES,
@@ -42,7 +43,13 @@ from fnop.core.handlers.roles import (
     kwargs_of,
 )
 from fnop.core.handlers.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_cron
-from fnop.core.handlers.signatures import ObjectCallback, names_in
+from fnop.core.handlers.signatures import (
+    AdmissionHandler,
+    ChangeHandler,
+    ObjectCallback,
+    names_in,
+)
+from fnop.core.handlers.webhook import webhook_of
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import is_awaited
 from fnop.core.values.diff import parse_field
@@ -68,6 +75,8 @@ _ANY_KWARGS = frozenset().union(*map(kwargs_of, Role))
 _IN_CALLBACKS = names_in(ObjectCallback)
 _IN_PARTS = options_of(SubhandlerOptions)
 _SELECTORS = options_of(KindOptions)
+# Facts of a request, which filters of admission handlers get alone.
+_OF_REVIEWS = _IN_CALLBACKS & names_in(AdmissionHandler) - names_in(ChangeHandler)
 
 
 class Declaring:
@@ -181,6 +190,8 @@ class _Asking(NamedTuple):
         known = _IN_CALLBACKS | frozenset(self.indices)
         if self.role not in CHANGES:
             known -= {"reason"}
+        if self.role not in ADMISSION:
+            known -= _OF_REVIEWS
         return known - frozenset(self.indices) if self.role in INDICES else known
 
     def _why_not(self, name: str, known: Collection[str]) -> str:
@@ -191,6 +202,8 @@ class _Asking(NamedTuple):
             )
         if name in ("retry", "started", "runtime", "stopped"):
             return f"{name!r}, but it is asked before there is an attempt; leave it out"
+        if name in _OF_REVIEWS:
+            return f"{name!r}, but only filters of on.validate and on.mutate have one"
         if name == "reason":
             changes = joined([role.value for role in ROLES if role in CHANGES])
             return f"'reason', but only filters of changes have one: of on.{changes}"
@@ -423,6 +436,9 @@ def declare(
     owner, owns = _owner(options, label), _owns(options, label)
     check_duration(options, "resync", label, INTERVAL_SECONDS_MIN)
     to = _named(options, label)
+    webhook = webhook_of(options, label) if role in ADMISSION else None
+    if webhook is not None:
+        options = {**options, "timeout": None}  # the API server's, for one answer
 
     def decorate(fn: Fn) -> Fn:
         own_id = _own_id(fn, role, options.get("id"), filters)
@@ -441,6 +457,7 @@ def declare(
             owns=owns,
             to=to,
             schedule=schedule,
+            webhook=webhook,
             function=function,
             **_plain(rule, options),
         )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Never, TypeVar, Unpack, overload
 from fnop.core.handlers.declaring import declare, declaring
 from fnop.core.handlers.options import (
     ActivityOptions,
+    AdmissionOptions,
     CreateOptions,
     DaemonOptions,
     DeleteOptions,
@@ -30,6 +31,7 @@ from fnop.core.handlers.options import (
 )
 from fnop.core.handlers.roles import Role
 from fnop.core.handlers.signatures import (
+    AdmissionHandler,
     ChangeHandler,
     CleanupHandler,
     DaemonHandler,
@@ -71,6 +73,7 @@ DaemonFn = TypeVar("DaemonFn", bound=DaemonHandler)
 TimerFn = TypeVar("TimerFn", bound=TimerHandler)
 ReconcileFn = TypeVar("ReconcileFn", bound=ReconcileHandler)
 MapFn = TypeVar("MapFn", bound=MapHandler)
+AdmissionFn = TypeVar("AdmissionFn", bound=AdmissionHandler)
 
 
 def reconcile(
@@ -370,6 +373,61 @@ class On:
                 logger.info("%s: %s", name, type)
         """
         return declare(Role.EVENT, words, options)
+
+    def validate(
+        self, *words: Word, **options: Unpack[AdmissionOptions]
+    ) -> Callable[[AdmissionFn], AdmissionFn]:
+        """Ask the function before a write is stored: it raises to deny it.
+
+        `fnop.Denied`, `fnop.AdmissionError` and `fnop.PermanentError` deny; any other
+        exception counts as no answer. What it appends to `warnings` the user is shown.
+        It stores nothing and is never tried again. A conversation may await reads.
+
+        `words` name the kind; of the `options` of `fnop.on` it takes `id`, `param`,
+        `registry`, `labels`, `annotations`, `when`, `field`, `value` and `impure`.
+        Beside them:
+
+        - `operations`: some of "CREATE", "UPDATE", "DELETE" and "CONNECT"; all by
+          default.
+        - `subresource`: one such as "status", or "*" for all and the object itself.
+        - `ignore_failures`: without an answer the write is admitted, with a warning. By
+          default it is denied.
+        - `timeout`: whole seconds for the answer, from 1 to 30; 10 by default.
+        - `side_effects`: it acts on the world, but not under a `dryrun`.
+        - `persistent`: the webhook stays registered while the operator is down.
+        - `match_conditions` (CEL), `match_policy`, `namespace_selector`,
+          `object_selector`: as in the API, they choose what the API server asks about.
+        - `deleted`: it is asked about objects that are being deleted, too.
+        - `own_writes`: it is asked about this operator's own writes, too.
+        - `ratcheting`: an update is not denied in the same words as its old object
+          would be; it is admitted with a warning. True by default.
+
+            @fnop.on.validate("databases", operations=["UPDATE"])
+            def shrinks_not(spec, old, **_):
+                if spec["size"] < old["spec"]["size"]:
+                    raise fnop.Denied("it must not shrink", field="spec.size")
+        """
+        return declare(Role.VALIDATE, words, options)
+
+    def mutate(
+        self, *words: Word, **options: Unpack[AdmissionOptions]
+    ) -> Callable[[AdmissionFn], AdmissionFn]:
+        """Let the function change an object before it is stored, or deny the write.
+
+        It writes to `patch`, or returns `fnop.patch(...)`. Functions of one kind are
+        called in the order of their declaration, and each sees what those before it
+        have changed. It is asked about deletions where `operations` is ["DELETE"].
+
+        `words` name the kind; the `options` are those of `on.validate`, and
+        `reinvocation`: with True it is called once more if a later webhook, of whatever
+        program, has changed the object.
+
+            @fnop.on.mutate("databases", operations=["CREATE"])
+            def sized(spec, patch, **_):
+                if "size" not in spec:
+                    patch.spec["size"] = 1
+        """
+        return declare(Role.MUTATE, words, options)
 
     if not TYPE_CHECKING:  # a type checker knows that there is no such decorator
 

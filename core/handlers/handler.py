@@ -13,6 +13,7 @@ from fnop.core.handlers.filters import Callback, Filters
 from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.roles import ROLES, Finalizer, Role, RoleRule
 from fnop.core.handlers.schedule import Schedule
+from fnop.core.handlers.webhook import Webhook
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path
@@ -58,6 +59,8 @@ class Handler:
     resync: float | None = None
     # The kind whose objects a mapping names; "" of other handlers.
     to: str = ""
+    # Of admission handlers alone.
+    webhook: Webhook | None = None
     # Two consequences of these, which are asked for all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""

@@ -15,11 +15,16 @@ from fnop.core.handlers.arguments import PROVIDERS, Situation, Writers, argument
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.plans import plan_of, refuse_lost
 from fnop.core.handlers.settings import Settings
-from fnop.core.handlers.writers import LogWriter, PatchWriter
+from fnop.core.handlers.writers import LogWriter, PatchWriter, texts
 from fnop.core.memory.progress import Failure
 from fnop.core.values.body import Body, View
 from fnop.core.values.diff import diff
-from fnop.core.values.errors import PermanentError, TemporaryError, text_of
+from fnop.core.values.errors import (
+    AdmissionError,
+    PermanentError,
+    TemporaryError,
+    text_of,
+)
 from fnop.core.values.now import Now
 from fnop.effects import Call, Log, Patch, Return, Target, Witness
 from fnop.effects.values import canonical, freeze_json, read_only
@@ -32,7 +37,7 @@ ANSWER_BYTES_MAX = 2 * 1024 * 1024
 # The levels that the core puts around an answer; serializers go 254 levels deep.
 _AROUND = 16
 # Arguments that are made where the handler runs, and those of the object or the time.
-_MADE = frozenset(("logger", "patch", "stopped"))
+_MADE = frozenset(("logger", "patch", "stopped", "warnings"))
 _OF_BODY = frozenset(("body", "spec", "status", "meta", "labels", "annotations"))
 _OF_TIME = frozenset(("now", "started", "runtime"))
 _FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
@@ -95,7 +100,13 @@ class Outside:
         )
         self._situation = situation
         self._patch = PatchWriter()
-        made = {"patch": self._patch, "logger": LogWriter(say), "stopped": stopped}
+        self._warnings: list[str] = []
+        made = {
+            "patch": self._patch,
+            "logger": LogWriter(say),
+            "stopped": stopped,
+            "warnings": self._warnings,
+        }
         self.arguments = {
             name: made[name] if name in made else _made(name, facts, situation)
             for name in arguments["wants"]
@@ -147,6 +158,9 @@ class Outside:
         if isinstance(problem, TemporaryError):
             failure["temporary"] = problem.delay
         failure["permanent"] = isinstance(problem, PermanentError)
+        if isinstance(problem, AdmissionError):
+            failure["code"] = problem.code
+            failure["field"] = getattr(problem, "field", "")
         try:
             return {"failure": failure, **self._patched()}
         except (TypeError, ValueError) as refusal:
@@ -160,7 +174,10 @@ class Outside:
                 "let it write fields, or return what a pure handler then patches"
             )
         patch = self._patch.effect()
-        return {} if patch is None else {"patch": to_wire(patch)}
+        found: dict[str, Any] = {} if patch is None else {"patch": to_wire(patch)}
+        if self._warnings:
+            found["warnings"] = texts(self._warnings)
+        return found
 
 
 def answerable(value: Any, where: str) -> Any:
@@ -202,8 +219,11 @@ def _key(key: Any) -> Any:
     return tuple(map(_key, key)) if isinstance(key, list) else key
 
 
-def ended(value: Mapping[str, Any]) -> tuple[Any, Patch | None, Failure | None]:
-    """Decode the result, the patch and the failure of an impure handler."""
+def ended(
+    value: Mapping[str, Any],
+) -> tuple[Any, Patch | None, Failure | None, tuple[str, ...]]:
+    """Decode the result, patch, failure and warnings of an impure handler."""
+    warnings = tuple(value.get("warnings", ()))
     patch = from_wire(value["patch"]) if "patch" in value else None
     failure = None
     if "failure" in value:
@@ -213,7 +233,9 @@ def ended(value: Mapping[str, Any]) -> tuple[Any, Patch | None, Failure | None]:
             found["message"],
             temporary=found.get("temporary"),
             permanent=found["permanent"],
+            code=found.get("code"),
+            field=found.get("field", ""),
         )
     if "plan" in value:
-        return [from_wire(item) for item in value["plan"]], patch, failure
-    return value.get("value"), patch, failure
+        return [from_wire(item) for item in value["plan"]], patch, failure, warnings
+    return value.get("value"), patch, failure, warnings

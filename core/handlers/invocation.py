@@ -43,6 +43,7 @@ from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure
 from fnop.core.values.body import View
 from fnop.core.values.errors import (
+    AdmissionError,
     CallFailed,
     Cancelled,
     NotPure,
@@ -107,7 +108,8 @@ Journal = tuple[JournalEntry, ...]
 class Ending(NamedTuple):
     """The end of an attempt: its plan, or its failure.
 
-    `patches` were collected by the argument `patch`; `children` are the sub-handlers
+    `patches` were collected by the argument `patch`, and `warnings` by the one of
+    admission handlers; `children` are the sub-handlers
     that it has declared, `settings` the ones that a startup handler has returned. Of a
     reconcile handler's children it says how they were `synchronised`, or where nobody
     keeps them what is `desired`.
@@ -120,6 +122,7 @@ class Ending(NamedTuple):
     settings: Settings | None = None
     synchronised: Synchronised | None = None
     desired: Desired | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Desires(NamedTuple):
@@ -405,7 +408,8 @@ def advance(
 
 def _outside(situation: Situation, journal: Journal) -> Advance:
     """Drive an impure handler: it makes one call, and ends with its answer (R9)."""
-    patch = None
+    patch: Patch | None = None
+    warnings: tuple[str, ...] = ()
     try:
         call = call_of(situation)
         if not journal:
@@ -413,13 +417,14 @@ def _outside(situation: Situation, journal: Journal) -> Advance:
         found = _answer_of(call, journal[-1])
         if isinstance(found, Exception):
             raise found
-        value, patch, failure = ended(found)
+        value, patch, failure, warnings = ended(found)
         if failure is not None and isinstance(journal[-1].outcome, Answer):
             failure = replace(failure, exception=journal[-1].outcome.exception)
         plan = () if failure is not None else plan_of(value)
     except Exception as problem:
         plan, failure = (), failure_of(problem)
-    return Advance((), end=Ending(plan, () if patch is None else (patch,), failure))
+    patches = () if patch is None else (patch,)
+    return Advance((), end=Ending(plan, patches, failure, warnings=warnings))
 
 
 def _redrive(drive: _Drive, journal: Journal) -> Any:
@@ -449,7 +454,13 @@ def _failed(drive: _Drive, problem: BaseException) -> Advance:
     refused = drive.witness.refused  # even if the handler has raised another error
     failure = failure_of(refused or problem)
     patches = (*_patches_of(drive), *_nothing_desired(drive, str(failure)))
-    ending = Ending((), patches, failure, synchronised=drive.synchronised)
+    ending = Ending(
+        (),
+        patches,
+        failure,
+        synchronised=drive.synchronised,
+        warnings=drive.writers.warned(),
+    )
     return Advance(lines, end=ending, desires=drive.fresh_desires())
 
 
@@ -485,6 +496,15 @@ def failure_of(problem: BaseException) -> Failure:
             return Failure(name, message, temporary=problem.delay, exception=problem)
         case ChildrenFailed():
             return Failure(name, message)  # no error in the author's code
+        case AdmissionError():
+            field = getattr(problem, "field", "")
+            return Failure(
+                *(name, message),
+                permanent=True,
+                exception=problem,
+                code=problem.code,
+                field=field,
+            )
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)
         case _:
@@ -512,7 +532,8 @@ def _returned(drive: _Drive, value: Any) -> Advance:
     except (TypeError, ValueError) as problem:
         return _failed(drive, problem)
     ending = Ending(
-        plan, patches, None, drive.children, settings, drive.synchronised, drive.desired
+        *(plan, patches, None, drive.children, settings),
+        *(drive.synchronised, drive.desired, drive.writers.warned()),
     )
     lines, desires = drive.fresh_lines(), drive.fresh_desires()
     return Advance(lines, None, ending, drive.children, desires)

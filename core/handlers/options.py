@@ -13,11 +13,13 @@ from typing import Any, Protocol, Required, TypeAlias, TypedDict
 from fnop.core.api.resources import Everything, Resource
 from fnop.core.handlers.filters import Presence
 from fnop.core.handlers.signatures import JSON, ObjectCallback, ValueCallback
+from fnop.core.handlers.webhook import MatchPolicy, Operation
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.errors import ErrorsMode
 
 __all__ = [
     "ActivityOptions",
+    "AdmissionOptions",
     "Collector",
     "CreateOptions",
     "DaemonOptions",
@@ -175,6 +177,26 @@ class ReconcileOptions(_Object, _Retrying, _OfField, total=False):
 
 class MapOptions(_Object, _OfField, total=False):
     to: Required[Word]
+
+
+class AdmissionOptions(
+    _General, KindOptions, _Matching, _OfField, _Outside, total=False
+):
+    operations: Sequence[Operation] | None
+    operation: Operation | None
+    subresource: str | None
+    persistent: bool | None
+    side_effects: bool | None
+    ignore_failures: bool | None
+    timeout: float | None
+    match_policy: MatchPolicy | None
+    match_conditions: str | Sequence[str] | Mapping[str, str] | None
+    namespace_selector: Mapping[str, Any] | None
+    object_selector: Mapping[str, Any] | None
+    reinvocation: bool
+    deleted: bool
+    own_writes: bool
+    ratcheting: bool
 
 
 class DaemonOptions(CreateOptions, _Stopping, total=False):

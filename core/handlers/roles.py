@@ -22,6 +22,7 @@ from fnop.core.handlers.checks import (
 )
 from fnop.core.handlers.options import (
     ActivityOptions,
+    AdmissionOptions,
     CreateOptions,
     DaemonOptions,
     DeleteOptions,
@@ -37,6 +38,7 @@ from fnop.core.handlers.options import (
     UpdateOptions,
 )
 from fnop.core.handlers.signatures import (
+    AdmissionHandler,
     ChangeHandler,
     CleanupHandler,
     DaemonHandler,
@@ -55,6 +57,7 @@ from fnop.core.values.errors import ErrorsMode
 
 __all__ = [
     "ACTIVITIES",
+    "ADMISSION",
     "BACKGROUND",
     "CHANGES",
     "EVENTS",
@@ -90,6 +93,8 @@ class Role(Enum):
     TIMER = "timer"
     RECONCILE = "reconcile"
     MAP = "map"
+    MUTATE = "mutate"
+    VALIDATE = "validate"
 
 
 class Family(Enum):
@@ -102,6 +107,8 @@ class Family(Enum):
     - INDEX: for each state of an object that is stored; returns values at once
     - BACKGROUND: beside all others, for as long as the object exists
     - LEVEL: whenever the object, or what it owns, is not as at the last call
+    - ADMISSION: before a write is stored, beside every step; decides, and waits for
+      nothing
     """
 
     ACTIVITY = "activity"
@@ -111,6 +118,7 @@ class Family(Enum):
     INDEX = "index"
     BACKGROUND = "background"
     LEVEL = "level"
+    ADMISSION = "admission"
 
 
 class Finalizer(Enum):
@@ -145,6 +153,8 @@ class RoleRule:
     - tells_ends: whether it distinguishes deleted objects from unselected ones
     - lasts: whether one call may take as long as its object exists
     - posts: whether its log lines become Kubernetes Events
+    - mutates: whether its handlers may change what is about to be stored
+    - follows: whether the objects of its kinds are listed and watched
     - verbs: the verbs that its kinds have to support, beside list and watch
     """
 
@@ -162,6 +172,8 @@ class RoleRule:
     tells_ends: bool
     lasts: bool
     posts: bool
+    mutates: bool
+    follows: bool
     verbs: tuple[str, ...]
 
     @property
@@ -206,6 +218,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=False,
         verbs=(),
     ),
     Role.CLEANUP: RoleRule(
@@ -223,6 +237,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=False,
         verbs=(),
     ),
     Role.LOGIN: RoleRule(
@@ -240,6 +256,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=False,
         verbs=(),
     ),
     Role.PROBE: RoleRule(
@@ -257,6 +275,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=False,
         verbs=(),
     ),
     Role.CREATE: RoleRule(
@@ -274,6 +294,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.UPDATE: RoleRule(
@@ -291,6 +313,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.DELETE: RoleRule(
@@ -308,6 +332,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=True,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.RESUME: RoleRule(
@@ -325,6 +351,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.FIELD: RoleRule(
@@ -342,6 +370,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.EVENT: RoleRule(
@@ -359,6 +389,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=True,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=True,
         verbs=(),
     ),
     Role.INDEX: RoleRule(
@@ -376,6 +408,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.DAEMON: RoleRule(
@@ -393,6 +427,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=True,
         lasts=True,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.TIMER: RoleRule(
@@ -410,6 +446,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.RECONCILE: RoleRule(
@@ -427,6 +465,8 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=False,
         lasts=False,
         posts=True,
+        mutates=False,
+        follows=True,
         verbs=("patch",),
     ),
     Role.MAP: RoleRule(
@@ -444,6 +484,46 @@ ROLES: Mapping[Role, RoleRule] = {
         tells_ends=True,
         lasts=False,
         posts=False,
+        mutates=False,
+        follows=True,
+        verbs=(),
+    ),
+    Role.MUTATE: RoleRule(
+        family=Family.ADMISSION,
+        decorator="@fnop.on.mutate",
+        protocol=AdmissionHandler,
+        options=AdmissionOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.PERMANENT,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=True,
+        follows=False,
+        verbs=(),
+    ),
+    Role.VALIDATE: RoleRule(
+        family=Family.ADMISSION,
+        decorator="@fnop.on.validate",
+        protocol=AdmissionHandler,
+        options=AdmissionOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.PERMANENT,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
         verbs=(),
     ),
 }
@@ -461,6 +541,7 @@ EVENTS = roles_of(Family.EVENT)
 INDICES = roles_of(Family.INDEX)
 BACKGROUND = roles_of(Family.BACKGROUND)
 LEVELS = roles_of(Family.LEVEL)
+ADMISSION = roles_of(Family.ADMISSION)
 # Their handlers act upon nothing: what they return is for other handlers.
 INFORMING = INDICES | {Role.MAP}
 

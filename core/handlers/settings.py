@@ -305,3 +305,12 @@ class Settings:
     def marker(self) -> str:
         """The operator's name on objects: finalizer, annotation, status field."""
         return f"fnop.dev/{self.operator}"
+
+    @property
+    def domain(self) -> str:
+        """The operator's name as a DNS name, as webhooks and their configurations have.
+
+        >>> Settings(operator="billing").domain
+        'billing.fnop.dev'
+        """
+        return f"{self.operator}.fnop.dev"

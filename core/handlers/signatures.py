@@ -25,6 +25,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.children.owned import Children
 from fnop.core.handlers.connection import ConnectionInfo
 from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.webhook import Operation
 from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped
 from fnop.core.values.body import Memo, Meta, View
 from fnop.core.values.diff import Diff
@@ -36,6 +37,7 @@ __all__ = [
     "INDEX",
     "JSON",
     "ActivityName",
+    "AdmissionHandler",
     "Annotations",
     "Body",
     "ChangeHandler",
@@ -61,6 +63,7 @@ __all__ = [
     "Status",
     "TimerHandler",
     "ValueCallback",
+    "Warnings",
     "names_in",
 ]
 
@@ -92,6 +95,15 @@ Namespace: TypeAlias = Any
 """The argument `namespace`: a str, and None for a kind without namespaces.
 
 Which of both is known to the author, who names the kind, and to no type checker.
+"""
+Warnings: TypeAlias = list[str]
+"""The argument `warnings` of admission handlers: texts that the user is shown.
+
+For example:
+
+    def named_well(name: str, warnings: fnop.Warnings, **_: Any) -> None:
+        if "_" in name:
+            warnings.append("names with _ are no DNS labels")
 """
 Index: TypeAlias = Mapping[Key, tuple[Value, ...]]
 """An index: each key with the values of all objects that have it.
@@ -476,6 +488,57 @@ class IndexHandler(Protocol):
     ) -> object: ...
 
 
+class AdmissionHandler(Protocol):
+    """The type of a handler under `@fnop.on.validate` and `@fnop.on.mutate`.
+
+    It gets what a `ChangeHandler` gets of an object, with `old` and `new` as whole
+    objects: `old` is None for a creation, `new` for a deletion, and `body` is the one
+    that is there. Of the request it gets the `operation`, the `subresource`, `dryrun`,
+    and `userinfo`, which tells who asks; of the connection `headers` and `sslpeer`,
+    empty where there is none. To write to: `patch`, `logger`, and `warnings`, a list of
+    texts that the user is shown.
+
+        def shrinks_not(
+            spec: fnop.Spec, old: Any, warnings: fnop.Warnings, **_: Any
+        ) -> None:
+            if old and spec["size"] < old["spec"]["size"]:
+                raise fnop.Denied("it must not shrink", field="spec.size")
+    """
+
+    def __call__(
+        self,
+        *,
+        operation: Operation,
+        subresource: str | None,
+        dryrun: bool,
+        userinfo: ReadOnlyDict,
+        headers: ReadOnlyDict,
+        sslpeer: ReadOnlyDict,
+        warnings: Warnings,
+        old: Any,
+        new: Any,
+        diff: Diff,
+        body: Body,
+        spec: ReadOnlyDict,
+        status: ReadOnlyDict,
+        meta: Meta,
+        labels: ReadOnlyDict,
+        annotations: ReadOnlyDict,
+        name: str,
+        namespace: Namespace,
+        uid: str,
+        resource: Resource,
+        patch: Patch,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> Returned: ...
+
+
 # -------------------------------------------------------------- functions in options
 # Pyright gives a lambda's first names the types of these first parameters, whatever
 # they are called: hence the `Any` in front.
@@ -486,7 +549,7 @@ class ObjectCallback(Protocol[Answer_co]):
 
     It returns a bool for `when=`, and seconds for `initial_delay=` and `interval=`.
     `reason` is there in filters of changes, `type` and `event` in those of watch
-    events.
+    events, and what a request has in those of admission.
     """
 
     def __call__(
@@ -498,6 +561,12 @@ class ObjectCallback(Protocol[Answer_co]):
         reason: Reason,
         type: EventType | None,
         event: ReadOnlyDict,
+        operation: Operation,
+        subresource: str | None,
+        dryrun: bool,
+        userinfo: ReadOnlyDict,
+        headers: ReadOnlyDict,
+        sslpeer: ReadOnlyDict,
         diff: Diff,
         body: Body,
         spec: ReadOnlyDict,
@@ -532,6 +601,12 @@ class ValueCallback(Protocol):
         reason: Reason,
         type: EventType | None,
         event: ReadOnlyDict,
+        operation: Operation,
+        subresource: str | None,
+        dryrun: bool,
+        userinfo: ReadOnlyDict,
+        headers: ReadOnlyDict,
+        sslpeer: ReadOnlyDict,
         diff: Diff,
         body: Body,
         spec: ReadOnlyDict,

@@ -7,7 +7,7 @@ other effects when the attempt ends.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -28,6 +28,7 @@ __all__ = [
     "PatchWriter",
     "Stopped",
     "Transform",
+    "texts",
 ]
 
 
@@ -252,6 +253,15 @@ class PatchWriter(Nest):
         patch = self.effect()
         transforms = tuple(map(_transform, self.__dict__.get("fns", ())))
         return transforms if patch is None else (patch, *transforms)
+
+
+def texts(given: Iterable[object]) -> tuple[str, ...]:
+    """The values that were appended to the argument `warnings`, as texts.
+
+    >>> texts(["no", 1])
+    ('no', '1')
+    """
+    return tuple(as_unicode(str(each)) for each in given)
 
 
 def _transform(change: Any) -> Transform:

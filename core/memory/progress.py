@@ -155,7 +155,8 @@ class Failure:
     `temporary` (a delay in seconds) and `permanent` are from the author's exception;
     with neither, the handler's `errors` mode decides. `rejected` is a failure because
     the API server refused an effect of the plan. A `misuse` of fnop is an error in the
-    author's code that no retry mends.
+    author's code that no retry mends. A denial of an admission handler has an HTTP
+    `code`, and may be about a `field`.
     """
 
     type: str
@@ -165,6 +166,8 @@ class Failure:
     exception: BaseException | None = None
     rejected: bool = False
     misuse: bool = False
+    code: int | None = None
+    field: str = ""
 
     @property
     def is_expected(self) -> bool:

@@ -99,7 +99,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
             judged, said = _judged(context, invocation, own, unwritten=unwritten)
             judged = _acted(context, record, invocation, judged)
             progress = {**progress, handler.id: judged}
-        case Family.INDEX | Family.OUTSIDE:
+        case Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
             raise AssertionError(f"{handler.id} is called without an invocation")
         case never:
             assert_never(never)

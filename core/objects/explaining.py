@@ -136,7 +136,7 @@ def _cause_of(situation: Situation) -> str:
             return "it runs" if rule.lasts else "its time has come"
         case Family.CHANGE:
             return _of_change(situation)
-        case Family.LEVEL | Family.INDEX | Family.OUTSIDE:
+        case Family.LEVEL | Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
             raise AssertionError("it has no cause")
         case never:
             assert_never(never)

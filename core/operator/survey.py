@@ -248,6 +248,8 @@ def serve_kinds(turn: Turn, *, is_known: bool = True) -> bool:
         handler, has_owners = _with_owners(turn, handler, is_known=is_known)
         handler, has_owned = _with_owned(turn, handler, is_known=is_known)
         complete = complete and has_owners and has_owned
+        if not handler.rule.follows:
+            continue
         for resource in found:
             if _may_be_served(turn, handler, resource):
                 resources[resource.key] = resource
@@ -393,7 +395,8 @@ def _with_owners(
 
 def missing_verbs(handler: Handler, resource: Resource) -> frozenset[str]:
     """The verbs that a kind does not support and this handler needs."""
-    needed = {"list", "watch", *handler.rule.verbs}
+    follows = ("list", "watch") if handler.rule.follows else ()
+    needed = {*follows, *handler.rule.verbs}
     if "delete" in resource.verbs:
         # While a definition is terminating, discovery leaves out the verbs that create
         # and change objects; finalizers can be removed all the same

@@ -43,7 +43,10 @@ def unserved(
     `kinds` are those that have been served so far.  A selector that may select several
     kinds, such as a pattern, may also select none; unless no handler at all has one.
     """
+    handlers = tuple(handlers)
     served = {_mark(each) for kind in kinds.values() for each in _all_of(kind)}
+    # Those of admission are asked without their kinds being followed.
+    served |= {_mark(each) for each in handlers if _is_asked(each, catalogue)}
     idle: dict[Selector, list[Handler]] = {}
     for each in handlers:
         if each.selector is not None and _mark(each) not in served:
@@ -60,6 +63,13 @@ def unserved(
 def _has_any(owner: Selector, catalogue: Catalogue) -> bool:
     """Whether objects may have such owners."""
     return catalogue.is_broad(owner) or bool(catalogue.find(owner))
+
+
+def _is_asked(handler: Handler, catalogue: Catalogue) -> bool:
+    if handler.rule.follows or handler.selector is None:
+        return False
+    found = catalogue.find(handler.selector)
+    return len(found) == 1 or (bool(found) and catalogue.is_broad(handler.selector))
 
 
 def _all_of(kind: Kind) -> tuple[Handler, ...]:

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING
 from fnop.effects.values import check_seconds, without_addresses, without_userinfo
 
 __all__ = [
+    "AdmissionError",
     "CallFailed",
     "Cancelled",
+    "Denied",
     "ErrorsMode",
     "HandlerRetriesError",
     "HandlerTimeoutError",
@@ -157,6 +159,51 @@ class HandlerRetriesError(PermanentError):
         @fnop.on.create("databases", retries=3)
         def created(**_): ...
     """
+
+
+class AdmissionError(PermanentError):
+    """Raised by a handler of `@fnop.on.validate` or `@fnop.on.mutate`: it denies.
+
+    `message` is shown to the user, `code` is the HTTP status of the denial. The API
+    server answers 400 where the code is lower than that. Raises `TypeError` for a code
+    that is no whole number.
+
+    >>> AdmissionError("the size must be even", code=400).code
+    400
+    """
+
+    code: int = 500
+
+    def __init__(self, message: str = "", code: int = 500) -> None:
+        super().__init__(message)
+        if type(code) is not int:
+            raise TypeError(
+                f"{type(self).__name__}.code is an HTTP status, such as 403, not "
+                f"{code!r:.80}"
+            )
+        self.code = code
+
+
+class Denied(AdmissionError):
+    """Raised by a handler of `@fnop.on.validate` or `@fnop.on.mutate`: it denies.
+
+    The `message` is shown to the user. With `field`, a dotted path, the denial has the
+    form of the API server's own: code 422, reason Invalid, and the field as its cause.
+    Without it the code is 403, unless another `code` is given.
+
+    >>> Denied("it must not shrink", field="spec.size").code, Denied("no").code
+    (422, 403)
+    """
+
+    def __init__(
+        self, message: str = "", *, field: str = "", code: int | None = None
+    ) -> None:
+        super().__init__(message, (422 if field else 403) if code is None else code)
+        if not isinstance(field, str):
+            raise TypeError(
+                f"Denied.field is a dotted path, such as 'spec.size', not {field!r:.80}"
+            )
+        self.field = field
 
 
 class Refused(Exception):

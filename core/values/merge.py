@@ -26,6 +26,7 @@ __all__ = [
     "is_idempotent",
     "leaves",
     "operated",
+    "operations",
     "shows",
     "transformed",
 ]
@@ -119,6 +120,32 @@ def operated(steps: Sequence[Mapping[str, Any]], base: Any) -> Any:
             text = f"{OPERATION}{step['op']} {step['path']} fails: {problem}"
             raise OperationFailed(text) from problem
     return base
+
+
+def operations(base: Any, target: Any, path: Path = ()) -> Iterator[dict[str, Any]]:
+    """The JSON patch operations that turn `base` into `target` (RFC 6902).
+
+    Each key that differs has one, in the order of the keys; a list is replaced whole.
+    What is equal in both is not named, whoever has written it.
+
+    >>> [*operations({"a": 1, "b/c": [1]}, {"b/c": [1, 2], "d": None})]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [{'op': 'remove', 'path': '/a'},
+     {'op': 'replace', 'path': '/b~1c', 'value': [1, 2]},
+     {'op': 'add', 'path': '/d', 'value': None}]
+    """
+    if not (isinstance(base, dict) and isinstance(target, dict)):
+        if not same_json(base, target):
+            yield {"op": "replace", "path": pointer(path), "value": target}
+        return
+    for key in sorted(base.keys() | target.keys()):
+        deeper = (*path, key)
+        if key not in target:
+            yield {"op": "remove", "path": pointer(deeper)}
+        elif key not in base:
+            yield {"op": "add", "path": pointer(deeper), "value": target[key]}
+        else:
+            yield from operations(base[key], target[key], deeper)
 
 
 def is_idempotent(steps: Sequence[Mapping[str, Any]]) -> bool:

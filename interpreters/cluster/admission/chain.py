@@ -26,6 +26,7 @@ from fnop.interpreters.cluster.admission.reviews import (
 from fnop.interpreters.cluster.admission.webhooks import (
     MUTATING,
     VALIDATING,
+    Beside,
     Webhook,
     Write,
     kind_for,
@@ -35,7 +36,7 @@ from fnop.interpreters.cluster.kinds.conversion import renamed, served, to_stora
 from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.schema.cel import condition
 from fnop.interpreters.cluster.storage.store import Cluster, fresh_uid
-from fnop.interpreters.cluster.values.objects import Object, same
+from fnop.interpreters.cluster.values.objects import Object, Resource, same
 from fnop.interpreters.cluster.values.status import (
     Refusal,
     bad_request,
@@ -44,22 +45,12 @@ from fnop.interpreters.cluster.values.status import (
     quoted,
 )
 
-__all__ = ["Read", "Reviewers", "is_mutated", "is_validated"]
+__all__ = ["Read", "Reviewers"]
 
 # From the JSON value that a patch has left to an object of a kind, with its defaults.
 Read = Callable[[Kind, Any], Object]
 # What a webhook may do in a dry run.
 HARMLESS = ("None", "NoneOnDryRun")
-
-
-def is_mutated(cluster: Cluster) -> bool:
-    """Whether any webhook could change a write."""
-    return bool(webhooks(cluster, MUTATING))
-
-
-def is_validated(cluster: Cluster) -> bool:
-    """Whether any webhook could refuse a write at its end."""
-    return bool(webhooks(cluster, VALIDATING))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +59,21 @@ class Reviewers:
 
     cluster: Cluster
     ask: Ask
+    beside: Beside
     warnings: list[str]
+
+    @property
+    def are_mutating(self) -> bool:
+        """Whether any webhook could change a write."""
+        return bool(self._webhooks(MUTATING))
+
+    @property
+    def are_validating(self) -> bool:
+        """Whether any webhook could refuse a write at its end."""
+        return bool(self._webhooks(VALIDATING))
+
+    def _webhooks(self, resource: Resource) -> tuple[Webhook, ...]:
+        return webhooks(self.cluster, resource, self.beside)
 
     def mutated(self, write: Write, read: Read) -> Object | None:
         """The new object as the mutating webhooks leave it.
@@ -80,7 +85,7 @@ class Reviewers:
         called: set[int] = set()
         is_changed = False
         for again in (False, True):
-            for number, webhook in enumerate(webhooks(self.cluster, MUTATING)):
+            for number, webhook in enumerate(self._webhooks(MUTATING)):
                 kind = self._kind(webhook, write)
                 if kind is None or (again and number not in due):
                     continue
@@ -100,7 +105,7 @@ class Reviewers:
         """Ask all validating webhooks; raise the `Refusal` of the first that denies."""
         asked = [
             (webhook, kind)
-            for webhook in webhooks(self.cluster, VALIDATING)
+            for webhook in self._webhooks(VALIDATING)
             if (kind := self._kind(webhook, write)) is not None
         ]
         refusals: list[Refusal] = []

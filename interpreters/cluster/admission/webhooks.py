@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -19,10 +19,12 @@ from fnop.interpreters.protocol import User
 __all__ = [
     "MUTATING",
     "VALIDATING",
+    "Beside",
     "Form",
     "Webhook",
     "Write",
     "kind_for",
+    "none_beside",
     "webhooks",
 ]
 
@@ -80,17 +82,35 @@ class Webhook(NamedTuple):
 # ------------------------------------------------------------------- registered
 
 Webhooks = tuple[Webhook, ...]
+# The webhooks of one sort that are asked without being registered in the cluster: those
+# of an operator that is simulated with it.
+Beside = Callable[[Cluster, Resource], Webhooks]
 # The webhooks of collections of configurations, by identity: a collection that was not
 # written is the same value. Each is kept with its key, so no identity is used twice.
 _compiled: dict[int, tuple[Map[Key, Object], Webhooks]] = {}
 MOST_COMPILED = 64
 
 
-def webhooks(cluster: Cluster, resource: Resource) -> Webhooks:
+def none_beside(_cluster: Cluster, _resource: Resource) -> Webhooks:
+    """No webhooks but those that are registered."""
+    return ()
+
+
+def webhooks(
+    cluster: Cluster, resource: Resource, beside: Beside = none_beside
+) -> Webhooks:
     """The webhooks of a collection of configurations, in the server's order.
 
     Configurations go by their names; the webhooks of one in the order of its list.
     """
+    more = beside(cluster, resource)
+    if not more:
+        return _registered(cluster, resource)
+    both = (*_registered(cluster, resource), *more)
+    return tuple(sorted(both, key=lambda each: each.configuration.name))
+
+
+def _registered(cluster: Cluster, resource: Resource) -> Webhooks:
     found = shelf(cluster, resource)
     if not found:
         return ()

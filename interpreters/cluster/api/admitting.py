@@ -7,12 +7,7 @@ from functools import partial
 from typing import Any
 
 from fnop.interpreters.cluster.access.reviews import ADMIN
-from fnop.interpreters.cluster.admission.chain import (
-    Read,
-    Reviewers,
-    is_mutated,
-    is_validated,
-)
+from fnop.interpreters.cluster.admission.chain import Read, Reviewers
 from fnop.interpreters.cluster.admission.webhooks import Form, Write
 from fnop.interpreters.cluster.apply.managed import (
     decoded as decoded_entries,
@@ -45,9 +40,19 @@ META = "meta.k8s.io/v1"
 SHOWN = ("fieldManager", "fieldValidation")
 
 
-def is_reviewed(cluster: Cluster) -> bool:
+def is_mutated(cluster: Cluster, call: Call) -> bool:
+    """Whether any webhook could change a write."""
+    return _reviewers(cluster, call).are_mutating
+
+
+def is_reviewed(cluster: Cluster, call: Call) -> bool:
     """Whether there are webhooks at all."""
-    return is_mutated(cluster) or is_validated(cluster)
+    found = _reviewers(cluster, call)
+    return found.are_mutating or found.are_validating
+
+
+def _reviewers(cluster: Cluster, call: Call) -> Reviewers:
+    return Reviewers(cluster, call.ask, call.beside, call.warnings)
 
 
 def mutated(
@@ -62,9 +67,9 @@ def mutated(
     Objects are in the version of the request.  A body with a `form` of its own, such as
     a Scale, is not read as an object of the kind.
     """
-    if not is_mutated(cluster):
+    reviewers = _reviewers(cluster, call)
+    if not reviewers.are_mutating:
         return new
-    reviewers = Reviewers(cluster, call.ask, call.warnings)
     read: Read = partial(_object, call.kind) if form is None else _body
     seen = new if form is not None else _with_status(call.kind, new)
     result = reviewers.mutated(_write(call, seen, old, form), read)
@@ -99,8 +104,8 @@ def check_write(
 
     The new object is as it would be stored, in the version of the request.
     """
-    if is_validated(cluster):
-        reviewers = Reviewers(cluster, call.ask, call.warnings)
+    reviewers = _reviewers(cluster, call)
+    if reviewers.are_validating:
         reviewers.check(_write(call, new, old, form))
 
 
@@ -110,7 +115,7 @@ def reviewed(cluster: Cluster, call: Call, struct: str, form: Form) -> dict[str,
     It has a `form` of its own, and the fields of that struct alone.
     """
     body = checked(struct, form.version, call.request.body)
-    if not is_reviewed(cluster):
+    if not is_reviewed(cluster, call):
         return body
     api_version = f"{form.group}/{form.version}" if form.group else form.version
     named = {"kind": form.kind, "apiVersion": api_version}
@@ -138,7 +143,7 @@ def check_deletion(
         call.request.user or ADMIN,
         bool(options.get("dryRun")),
     )
-    reviewers = Reviewers(cluster, call.ask, call.warnings)
+    reviewers = _reviewers(cluster, call)
     reviewers.mutated(write, _body)
     reviewers.check(write)
 

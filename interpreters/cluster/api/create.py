@@ -172,7 +172,7 @@ def _born(
     """A new object with the fields that the server and admission webhooks set."""
     kind = call.kind
     sent, obj = obj, _attributed(cluster, call, obj, namespace, track)
-    if is_mutated(cluster):
+    if is_mutated(cluster, call):
         seen = _unborn(kind, obj, sent)
         changed = mutated(cluster, call, seen)
         if changed is not seen:

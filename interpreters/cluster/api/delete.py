@@ -98,7 +98,7 @@ def _unchecked(cluster: Cluster, obj: Object) -> None:
 
 
 def _check(cluster: Cluster, call: Call, obj: Object) -> Check:
-    if not is_reviewed(cluster):
+    if not is_reviewed(cluster, call):
         return _unchecked
     given = _given(call)
     if call.kind.resource in (NAMESPACES, CRDS):

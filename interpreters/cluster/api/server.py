@@ -9,6 +9,7 @@ from fnop.interpreters.cluster.access.policy import bootstrap
 from fnop.interpreters.cluster.access.rbac import authorize, authorize_creation
 from fnop.interpreters.cluster.access.reviews import answer_review
 from fnop.interpreters.cluster.admission.questions import Ask, unreached
+from fnop.interpreters.cluster.admission.webhooks import Beside, none_beside
 from fnop.interpreters.cluster.api.delete import delete, delete_collection
 from fnop.interpreters.cluster.api.discovery import discover
 from fnop.interpreters.cluster.api.read import get, list_objects
@@ -63,7 +64,11 @@ def empty_cluster(
 
 
 def answer(
-    cluster: Cluster, request: ApiRequest, now: float, ask: Ask = unreached
+    cluster: Cluster,
+    request: ApiRequest,
+    now: float,
+    ask: Ask = unreached,
+    beside: Beside = none_beside,
 ) -> tuple[Cluster, ApiResponse, tuple[StoredEvent, ...]]:
     """Answer any request: the next cluster, the response, and what watches see.
 
@@ -72,11 +77,12 @@ def answer(
 
     `ask` calls the admission webhooks that review the request, one after the other.
     What it raises goes through and leaves no trace: whoever has to wait for a webhook
-    raises something, waits, and asks for the answer again.
+    raises something, waits, and asks for the answer again.  `beside` are webhooks that
+    are asked without being registered.
     """
     try:
         authorize(cluster, request)
-        call = call_of(cluster.registry, request, now, ask)
+        call = call_of(cluster.registry, request, now, ask, beside)
         if call is None:
             return cluster, discover(cluster.registry, request), ()
     except Refusal as refusal:

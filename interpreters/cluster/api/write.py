@@ -300,7 +300,7 @@ UNREVIEWED = Admission(lambda new, old: new, lambda new, old: None)
 
 
 def _admission(cluster: Cluster, call: Call) -> Admission:
-    if not is_reviewed(cluster):
+    if not is_reviewed(cluster, call):
         return UNREVIEWED
     return Admission(
         partial(mutated, cluster, call), partial(check_write, cluster, call)

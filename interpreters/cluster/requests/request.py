@@ -8,6 +8,7 @@ from typing import NamedTuple
 from urllib.parse import unquote
 
 from fnop.interpreters.cluster.admission.questions import Ask, unreached
+from fnop.interpreters.cluster.admission.webhooks import Beside, none_beside
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.cluster.values.objects import Key
 from fnop.interpreters.cluster.values.status import no_such_path, unknown_resource
@@ -40,6 +41,8 @@ class Call:
     warnings: list[str] = field(default_factory=list, compare=False)
     # Asks the admission webhooks.
     ask: Ask = field(default=unreached, compare=False)
+    # Those beside the registered ones.
+    beside: Beside = field(default=none_beside, compare=False)
 
     @property
     def key(self) -> Key:
@@ -109,14 +112,19 @@ def _unserved(registry: Registry, route: Route) -> Exception:
 
 
 def call_of(
-    registry: Registry, request: ApiRequest, now: float, ask: Ask = unreached
+    registry: Registry,
+    request: ApiRequest,
+    now: float,
+    ask: Ask = unreached,
+    beside: Beside = none_beside,
 ) -> Call | None:
     """Resolve a request; None where the path is no resource path."""
     route = route_of(request.path)
     if route is None:
         return None
     kind = kind_at(registry, route)
-    return Call(request, kind, route, dict(request.query), now, ask=ask)
+    query = dict(request.query)
+    return Call(request, kind, route, query, now, ask=ask, beside=beside)
 
 
 # ------------------------------------------------- what permission is asked for

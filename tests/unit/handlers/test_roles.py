@@ -14,6 +14,7 @@ from fnop.core.handlers.options import options_of
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import (
     ACTIVITIES,
+    ADMISSION,
     BACKGROUND,
     CHANGES,
     EVENTS,
@@ -31,7 +32,10 @@ from fnop.core.values.cause import HANDLED
 from fnop.core.values.errors import RegistrationError
 from tests.simulations import ROOT
 
-DERIVED = (ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND, LEVELS)
+DERIVED = (
+    *(ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND, LEVELS),
+    ADMISSION,
+)
 
 
 def declared(role: Role, fn: Any, **options: Any) -> Any:

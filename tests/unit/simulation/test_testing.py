@@ -19,6 +19,7 @@ from fnop import adapters
 from fnop.adapters import strategies
 from fnop.core.handlers.arguments import PROVIDERS
 from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.signatures import names_in
 from fnop.effects import Event, Patch
 from fnop.interpreters.cluster.schema.schema import compile_schema
 from fnop.testing import (
@@ -658,6 +659,7 @@ def test_what_is_no_object_is_refused(given: Any) -> None:
 CHANGE_ARGUMENTS = sorted(
     PROVIDERS.keys()
     - {"activity", "settings", "event", "type", "stopped", "children", "conditions"}
+    - (names_in(fnop.AdmissionHandler) - names_in(fnop.ChangeHandler))
 )
 
 

@@ -1,0 +1,131 @@
+"""One decision of admission handlers, for tests: `fnop.testing.review`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from fnop.adapters.models import models_for
+from fnop.adapters.simulating import (
+    Manifests,
+    Operator,
+    handlers_of,
+    manifests_in,
+)
+from fnop.adapters.yaml_values import teach_yaml
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.resources import Resource
+from fnop.core.api.reviews import Request
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.webhook import OPERATIONS
+from fnop.core.values.table import NOTHING
+from fnop.interpreters.clock import EPOCH, VirtualClock
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.scenario import ApplyProblem, apply_manifests, catalogue_of
+from fnop.interpreters.simulation import SimulatedRun
+
+__all__ = ["review"]
+
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+def review(
+    operator: Operator = None,
+    old: Mapping[str, Any] | None = None,
+    new: Mapping[str, Any] | None = None,
+    *,
+    operation: Operation | None = None,
+    subresource: str = "",
+    user: str | Mapping[str, Any] = "kubernetes-admin",
+    dry_run: bool = False,
+    headers: Mapping[str, str] = NOTHING,
+    crds: Manifests = (),
+    objects: Manifests = (),
+    settings: Settings | None = None,
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
+) -> Decision:
+    """Ask an operator's admission handlers about one write, without a cluster.
+
+    `operator`, `crds`, `objects`, `settings` and `calls` are as for a `Simulation`;
+    what handlers read are the `objects`. `old` is the stored object and `new` the one
+    to be stored: without `old` it is a creation, without `new` a deletion, unless
+    `operation` says something else. `user` is a name, or the whole `userInfo`;
+    `subresource`, `dry_run` and `headers` are those of the request.
+
+    The answer tells whether the write is `allowed`, the `message` and `code` of a
+    denial, the `warnings`, the `patch` (RFC 6902) and the `object` with it, and the
+    ids of the handlers that were `asked`. Raises `ValueError` where neither object is
+    given, and `AssertionError` for objects that the cluster refuses.
+
+        def test_a_claim_does_not_shrink():
+            old, new = claim(size=2), claim(size=1)
+            assert review("operator.py", old, new).message == "it must not shrink"
+    """
+    teach_yaml()
+    # The objects are there already: nobody is asked about them.
+    before = SimulatedRun(Program(()), empty_cluster("0", EPOCH))
+    try:
+        apply_manifests(before, [*manifests_in(crds), *manifests_in(objects)])
+    except ApplyProblem as problem:
+        raise AssertionError(str(problem)) from None
+    run = SimulatedRun(
+        Program(handlers_of(operator), settings or Settings()),
+        before.cluster,
+        clock=VirtualClock(EPOCH),
+        calls=models_for(calls),
+    )
+    run.begin_reviewing()
+    present = new if new is not None else old
+    if present is None:
+        raise ValueError("a review is about an object: give old=, new=, or both")
+    resource = catalogue_of(run).of_manifest(present) or _made_up(present)
+    metadata = present.get("metadata") or {}
+    namespace = metadata.get("namespace") or "default"
+    request = Request(
+        uid="00000000-0000-0000-0000-000000000000",
+        operation=_operation(operation, old, new),
+        group=resource.group,
+        version=resource.version,
+        plural=resource.plural,
+        kind=resource.kind,
+        subresource=subresource,
+        namespace=namespace if resource.namespaced else None,
+        name=str(metadata.get("name") or ""),
+        object=None if new is None else dict(new),
+        old=None if old is None else dict(old),
+        user_info={"username": user} if isinstance(user, str) else user,
+        dry_run=dry_run,
+        headers=headers,
+    )
+    return run.decide(request)
+
+
+def _operation(
+    given: str | None, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> str:
+    if given is not None:
+        if given not in OPERATIONS:
+            raise ValueError(f"operation= is one of {', '.join(OPERATIONS)}")
+        return given
+    if old is None:
+        return "CREATE"
+    return "DELETE" if new is None else "UPDATE"
+
+
+def _made_up(manifest: Mapping[str, Any]) -> Resource:
+    """The kind of a manifest that no definition is given for.
+
+    Its plural is as definitions mostly have it.
+    """
+    group, _, version = str(manifest.get("apiVersion") or "v1").rpartition("/")
+    kind = str(manifest.get("kind") or "")
+    singular = kind.lower()
+    ending = "es" if singular.endswith(("s", "x", "ch", "sh")) else "s"
+    plural = f"{singular}{ending}"
+    if singular.endswith("y") and singular[-2:-1] not in "aeiou":
+        plural = f"{singular[:-1]}ies"
+    return Resource(group, version, plural, kind, singular)

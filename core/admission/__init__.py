@@ -1,0 +1,1 @@
+"""Admission: what may be stored, decided before it is, by pure functions."""

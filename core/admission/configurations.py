@@ -1,0 +1,424 @@
+"""The webhooks of an operator, and the configurations that register them.
+
+Handlers with equal options share a webhook, so that one request asks all of them, and
+the user is told all that is wrong at once. The rules are those of
+admissionregistration.k8s.io/v1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.namespaces import has_patterns
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.filters import Callback, Filters, Presence
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import ADMISSION, ROLES, Role
+from fnop.core.handlers.webhook import OPERATIONS, Webhook
+from fnop.core.values.diff import Path
+
+__all__ = [
+    "CONFIGURATIONS",
+    "Group",
+    "Registration",
+    "asked_by",
+    "configurations_of",
+    "groups_of",
+    "persistent",
+]
+
+GROUP = "admissionregistration.k8s.io"
+_SORTS = {True: "Mutating", False: "Validating"}
+# The kinds of the two configurations, by role.
+CONFIGURATIONS: Mapping[Role, Resource] = {
+    role: Resource(
+        *(GROUP, "v1", f"{kind.lower()}s", kind, kind.lower()),
+        namespaced=False,
+    )
+    for role in ROLES
+    if role in ADMISSION
+    for kind in (f"{_SORTS[ROLES[role].mutates]}WebhookConfiguration",)
+}
+# Since Kubernetes 1.21 each namespace has its name as a label.
+NAME_LABEL = "kubernetes.io/metadata.name"
+SYSTEM = "kube-system"
+
+
+class Group(NamedTuple):
+    """Handlers that share a webhook, with the options that they have in common.
+
+    `name` is the first label of the webhook's name, and the last part of its path.
+    """
+
+    name: str
+    role: Role
+    handlers: tuple[Handler, ...]
+    webhook: Webhook
+    filters: Filters
+
+    @property
+    def ids(self) -> frozenset[str]:
+        """The ids of its handlers."""
+        return frozenset(each.id for each in self.handlers)
+
+
+class Registration(NamedTuple):
+    """The facts for configurations that the handlers do not tell.
+
+    `name` is that of the configurations. `client` is a `WebhookClientConfig`: a `url`,
+    or a `service`, and a `caBundle`; each webhook adds its own path. `account` is the
+    user as whom the operator writes, and `namespace` the one that it runs in; both are
+    "" where they are not known. `namespaces` and `selector` restrict what it serves.
+    """
+
+    name: str
+    client: Mapping[str, Any]
+    account: str = ""
+    namespace: str = ""
+    namespaces: tuple[str, ...] | None = None
+    selector: str = ""
+
+
+def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:
+    """The webhooks of admission handlers, in the order in which they are asked.
+
+    A mutation sees what those before it have changed, so only neighbours share one.
+    """
+    found: list[Group] = []
+    for handler in handlers:
+        if handler.role not in ADMISSION or handler.webhook is None:
+            continue
+        webhook = handler.webhook._replace(operations=(), subresource=None)
+        filters = _expressible(handler.filters)
+        own = Group("", handler.role, (handler,), webhook, filters)
+        place = _place(found, own)
+        if place is None:
+            found.append(own)
+        else:
+            found[place] = found[place]._replace(
+                handlers=(*found[place].handlers, handler)
+            )
+    return tuple(_named(found))
+
+
+def _place(found: Sequence[Group], own: Group) -> int | None:
+    """The position of the group that a handler joins."""
+    alike = [
+        place
+        for place, each in enumerate(found)
+        if each.role is own.role
+        and each.webhook == own.webhook
+        and each.filters == own.filters
+    ]
+    if not alike:
+        return None
+    if not own.handlers[0].rule.mutates:
+        return alike[0]
+    last = max(n for n, each in enumerate(found) if each.role is own.role)
+    return last if last in alike else None
+
+
+def _named(groups: Iterable[Group]) -> Iterator[Group]:
+    """The groups with names: that of a handler that is alone, else the role's."""
+    taken: set[str] = set()
+    for each in groups:
+        alone = len(each.handlers) == 1
+        base = _label(each.handlers[0].id if alone else each.role.value)
+        name, number = base, 1
+        while name in taken:
+            number += 1
+            name = f"{base[:59]}-{number}"
+        taken.add(name)
+        yield each._replace(name=name)
+
+
+def _label(text: str) -> str:
+    """A DNS label (RFC 1123) that is like a text.
+
+    >>> _label("Claims.shrinks_not/spec.size")
+    'claims-shrinks-not-spec-size'
+    """
+    found = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")[:63].rstrip("-")
+    return found or "webhook"
+
+
+def _expressible(filters: Filters) -> Filters:
+    """The part of the filters that a configuration can say; the rest is the handler's.
+
+    They are labels with a value, present or absent, and a field.
+    """
+    labels = tuple(
+        (name, want)
+        for name, want in filters.labels
+        if isinstance(want, (str, Presence))
+    )
+    value = None if isinstance(filters.value, Callback) else filters.value
+    return Filters(labels=labels, field=filters.field, value=value)
+
+
+def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
+    """The ids of the handlers behind the last part of a webhook's path.
+
+    That is the name of a group, or as with Kopf the id of one handler. Raises `KeyError`
+    for a name that is neither.
+    """
+    for each in groups:
+        if each.name == name:
+            return each.ids
+        if name in each.ids:
+            return frozenset((name,))
+    raise KeyError(name)
+
+
+# -------------------------------------------------------------- the configurations
+
+
+def configurations_of(
+    groups: Iterable[Group], catalogue: Catalogue, about: Registration
+) -> dict[Role, dict[str, Any]]:
+    """The manifests of both configurations, by role; one without webhooks is empty.
+
+    A group whose kinds nobody serves has no webhook.
+    """
+    found: dict[Role, dict[str, Any]] = {}
+    for role, resource in CONFIGURATIONS.items():
+        webhooks = [
+            spec
+            for each in groups
+            if each.role is role and (spec := _spec(each, catalogue, about)) is not None
+        ]
+        found[role] = {
+            "apiVersion": resource.api_version,
+            "kind": resource.kind,
+            "metadata": {"name": about.name},
+            "webhooks": webhooks,
+        }
+    return found
+
+
+def persistent(
+    manifest: Mapping[str, Any], groups: Iterable[Group]
+) -> list[Mapping[str, Any]]:
+    """The webhooks that stay registered while the operator is down."""
+    kept = {each.name for each in groups if each.webhook.persistent}
+    return [
+        spec for spec in manifest["webhooks"] if spec["name"].partition(".")[0] in kept
+    ]
+
+
+def _spec(
+    group: Group, catalogue: Catalogue, about: Registration
+) -> dict[str, Any] | None:
+    """A webhook of a configuration; None where it has no rules."""
+    rules = _rules(group, catalogue)
+    if not rules:
+        return None
+    webhook = group.webhook
+    spec: dict[str, Any] = {
+        "name": f"{group.name}.{about.name}",
+        "clientConfig": _client(about.client, group.name),
+        "rules": rules,
+        "failurePolicy": "Ignore" if webhook.ignore_failures else "Fail",
+        "matchPolicy": webhook.match_policy,
+        "namespaceSelector": _namespace_selector(webhook, about),
+        "objectSelector": _object_selector(webhook, group.filters),
+        "sideEffects": _side_effects(group),
+        "timeoutSeconds": webhook.timeout,
+        "admissionReviewVersions": ["v1"],
+    }
+    if conditions := _match_conditions(group, about):
+        spec["matchConditions"] = conditions
+    if ROLES[group.role].mutates:
+        policy = "IfNeeded" if webhook.reinvocation else "Never"
+        spec["reinvocationPolicy"] = policy
+    return spec
+
+
+def _side_effects(group: Group) -> str:
+    """The API server asks nobody in a dry run who may act in it.
+
+    An impure handler is asked, and refuses if it does not say what it does then.
+    """
+    acts = group.webhook.side_effects or any(e.function for e in group.handlers)
+    return "NoneOnDryRun" if acts else "None"
+
+
+def _client(client: Mapping[str, Any], name: str) -> dict[str, Any]:
+    """The client configuration of one webhook: with its name at the end of the path."""
+    found = dict(client)
+    if (url := found.get("url")) is not None:
+        found["url"] = f"{str(url).rstrip('/')}/{name}"
+    if (service := found.get("service")) is not None:
+        path = f"{str(service.get('path') or '').rstrip('/')}/{name}"
+        found["service"] = {**service, "path": path}
+    return found
+
+
+def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
+    """The rules of a webhook; handlers of one version and operations share one."""
+    found: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for handler in group.handlers:
+        assert handler.selector is not None, "they are about kinds"
+        assert handler.webhook is not None, "groups are of admission handlers"
+        operations = _operations(handler, handler.webhook)
+        for each in catalogue.find(handler.selector):
+            key = each.group, each.version, operations
+            names = found.setdefault(key, [])
+            names += (
+                name
+                for name in _resources(each.plural, handler.webhook.subresource)
+                if name not in names
+            )
+    return [
+        {
+            "apiGroups": [api_group],
+            "apiVersions": [version],
+            "operations": [*operations],
+            "resources": resources,
+            "scope": "*",
+        }
+        for (api_group, version, operations), resources in found.items()
+    ]
+
+
+def _operations(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
+    if webhook.operations:
+        return webhook.operations
+    if handler.rule.mutates:  # a deletion has nothing to change
+        return tuple(each for each in OPERATIONS if each != "DELETE")
+    return ("*",)
+
+
+def _resources(plural: str, subresource: str | None) -> tuple[str, ...]:
+    if subresource is None:
+        return (plural,)
+    return (
+        (plural, f"{plural}/*") if subresource == "*" else (f"{plural}/{subresource}",)
+    )
+
+
+def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]:
+    """The namespaces that the API server asks about.
+
+    A webhook that is down and may not be ignored must not keep the cluster from
+    mending itself, nor the operator from starting: so `kube-system` and the operator's
+    own namespace are left out, unless they are named.
+    """
+    if webhook.namespace_selector:
+        return dict(webhook.namespace_selector)
+    named = about.namespaces
+    if named is not None and not has_patterns(named):
+        return {"matchExpressions": [_expression("In", named)]}
+    if webhook.ignore_failures:
+        return {}
+    spared = [each for each in (SYSTEM, about.namespace) if each]
+    return {"matchExpressions": [_expression("NotIn", sorted({*spared}))]}
+
+
+def _expression(operator: str, values: Iterable[str]) -> dict[str, Any]:
+    return {"key": NAME_LABEL, "operator": operator, "values": [*values]}
+
+
+def _object_selector(webhook: Webhook, filters: Filters) -> dict[str, Any]:
+    """The labels of the objects that the API server asks about.
+
+    It asks if the new object has them, or the old one.
+    """
+    found = {key: value for key, value in webhook.object_selector.items()}
+    labels = {n: want for n, want in filters.labels if isinstance(want, str)}
+    if labels:
+        found["matchLabels"] = {**found.get("matchLabels", {}), **labels}
+    expressions = [
+        {
+            "key": name,
+            "operator": "Exists" if want is Presence.PRESENT else "DoesNotExist",
+        }
+        for name, want in filters.labels
+        if isinstance(want, Presence)
+    ]
+    if expressions:
+        found["matchExpressions"] = [*found.get("matchExpressions", ()), *expressions]
+    return found
+
+
+# ------------------------------------------------------------- match conditions
+
+
+def _match_conditions(group: Group, about: Registration) -> list[dict[str, str]]:
+    """The conditions under which the API server asks, in CEL (Kubernetes 1.27).
+
+    An older server drops them; the handlers' filters decide the same.
+    """
+    webhook = group.webhook
+    found = dict(webhook.match_conditions)
+    if not webhook.deleted:
+        found.setdefault("not-being-deleted", _NOT_ENDING)
+    if about.account and not webhook.own_writes:
+        found.setdefault(
+            "not-by-the-operator", f"request.userInfo.username != {_cel(about.account)}"
+        )
+    if field := _field_condition(group.filters):
+        found.setdefault("field", field)
+    return [{"name": name, "expression": cel} for name, cel in found.items()]
+
+
+_NOT_ENDING = (
+    "request.operation == 'CREATE' || oldObject == null || "
+    "!has(oldObject.metadata.deletionTimestamp)"
+)
+
+
+def _field_condition(filters: Filters) -> str:
+    """That the object has a field, and its value; "" where CEL does not say that.
+
+    A path with other names than those of CEL is left to the handler's filter.
+    """
+    path, value = filters.field, filters.value
+    if not path or not all(map(_IDENTIFIER.fullmatch, path)):
+        return ""
+    present = " && ".join(
+        f"has(OBJECT.{'.'.join(path[:depth])})" for depth in range(1, len(path) + 1)
+    )
+    match value:
+        case None | Presence.PRESENT:
+            wanted = present
+        case Presence.ABSENT:
+            wanted = f"!({present})"
+        case str() | bool() | int():
+            wanted = f"{present} && {_member(path)} == {_cel(value)}"
+        case _:
+            return ""
+    now, before = (
+        wanted.replace("OBJECT", "object"),
+        wanted.replace("OBJECT", "oldObject"),
+    )
+    return f"object == null ? {before} : {now}"
+
+
+# Names in CEL; `metadata` and the like are declared, others are in an open schema.
+_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def _member(path: Path) -> str:
+    return f"OBJECT.{'.'.join(path)}"
+
+
+def _cel(value: str | bool | int) -> str:
+    """A literal of CEL.
+
+    >>> _cel("it's"), _cel(True), _cel(3)
+    ("'it\\\\'s'", 'true', '3')
+    """
+    match value:
+        case bool():
+            return str(value).lower()
+        case int():
+            return str(value)
+        case text:
+            escaped = (
+                text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+            )
+            return f"'{escaped}'"

@@ -1,0 +1,126 @@
+"""Decisions about writes: admitted or denied, with warnings and changes."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.core.api.reviews import Request
+from fnop.core.seam.commands import Say
+from fnop.core.values.merge import operations
+
+__all__ = ["Decision", "Denial", "response_of"]
+
+# Nobody is told more than that; the API server has no limit of its own.
+MESSAGE_LENGTH_MAX = 16_000
+
+
+class Denial(NamedTuple):
+    """A handler's denial.
+
+    It is `meant` by the author, by `AdmissionError` or `PermanentError`; else the
+    handler gave no answer, and its failure policy denies. `place` is the author's file
+    and line.
+    """
+
+    handler: str
+    place: str
+    message: str
+    code: int
+    field: str = ""
+    meant: bool = True
+    # An `AdmissionError`, which goes before others.
+    first: bool = False
+
+
+class Decision(NamedTuple):
+    """The decision about one request.
+
+    `asked` are the handlers that were asked, by id. `object` is the new object as the
+    mutations leave it, None for a deletion. `lines` are for the log.
+
+    >>> Decision(Request("1", "DELETE", "", "v1", "pods", "Pod")).allowed
+    True
+    """
+
+    request: Request
+    asked: tuple[str, ...] = ()
+    denials: tuple[Denial, ...] = ()
+    warnings: tuple[str, ...] = ()
+    object: dict[str, Any] | None = None
+    lines: tuple[Say, ...] = ()
+
+    @property
+    def allowed(self) -> bool:
+        """Whether the write may be done."""
+        return not self.denials
+
+    @property
+    def ranked(self) -> tuple[Denial, ...]:
+        """The denials: those by `AdmissionError` go first, else by declaration."""
+        return tuple(sorted(self.denials, key=lambda each: not each.first))
+
+    @property
+    def message(self) -> str:
+        """The texts of all denials, each once; "" where there is none."""
+        texts = dict.fromkeys(each.message for each in self.ranked)
+        return "; ".join(texts)[:MESSAGE_LENGTH_MAX]
+
+    @property
+    def code(self) -> int:
+        """The HTTP status of the first denial; 200 where there is none."""
+        return self.ranked[0].code if self.denials else 200
+
+    @property
+    def patch(self) -> tuple[dict[str, Any], ...]:
+        """The JSON patch of what the mutations have changed (RFC 6902)."""
+        if self.denials or self.request.object is None:
+            return ()
+        return tuple(operations(self.request.object, self.object))
+
+
+def response_of(decision: Decision) -> dict[str, Any]:
+    """The AdmissionReview that answers the request, as JSON.
+
+    >>> request = Request("1", "CREATE", "", "v1", "pods", "Pod", object={})
+    >>> response_of(Decision(request, object={}))["response"]
+    {'uid': '1', 'allowed': True}
+    """
+    request = decision.request
+    response: dict[str, Any] = {"uid": request.uid, "allowed": decision.allowed}
+    if not decision.allowed:
+        response["status"] = _status(decision)
+    if decision.warnings:
+        response["warnings"] = [*decision.warnings]
+    if patch := decision.patch:
+        response["patchType"] = "JSONPatch"
+        response["patch"] = base64.b64encode(orjson.dumps(patch)).decode()
+    return {
+        "apiVersion": request.api_version,
+        "kind": "AdmissionReview",
+        "response": response,
+    }
+
+
+def _status(decision: Decision) -> Mapping[str, Any]:
+    """The status of a denial; one about fields is as those of the API server itself."""
+    status: dict[str, Any] = {"code": decision.code, "message": decision.message}
+    causes = [
+        {"reason": "FieldValueInvalid", "message": each.message, "field": each.field}
+        for each in decision.ranked
+        if each.field
+    ]
+    if causes:
+        request = decision.request
+        status["details"] = {
+            "name": request.name,
+            "group": request.group,
+            "kind": request.kind,
+            "causes": causes,
+        }
+        if decision.code == 422:
+            status["reason"] = "Invalid"
+    return status

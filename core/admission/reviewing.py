@@ -1,0 +1,461 @@
+"""The review of one write: which handlers are asked, and what follows from each.
+
+It is beside `step`: a review waits in no queue, changes no state, and is decided in
+every phase of the operator's life. It is a conversation with whoever runs it: it yields
+what is to be performed, such as a `get`, and is sent the outcomes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Generator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from fnop.core.admission.decisions import Decision, Denial
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.api.reviews import Request
+from fnop.core.handlers.arguments import Situation
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.invocation import (
+    Ending,
+    Journal,
+    JournalEntry,
+    LiveCache,
+    advance,
+    failure_of,
+)
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import ADMISSION
+from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.webhook import Webhook
+from fnop.core.handlers.writers import Transform
+from fnop.core.memory.progress import Failure
+from fnop.core.objects.selection import sees
+from fnop.core.seam.commands import Perform, Say, Subject
+from fnop.core.seam.effect_rules import rule_of
+from fnop.core.state.turn import State, settings_of
+from fnop.core.values.body import Body, Key
+from fnop.core.values.errors import NotPure, act_of
+from fnop.core.values.merge import OperationFailed, applied, operated, transformed
+from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
+from fnop.effects import (
+    Answer,
+    Call,
+    Effect,
+    Get,
+    List,
+    Log,
+    Outcome,
+    Patch,
+    Random,
+    Return,
+)
+from fnop.effects.outcomes import Refused
+from fnop.effects.values import ReadOnlyDict, thaw_json
+from fnop.effects.wire import digest_of
+
+__all__ = ["Review", "Reviewer", "review", "reviewer_of"]
+
+# The conversation of a review: it asks for effects, is told when each was answered and
+# how, and ends with the decision.
+Review: TypeAlias = Generator[Perform, tuple[Now, Outcome], Decision]
+
+
+class Reviewer(NamedTuple):
+    """The facts that a review depends on, beside its request.
+
+    `memo_of` gives the memo of an object by the key and the uid; `account` is the user
+    as whom the operator itself writes, "" if that is not known.
+    """
+
+    handlers: tuple[Handler, ...]
+    settings: Settings = Settings()
+    catalogue: Catalogue = Catalogue()
+    indices: Mapping[str, Any] = NOTHING
+    memo_of: Callable[[Key, str], ReadOnlyDict] = lambda key, uid: ReadOnlyDict()
+    account: str = ""
+
+    def resource_of(self, request: Request) -> Resource:
+        """The served kind of a request; made of the request where it is not known."""
+        wanted = request.group, request.version, request.plural
+        for each in self.catalogue.resources:
+            if (each.group, each.version, each.plural) == wanted:
+                return each
+        namespaced = request.namespace is not None
+        kind = request.kind if not request.subresource else ""
+        return Resource(*wanted, kind, kind.lower(), namespaced)
+
+
+def reviewer_of(program: Program, state: State, account: str = "") -> Reviewer:
+    """The facts for reviews in this state of an operator."""
+    records = state.objects.records
+
+    def memo_of(key: Key, uid: str) -> ReadOnlyDict:
+        record = records.get(key)
+        is_known = record is not None and record.body.uid == uid
+        return record.memo if record and is_known else state.lifecycle.memo
+
+    return Reviewer(
+        program.handlers,
+        settings_of(program, state.lifecycle),
+        state.survey.catalogue,
+        state.objects.indices,
+        memo_of,
+        account,
+    )
+
+
+def review(
+    reviewer: Reviewer, request: Request, now: Now, asks: Collection[str] = ()
+) -> Review:
+    """Decide about a request.
+
+    `asks` are the ids of the handlers to be asked; without them all are. Mutations go
+    first, in the order of their declaration, and each sees what those before it have
+    changed. Then all validations are asked about the result, whatever others say.
+    """
+    course = _Course(reviewer, request, now, request)
+    handlers = [
+        each
+        for each in reviewer.handlers
+        if each.role in ADMISSION and (not asks or each.id in asks)
+    ]
+    for mutates in (True, False):
+        for handler in handlers:
+            if handler.rule.mutates is mutates:
+                yield from course.ask(handler)
+        if course.denials:
+            break  # what is denied is not validated, as by the API server
+    return course.decision()
+
+
+@dataclass(slots=True)
+class _Course:
+    """A review under way: the object as it is now, and what was said so far."""
+
+    reviewer: Reviewer
+    request: Request
+    now: Now
+    # The request as it came, before any mutation.
+    given: Request
+    asked: list[str] = field(default_factory=list)
+    denials: list[Denial] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    lines: list[Say] = field(default_factory=list)
+    serial: int = 0
+
+    def decision(self) -> Decision:
+        """The decision, if nobody else is asked."""
+        return Decision(
+            self.given,
+            tuple(self.asked),
+            tuple(self.denials),
+            tuple(self.warnings),
+            self.request.object,
+            tuple(self.lines),
+        )
+
+    # ------------------------------------------------------------- one handler
+
+    def ask(self, handler: Handler) -> Generator[Perform, tuple[Now, Outcome], None]:
+        """Ask a handler, if the request is one that it is asked about."""
+        webhook = handler.webhook
+        assert webhook is not None, "admission handlers have the options of a webhook"
+        try:
+            if not self._concerns(handler, webhook):
+                return
+        except BaseException as problem:
+            self.asked.append(handler.id)
+            self._fails(handler, webhook, failure_of(problem))
+            return
+        self.asked.append(handler.id)
+        if handler.function and self.request.dry_run and not webhook.side_effects:
+            self._fails(handler, webhook, _NO_DRY_RUN)
+            return
+        ending = yield from self._attempt(handler, self.request)
+        failure, after = self._result(handler, ending)
+        self.warnings += ending.warnings
+        if failure is None:
+            self.request = after
+        elif not _is_meant(failure):
+            self._fails(handler, webhook, failure)
+        elif webhook.ratcheting and (yield from self._was_so(handler, failure)):
+            self.warnings.append(f"{_words(failure)} (as it was before this change)")
+        else:
+            self.denials.append(_denial(handler, failure))
+
+    def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
+        """Whether a handler is asked about the request; raises what a filter raises."""
+        request = self.request
+        return (
+            webhook.is_about(request.operation, request.subresource)
+            and (webhook.deleted or not request.is_ending)
+            and (webhook.own_writes or not self._is_own())
+            and _may_change(handler, request.operation)
+            and self._is_of_kind(handler)
+            and sees(handler, self._situation(handler, request))
+        )
+
+    def _is_own(self) -> bool:
+        account = self.reviewer.account
+        return bool(account) and self.request.user == account
+
+    def _is_of_kind(self, handler: Handler) -> bool:
+        """Whether the kind is one of the handler's, in whatever version it is asked."""
+        selector, request = handler.selector, self.request
+        assert selector is not None, "admission handlers are about kinds"
+        found = self.reviewer.catalogue.find(selector)
+        if not found:
+            return selector.matches(self.reviewer.resource_of(request))
+        return any(
+            (each.group, each.plural) == (request.group, request.plural)
+            and selector.version in (None, request.version)
+            for each in found
+        )
+
+    def _situation(self, handler: Handler, request: Request) -> Situation:
+        reviewer, body = self.reviewer, Body(request.present)
+        resource = reviewer.resource_of(request)
+        key = Key(resource.key, request.namespace or "", body.name)
+        return Situation(
+            handler,
+            reviewer.settings,
+            self.now,
+            resource,
+            body,
+            started=self.now.wall,
+            memo=reviewer.memo_of(key, body.uid),
+            indices=reviewer.indices,
+            request=request,
+        )
+
+    def _attempt(
+        self, handler: Handler, request: Request
+    ) -> Generator[Perform, tuple[Now, Outcome], Ending]:
+        """One attempt of a handler to answer, with all that it asks for."""
+        live, journal = LiveCache(), Journal()
+        situation = self._situation(handler, request)
+        while True:
+            found = advance(situation, journal, live, ())
+            self._tell(handler, found.lines)
+            if found.end is not None:
+                return found.end
+            effect = found.asks
+            assert effect is not None, "an attempt asks for something, or ends"
+            now, outcome = yield from self._performed(handler, effect)
+            entry = JournalEntry(digest_of(effect), outcome, now.wall)
+            journal = (*journal, entry)
+
+    def _performed(
+        self, handler: Handler, effect: Effect
+    ) -> Generator[Perform, tuple[Now, Outcome], tuple[Now, Outcome]]:
+        """The outcome of an effect of a conversation, which reads alone."""
+        if isinstance(effect, Log):
+            self._tell(handler, (effect,))
+            return self.now, Answer()
+        if not (rule_of(effect).reads or isinstance(effect, Call)):
+            return self.now, Refused(400, _not_here(effect), "NotHere")
+        asked = self._command(handler, effect)
+        if isinstance(asked, Refused):
+            return self.now, asked
+        self.now, outcome = yield asked
+        return self.now, outcome
+
+    def _command(self, handler: Handler, effect: Effect) -> Perform | Refused:
+        """The command for a read or a call; `Refused` for a kind that is not served."""
+        self.serial += 1
+        match effect:
+            case Get(target=target):
+                kind, name, namespace = target.resource, target.name, target.namespace
+            case List(resource=kind, namespace=namespace):
+                name = ""
+            case Call() | Random():
+                return Perform(
+                    self.serial, effect, subject=self._subject(), handler=handler.id
+                )
+            case _:
+                raise AssertionError("only reads and calls are performed here")
+        resource = self.reviewer.catalogue.lookup(kind)
+        if resource is None:
+            absence = self.reviewer.catalogue.absence(kind)
+            return Refused(404, absence, "NotFound")
+        within: str | None = namespace or self.request.namespace or "default"
+        if not resource.namespaced or namespace == "*":
+            within = None
+        return Perform(
+            *(self.serial, effect, resource, within, name or None),
+            subject=self._subject(),
+            handler=handler.id,
+        )
+
+    # ------------------------------------------------------------- what follows
+
+    def _result(
+        self, handler: Handler, ending: Ending
+    ) -> tuple[Failure | None, Request]:
+        """The failure of an attempt, else the request with the changed object."""
+        if ending.failure is not None:
+            return ending.failure, self.request
+        changes: list[Patch | Transform] = [*ending.patches]
+        for effect in ending.plan:
+            match effect:
+                case Patch(target=None, subresource=None):
+                    changes.append(effect)
+                case Log():
+                    self._tell(handler, (effect,))
+                case Return():
+                    pass  # a result has no place: nothing is stored for a review
+                case _:
+                    return _misuse(_not_here(effect)), self.request
+        if not changes:
+            return None, self.request
+        if not handler.rule.mutates:
+            return _misuse(_ONLY_LOOKS), self.request
+        if self.request.object is None:
+            return None, self.request  # a deletion changes nothing
+        try:
+            after = _changed(self.request.object, changes)
+        except OperationFailed as problem:
+            return _misuse(str(problem)), self.request
+        return None, self.request._replace(object=after)
+
+    def _was_so(
+        self, handler: Handler, failure: Failure
+    ) -> Generator[Perform, tuple[Now, Outcome], bool]:
+        """Whether the stored object would be denied in the same words.
+
+        Then the change is not what is wrong with it: without this a new rule would make
+        all objects that break it unchangeable. The question has no effect: it is a dry
+        run.
+        """
+        request = self.request
+        if request.operation != "UPDATE" or request.old is None:
+            return False
+        before = request._replace(object=request.old, dry_run=True)
+        ending = yield from self._attempt(handler, before)
+        found = ending.failure
+        if found is None or not _is_meant(found):
+            return False
+        return _words(found) == _words(failure)
+
+    def _fails(self, handler: Handler, webhook: Webhook, failure: Failure) -> None:
+        """A handler gave no answer: its failure policy decides."""
+        self._complain(handler, failure)
+        denial = _denial(handler, failure)
+        if webhook.ignore_failures:
+            unchecked = f"{handler.id} gave no answer, so this write is not checked"
+            self.warnings.append(f"{unchecked}: {_words(failure)}")
+        else:
+            self.denials.append(denial)
+
+    def _complain(self, handler: Handler, failure: Failure) -> None:
+        shown = None if failure.is_expected else failure.exception
+        self.lines.append(
+            Say(
+                "error",
+                f"{handler.label} gave no answer: {failure}",
+                self._subject(),
+                handler.id,
+                error=str(failure),
+                exception=shown,
+                act=act_of(failure.exception) if failure.exception else None,
+            )
+        )
+
+    def _tell(self, handler: Handler, lines: tuple[Log, ...]) -> None:
+        for line in lines:
+            self.lines.append(
+                Say(
+                    line.level,
+                    line.message,
+                    self._subject(),
+                    handler.id,
+                    tuple(sorted(line.fields.items())),
+                    exception=line.exception,
+                )
+            )
+
+    def _subject(self) -> Subject:
+        request, body = self.request, Body(self.request.present)
+        resource = self.reviewer.resource_of(request)
+        return Subject(
+            resource.key,
+            request.namespace,
+            request.name or body.name,
+            body.uid or None,
+            resource.kind,
+            resource.api_version,
+        )
+
+
+def _may_change(handler: Handler, operation: str) -> bool:
+    """Whether the operation is one for a handler of its role.
+
+    A mutation has nothing to change in a deletion, so it has to ask for these alone.
+    """
+    if not handler.rule.mutates or operation != "DELETE":
+        return True
+    return handler.webhook is not None and handler.webhook.operations == ("DELETE",)
+
+
+def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[str, Any]:
+    """The object after the changes of one handler, in their order."""
+    after: Any = found
+    for change in changes:
+        if isinstance(change, Transform):
+            after = transformed(change.change, after)
+            continue
+        if change.merge is not None:
+            after = applied(change.merge, after)
+        after = operated(change.json, after)
+    result: dict[str, Any] = thaw_json(after)
+    return result
+
+
+def _words(failure: Failure) -> str:
+    """The text of a failure for the user: the author's, where there is one."""
+    if failure.is_expected or failure.code is not None:
+        return failure.message or failure.type
+    return str(failure)
+
+
+def _denial(handler: Handler, failure: Failure) -> Denial:
+    words = _words(failure)
+    if not failure.is_expected:
+        words = f"{handler.id} gave no answer: {words}"
+    code = 500 if failure.code is None else failure.code
+    return Denial(
+        handler.id,
+        handler.place,
+        words,
+        code,
+        failure.field,
+        meant=_is_meant(failure),
+        first=failure.code is not None,
+    )
+
+
+def _is_meant(failure: Failure) -> bool:
+    """Whether the author has denied; else the handler gave no answer."""
+    return failure.permanent and not isinstance(failure.exception, NotPure)
+
+
+def _misuse(text: str) -> Failure:
+    return Failure("TypeError", text, misuse=True)
+
+
+def _not_here(effect: Effect) -> str:
+    return (
+        f"{effect.kind} has no place in a review, which decides about one write and "
+        "stores nothing; let a handler of changes, or @fnop.reconcile, do that"
+    )
+
+
+_ONLY_LOOKS = "a validation changes nothing; declare it with @fnop.on.mutate"
+_NO_DRY_RUN = Failure(
+    "TypeError",
+    "this is a dry run, and the impure handler does not say what it does then; declare "
+    "it with side_effects=True, and let it look at dryrun",
+)

@@ -1,0 +1,148 @@
+"""AdmissionReviews: the requests in them, and the answers to them.
+
+The API is admission.k8s.io/v1, and v1beta1 of API servers before 1.16. The rules for
+answers are those of `VerifyAdmissionResponse` in k8s.io/apiserver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.values.table import NOTHING
+from fnop.effects.values import shown
+
+__all__ = ["MalformedReview", "Request", "request_in"]
+
+GROUP = "admission.k8s.io"
+VERSIONS = ("v1", "v1beta1")
+
+
+class MalformedReview(ValueError):
+    """A body that is no AdmissionReview with a request; the message says what it is."""
+
+
+class Request(NamedTuple):
+    """One write that waits for its admission (`AdmissionRequest`).
+
+    `group`, `version` and `plural` name the resource, `kind` is the word of the object:
+    that of a subresource may be another, such as Scale. `old` is the stored object,
+    None for a creation; `object` is what is to be stored, None for a deletion. `uid` is
+    that of the request. `headers` and `peer` are of the connection.
+    """
+
+    uid: str
+    operation: str
+    group: str
+    version: str
+    plural: str
+    kind: str
+    subresource: str = ""
+    namespace: str | None = None
+    name: str = ""
+    object: dict[str, Any] | None = None
+    old: dict[str, Any] | None = None
+    user_info: Mapping[str, Any] = NOTHING
+    dry_run: bool = False
+    options: Mapping[str, Any] = NOTHING
+    headers: Mapping[str, str] = NOTHING
+    peer: Mapping[str, Any] = NOTHING
+    api_version: str = f"{GROUP}/v1"
+
+    @property
+    def present(self) -> dict[str, Any]:
+        """The object that the write is about: the new one, else the old one."""
+        found = self.object if self.object is not None else self.old
+        return {} if found is None else found
+
+    @property
+    def user(self) -> str:
+        """The name of who asks; "" if it is not told."""
+        return str(self.user_info.get("username") or "")
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it changes an object that is being deleted.
+
+        So is a finalizer taken away: denied, it would keep the object for ever.
+        """
+        metadata = (self.old or {}).get("metadata")
+        found = metadata if isinstance(metadata, dict) else {}
+        return self.operation != "CREATE" and bool(found.get("deletionTimestamp"))
+
+    @property
+    def label(self) -> str:
+        """`namespace/name`, as log lines name the object."""
+        metadata = self.present.get("metadata")
+        named = metadata.get("name") if isinstance(metadata, dict) else None
+        name = self.name or str(named or "")
+        return f"{self.namespace}/{name}" if self.namespace else name
+
+
+def request_in(
+    review: Any,
+    headers: Mapping[str, str] = NOTHING,
+    peer: Mapping[str, Any] = NOTHING,
+) -> Request:
+    """The request in an AdmissionReview, a parsed JSON value.
+
+    Raises `MalformedReview` for a value that is none, and for versions of the API that
+    are not known.
+    """
+    if not isinstance(review, dict):
+        raise MalformedReview(
+            f"the body is no AdmissionReview, but {shown(review)}; is the address "
+            "registered for another purpose?"
+        )
+    api_version, kind = review.get("apiVersion"), review.get("kind")
+    known = [f"{GROUP}/{version}" for version in VERSIONS]
+    if kind != "AdmissionReview" or api_version not in known:
+        raise MalformedReview(
+            f"the body is a {shown(kind)} of {shown(api_version)}, and no "
+            f"AdmissionReview of {known[0]}; register the webhook with "
+            "admissionReviewVersions: [v1]"
+        )
+    request = _mapping(review, "request", "")
+    if request is None:
+        raise MalformedReview("the AdmissionReview has no request")
+    resource = _mapping(request, "resource", "request.") or {}
+    form = _mapping(request, "kind", "request.") or {}
+    return Request(
+        uid=_text(request, "uid", "request."),
+        operation=_text(request, "operation", "request."),
+        group=_text(resource, "group", "request.resource.", optional=True),
+        version=_text(resource, "version", "request.resource."),
+        plural=_text(resource, "resource", "request.resource."),
+        kind=_text(form, "kind", "request.kind."),
+        subresource=_text(request, "subResource", "request.", optional=True),
+        namespace=_text(request, "namespace", "request.", optional=True) or None,
+        name=_text(request, "name", "request.", optional=True),
+        object=_mapping(request, "object", "request."),
+        old=_mapping(request, "oldObject", "request."),
+        user_info=_mapping(request, "userInfo", "request.") or NOTHING,
+        dry_run=request.get("dryRun") is True,
+        options=_mapping(request, "options", "request.") or NOTHING,
+        headers=headers,
+        peer=peer,
+        api_version=str(api_version),
+    )
+
+
+def _mapping(
+    within: Mapping[str, Any], name: str, before: str
+) -> dict[str, Any] | None:
+    found = within.get(name)
+    if found is None or isinstance(found, dict):
+        return found
+    raise MalformedReview(f"{before}{name} is no mapping, but {shown(found)}")
+
+
+def _text(
+    within: Mapping[str, Any], name: str, before: str, *, optional: bool = False
+) -> str:
+    found = within.get(name)
+    if isinstance(found, str) and (found or optional):
+        return found
+    if found is None and optional:
+        return ""
+    raise MalformedReview(f"{before}{name} is no text, but {shown(found)}")

@@ -1,0 +1,193 @@
+"""The options of an admission handler that concern its webhook.
+
+The names and values are those of `MutatingWebhook` and `ValidatingWebhook` in
+admissionregistration.k8s.io/v1, but for Kopf's, which are shorter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Literal, NamedTuple, get_args
+
+from fnop.core.values.errors import RegistrationError, joined
+from fnop.core.values.table import NOTHING
+from fnop.effects.values import freeze_json, shown
+
+__all__ = [
+    "OPERATIONS",
+    "TIMEOUT_SECONDS",
+    "MatchPolicy",
+    "Operation",
+    "Webhook",
+    "webhook_of",
+]
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+"""The argument `operation`: what is being done to the object."""
+MatchPolicy = Literal["Exact", "Equivalent"]
+OPERATIONS: tuple[str, ...] = get_args(Operation)
+# The API server waits so long at most, in whole seconds.
+SECONDS = range(1, 31)
+# The API server's own default.
+TIMEOUT_SECONDS = 10
+
+
+class Webhook(NamedTuple):
+    """The requests that a handler is asked about, and what an unanswered one means.
+
+    Without `operations` it is asked about all, without a `subresource` about none of
+    them ("*" means all, and the object). `timeout` is in seconds. The last three are
+    exceptions from the rules that keep a webhook from breaking a cluster: it is asked
+    about objects that are being `deleted`, about the operator's `own_writes`, and with
+    `ratcheting` an update is not denied for what was wrong before.
+    """
+
+    operations: tuple[str, ...] = ()
+    subresource: str | None = None
+    persistent: bool = False
+    side_effects: bool = False
+    ignore_failures: bool = False
+    timeout: int = TIMEOUT_SECONDS
+    match_policy: MatchPolicy = "Equivalent"
+    match_conditions: tuple[tuple[str, str], ...] = ()
+    namespace_selector: Mapping[str, Any] = NOTHING
+    object_selector: Mapping[str, Any] = NOTHING
+    reinvocation: bool = False
+    deleted: bool = False
+    own_writes: bool = False
+    ratcheting: bool = True
+
+    def is_about(self, operation: str, subresource: str) -> bool:
+        """Whether the handler is asked about such a request.
+
+        >>> Webhook().is_about("UPDATE", ""), Webhook().is_about("UPDATE", "status")
+        (True, False)
+        >>> Webhook(subresource="*").is_about("UPDATE", "status")
+        True
+        """
+        wanted = self.subresource or ""
+        return (not self.operations or operation in self.operations) and (
+            wanted in ("*", subresource)
+        )
+
+
+def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
+    """The webhook that the options of a decorator mean.
+
+    Raises `RegistrationError` for values that the API server would refuse.
+    """
+    selectors: dict[str, Any] = {
+        name: _selector(options[name], f"{label}: {name}=")
+        for name in ("namespace_selector", "object_selector")
+        if options.get(name) is not None
+    }
+    flags: dict[str, Any] = {
+        name: bool(options[name])
+        for name in (*_FLAGS, "ratcheting")
+        if options.get(name) is not None
+    }
+    return Webhook(
+        operations=_operations(options, label),
+        subresource=_subresource(options.get("subresource"), label),
+        timeout=_timeout(options.get("timeout"), label),
+        match_policy=_match_policy(options.get("match_policy"), label),
+        match_conditions=_conditions(options.get("match_conditions"), label),
+        **selectors,
+        **flags,
+    )
+
+
+_FLAGS = (
+    *("persistent", "side_effects", "ignore_failures", "reinvocation"),
+    *("deleted", "own_writes"),
+)
+
+
+def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
+    given = options.get("operations")
+    one = options.get("operation")
+    if one is not None:  # Kopf's older word for one of them
+        given = [*(given or ()), one]
+    if given is None:
+        return ()
+    several = [given] if isinstance(given, str) else list(given)
+    for each in several:
+        if each not in OPERATIONS:
+            raise RegistrationError(
+                f"{label}: operations= are {joined(OPERATIONS)}, not {shown(each)}"
+            )
+    if not several:
+        raise RegistrationError(
+            f"{label}: operations=[] would ask about nothing; leave it out for all "
+            "operations"
+        )
+    return tuple(each for each in OPERATIONS if each in several)
+
+
+def _subresource(given: Any, label: str) -> str | None:
+    if given is None or (isinstance(given, str) and given and "/" not in given):
+        return given
+    raise RegistrationError(
+        f"{label}: subresource= is one name, such as 'status', or '*' for all, not "
+        f"{shown(given)}"
+    )
+
+
+def _timeout(given: Any, label: str) -> int:
+    if given is None:
+        return TIMEOUT_SECONDS
+    if isinstance(given, (int, float)) and given in SECONDS:
+        return int(given)
+    raise RegistrationError(
+        f"{label}: timeout= is a whole number of seconds from 1 to 30, as the API "
+        f"server waits no longer, not {shown(given)}"
+    )
+
+
+def _match_policy(given: Any, label: str) -> MatchPolicy:
+    if given is None:
+        return "Equivalent"
+    if given in get_args(MatchPolicy):
+        policy: MatchPolicy = given
+        return policy
+    raise RegistrationError(
+        f"{label}: match_policy= is 'Exact' or 'Equivalent', not {shown(given)}"
+    )
+
+
+def _conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
+    """The match conditions: CEL expressions by name, or a list of them without."""
+    if given is None:
+        return ()
+    if isinstance(given, str):
+        given = (given,)
+    pairs = (
+        tuple(given.items())
+        if isinstance(given, Mapping)
+        else tuple((f"condition-{n}", each) for n, each in enumerate(given, 1))
+    )
+    for name, expression in pairs:
+        if not (isinstance(name, str) and isinstance(expression, str) and expression):
+            raise RegistrationError(
+                f"{label}: match_conditions= are CEL expressions by name, such as "
+                "{'spec': 'object.spec != oldObject.spec'}, not "
+                f"{shown(expression)}"
+            )
+    return pairs
+
+
+def _selector(given: Any, where: str) -> Mapping[str, Any]:
+    """A label selector: as in a manifest, or a mapping of labels to values."""
+    try:
+        found = freeze_json(given, where)
+    except (TypeError, ValueError) as problem:
+        raise RegistrationError(str(problem)) from None
+    if not isinstance(found, Mapping):
+        raise RegistrationError(
+            f"{where} takes labels, such as {{'tier': 'prod'}}, or a selector with "
+            f"matchLabels or matchExpressions, not {shown(given)}"
+        )
+    if found.keys() & {"matchLabels", "matchExpressions"}:
+        return found
+    selector: Mapping[str, Any] = freeze_json({"matchLabels": found}, where)
+    return selector

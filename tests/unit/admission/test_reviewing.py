@@ -1,0 +1,525 @@
+"""What handlers answer, and what becomes of it: one decision, without a cluster."""
+
+from __future__ import annotations
+
+import base64
+from typing import Any
+
+import orjson
+import pytest
+from hypothesis import given, strategies as st
+
+import fnop
+from fnop.core.admission.decisions import response_of
+from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
+from fnop.core.values.merge import operated, operations
+from fnop.effects.values import same_json
+from fnop.testing import review
+
+KIND = "claims.example.com"
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": KIND},
+    "spec": {
+        "group": "example.com",
+        "scope": "Namespaced",
+        "names": {"plural": "claims", "singular": "claim", "kind": "Claim"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def claim(metadata: Any = None, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Claim",
+        "metadata": {"name": "c", "namespace": "default", **(metadata or {})},
+        "spec": spec,
+    }
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def denying(
+    registry: Registry, problem: Exception | type[Exception], **how: Any
+) -> Any:
+    """A validation that raises this."""
+
+    @fnop.on.validate(KIND, registry=registry, **how)
+    def judge(**_: Any) -> None:
+        raise problem
+
+    return judge
+
+
+# ------------------------------------------------------------------- denials
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "message"),
+    [
+        (fnop.Denied("no"), 403, "no"),
+        (fnop.Denied("no", field="spec.size"), 422, "no"),
+        (fnop.Denied("no", field="spec.size", code=400), 400, "no"),
+        (fnop.AdmissionError("no", code=451), 451, "no"),
+        (fnop.AdmissionError("no"), 500, "no"),
+        (fnop.AdmissionError(), 500, "AdmissionError"),
+        (fnop.PermanentError("no"), 500, "no"),
+        (fnop.TemporaryError("later"), 500, "later"),
+        (ValueError("what"), 500, "judge gave no answer: ValueError: what"),
+        (KeyError("size"), 500, "judge gave no answer: KeyError: 'size'"),
+    ],
+)
+def test_each_exception_has_its_code_and_its_words(
+    registry: Registry, problem: Exception, code: int, message: str
+) -> None:
+    denying(registry, problem, id="judge")
+    found = review(registry, None, claim())
+    assert not found.allowed
+    assert (found.code, found.message) == (code, message)
+
+
+@pytest.mark.parametrize("problem", [fnop.TemporaryError("later"), ValueError("what")])
+def test_without_an_answer_an_ignorable_handler_warns(
+    registry: Registry, problem: Exception
+) -> None:
+    denying(registry, problem, id="judge", ignore_failures=True)
+    found = review(registry, None, claim())
+    assert found.allowed
+    (warning,) = found.warnings
+    assert warning.startswith("judge gave no answer, so this write is not checked: ")
+    assert str(problem) in warning
+
+
+@pytest.mark.parametrize("problem", [fnop.Denied("no"), fnop.PermanentError("no")])
+def test_a_meant_denial_is_not_ignored(registry: Registry, problem: Exception) -> None:
+    denying(registry, problem, ignore_failures=True)
+    assert not review(registry, None, claim()).allowed
+
+
+def test_all_are_asked_and_all_denials_told_admission_errors_first(
+    registry: Registry,
+) -> None:
+    for name, problem in (
+        ("a", fnop.PermanentError("from a")),
+        ("b", fnop.AdmissionError("from b", code=409)),
+        ("c", ValueError("from c")),
+        ("d", fnop.Denied("from d", field="spec.d")),
+    ):
+        denying(registry, problem, id=name)
+    found = review(registry, None, claim())
+    assert found.asked == ("a", "b", "c", "d")
+    assert found.code == 409
+    assert (
+        found.message == "from b; from d; from a; c gave no answer: ValueError: from c"
+    )
+    status = response_of(found)["response"]["status"]
+    assert [each["field"] for each in status["details"]["causes"]] == ["spec.d"]
+
+
+def test_a_field_s_denial_has_the_form_of_the_server_s_own(registry: Registry) -> None:
+    denying(registry, fnop.Denied("too small", field="spec.size"))
+    assert response_of(review(registry, None, claim()))["response"]["status"] == {
+        "code": 422,
+        "reason": "Invalid",
+        "message": "too small",
+        "details": {
+            "name": "c",
+            "group": "example.com",
+            "kind": "Claim",
+            "causes": [
+                {
+                    "reason": "FieldValueInvalid",
+                    "message": "too small",
+                    "field": "spec.size",
+                }
+            ],
+        },
+    }
+
+
+# ----------------------------------------------------------------- mutations
+
+
+def test_mutations_are_called_in_order_and_each_sees_the_one_before(
+    registry: Registry,
+) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.validate(KIND, registry=registry)
+    def last(spec: fnop.Spec, **_: Any) -> None:
+        seen.append(("last", dict(spec)))
+
+    @fnop.on.mutate(KIND, registry=registry)
+    def first(patch: fnop.Patch, spec: fnop.Spec, **_: Any) -> None:
+        seen.append(("first", dict(spec)))
+        patch.spec["one"] = 1
+
+    @fnop.on.mutate(KIND, registry=registry)
+    def second(spec: fnop.Spec, **_: Any) -> list[fnop.Effect]:
+        seen.append(("second", dict(spec)))
+        return [fnop.patch(spec={"two": spec["one"] + 1})]
+
+    found = review(registry, None, claim())
+    assert seen == [
+        ("first", {}),
+        ("second", {"one": 1}),
+        ("last", {"one": 1, "two": 2}),
+    ]
+    assert found.patch == (
+        {"op": "add", "path": "/spec/one", "value": 1},
+        {"op": "add", "path": "/spec/two", "value": 2},
+    )
+    assert found.object == claim(one=1, two=2)
+
+
+def test_the_patch_names_what_the_author_has_changed_and_nothing_else(
+    registry: Registry,
+) -> None:
+    @fnop.on.mutate(KIND, registry=registry)
+    def change(patch: fnop.Patch, **_: Any) -> None:
+        patch.metadata.labels["example.com/a"] = "1"
+        patch.spec["~"] = 1
+        patch.spec["gone"] = None
+        patch.fns.append(lambda body: body["spec"]["hosts"].remove("x"))
+
+    new = claim({"labels": {"other": "y"}}, gone=1, hosts=["x", "y"], null=None)
+    found = review(registry, None, new)
+    assert found.patch == (
+        {"op": "add", "path": "/metadata/labels/example.com~1a", "value": "1"},
+        {"op": "remove", "path": "/spec/gone"},
+        {"op": "replace", "path": "/spec/hosts", "value": ["y"]},
+        {"op": "add", "path": "/spec/~0", "value": 1},
+    )
+    response = response_of(found)["response"]
+    assert response["patchType"] == "JSONPatch"
+    assert orjson.loads(base64.b64decode(response["patch"])) == list(found.patch)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.sampled_from(["", "a/b", "~"]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["a", "b/c", "~", ""]), inner, max_size=3)
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON, JSON)
+def test_operations_lead_from_one_value_to_the_other(base: Any, target: Any) -> None:
+    assert same_json(operated([*operations(base, target)], base), target)
+    assert [*operations(base, base)] == []
+
+
+@pytest.mark.parametrize(
+    ("operations", "operation", "asked"),
+    [
+        (None, "CREATE", True),
+        (None, "UPDATE", True),
+        (None, "DELETE", False),
+        (["DELETE"], "DELETE", True),
+        (["CREATE", "DELETE"], "DELETE", False),
+    ],
+)
+def test_a_mutation_sees_a_deletion_only_if_it_asks_for_nothing_else(
+    registry: Registry, operations: Any, operation: Any, asked: bool
+) -> None:
+    @fnop.on.mutate(KIND, registry=registry, operations=operations)
+    def change(**_: Any) -> None: ...
+
+    old, new = claim(), None if operation == "DELETE" else claim()
+    found = review(registry, old, new, operation=operation)
+    assert bool(found.asked) is asked
+
+
+@pytest.mark.parametrize("subresource", ["", "status", "scale"])
+@pytest.mark.parametrize("wanted", [None, "status", "*"])
+def test_a_subresource_is_asked_about_by_its_name(
+    registry: Registry, wanted: str | None, subresource: str
+) -> None:
+    @fnop.on.validate(KIND, registry=registry, subresource=wanted)
+    def judge(**_: Any) -> None: ...
+
+    found = review(registry, claim(), claim(), subresource=subresource)
+    assert bool(found.asked) is (wanted == "*" or (wanted or "") == subresource)
+
+
+# ----------------------------------------------------------- safe by default
+
+
+def test_an_object_that_is_being_deleted_is_let_through(registry: Registry) -> None:
+    denying(registry, fnop.Denied("no"), id="usual")
+    denying(registry, fnop.Denied("no"), id="also", deleted=True)
+    old = claim({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["x/y"]})
+    new = claim({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": []})
+    found = review(registry, old, new, operation="UPDATE")
+    assert found.asked == ("also",)
+
+
+def sized(registry: Registry, **how: Any) -> None:
+    @fnop.on.validate(KIND, registry=registry, id="sized", **how)
+    def judge(spec: fnop.Spec, old: Any, **_: Any) -> None:
+        if spec["size"] % 2:
+            raise fnop.Denied(f"the size {spec['size']} is odd", field="spec.size")
+        if old and spec["size"] < old["spec"]["size"]:
+            raise fnop.Denied("it must not shrink", field="spec.size")
+
+
+def test_an_update_is_not_denied_for_what_was_wrong_before(registry: Registry) -> None:
+    sized(registry)
+    found = review(registry, claim(size=3), claim(size=3, other=1))
+    assert found.allowed
+    assert found.warnings == ("the size 3 is odd (as it was before this change)",)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [(3, 5), (2, 3), (4, 2)], ids=["other", "new", "step"]
+)
+def test_what_the_update_makes_wrong_is_denied(
+    registry: Registry, before: int, after: int
+) -> None:
+    sized(registry)
+    assert not review(registry, claim(size=before), claim(size=after)).allowed
+
+
+def test_without_ratcheting_the_old_object_is_no_excuse(registry: Registry) -> None:
+    sized(registry, ratcheting=False)
+    assert not review(registry, claim(size=3), claim(size=3)).allowed
+
+
+def test_the_operator_s_own_writes_are_not_asked_about(registry: Registry) -> None:
+    denying(registry, fnop.Denied("no"), id="usual")
+    denying(registry, fnop.Denied("no"), id="also", own_writes=True)
+    own = "system:serviceaccount:fnop:operator"  # as whom a simulated one writes
+    assert review(registry, None, claim(), user=own).asked == ("also",)
+    assert review(registry, None, claim(), user="anna").asked == ("usual", "also")
+
+
+# ------------------------------------------------------------ what it is given
+
+
+def test_old_and_new_are_whole_objects_also_with_a_field(registry: Registry) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.validate(KIND, registry=registry, field="spec.size")
+    def judge(old: Any, new: Any, diff: fnop.Diff, **_: Any) -> None:
+        seen.append((old, new, [each.field for each in diff]))
+
+    old, new = claim(size=1, other=1), claim(size=1, other=2)
+    review(registry, old, new)
+    assert seen == [(old, new, [("spec", "other")])]
+    assert review(registry, None, claim(other=1)).asked == (), "it has no such field"
+
+
+def test_the_request_and_the_connection_are_arguments(registry: Registry) -> None:
+    seen: dict[str, Any] = {}
+
+    @fnop.on.validate(KIND, registry=registry, id="judge")
+    def judge(**kwargs: Any) -> None:
+        seen.update(kwargs)
+
+    review(
+        registry,
+        claim(),
+        None,
+        user={"username": "anna", "groups": ["team"]},
+        dry_run=True,
+        headers={"X": "y"},
+    )
+    assert (seen["operation"], seen["subresource"]) == ("DELETE", None)
+    assert seen["userinfo"] == {"username": "anna", "groups": ["team"]}
+    assert (seen["dryrun"], seen["headers"], seen["sslpeer"]) == (True, {"X": "y"}, {})
+    assert seen["new"] is None
+    assert (seen["name"], seen["namespace"], seen["body"]) == ("c", "default", claim())
+    assert seen["resource"].plural == "claims"
+
+
+def test_filters_get_the_request_too(registry: Registry) -> None:
+    @fnop.on.validate(
+        KIND,
+        registry=registry,
+        id="judge",
+        when=lambda operation, userinfo, **_: (
+            (operation, userinfo["username"]) == ("UPDATE", "anna")
+        ),
+    )
+    def judge(**_: Any) -> None: ...
+
+    assert review(registry, claim(), claim(), user="anna").asked == ("judge",)
+    assert review(registry, None, claim(), user="anna").asked == ()
+    with pytest.raises(RegistrationError, match=r"only filters of on\.validate and on"):
+        fnop.on.create(KIND, registry=registry, when=lambda operation, **_: True)(judge)
+
+
+def test_a_filter_that_raises_gives_no_answer(registry: Registry) -> None:
+    @fnop.on.validate(
+        KIND, registry=registry, id="judge", when=lambda spec, **_: spec["size"] > 1
+    )
+    def judge(**_: Any) -> None: ...
+
+    found = review(registry, None, claim())
+    assert found.message == "judge gave no answer: KeyError: 'size'"
+
+
+def test_handlers_converse_by_reads_and_use_indices(registry: Registry) -> None:
+    @fnop.index(KIND, registry=registry)
+    def by_host(spec: fnop.Spec, name: str, **_: Any) -> dict[str, str]:
+        return {spec["host"]: name}
+
+    @fnop.on.validate(KIND, registry=registry)
+    async def alone(
+        spec: fnop.Spec, name: str, by_host: fnop.Index[str, str] = fnop.INDEX, **_: Any
+    ) -> None:
+        others = {*by_host.get(spec["host"], ())} - {name}
+        found = await fnop.list(KIND)
+        if others:
+            raise fnop.Denied(f"{len(found)} claims, and {others} has the host")
+
+    first = claim({"name": "a"}, host="x")
+    objects = {"crds": DEFINITION, "objects": [first]}
+    assert review(registry, None, claim(host="y"), **objects).allowed  # type: ignore[arg-type]
+    found = review(registry, None, claim(host="x"), **objects)  # type: ignore[arg-type]
+    assert found.message == "1 claims, and {'a'} has the host"
+
+
+@pytest.mark.parametrize(
+    "effect",
+    [
+        lambda: fnop.create(claim()),
+        lambda: fnop.delete("configmaps", name="x"),
+        lambda: fnop.sleep(1),
+        lambda: fnop.remember(a=1),
+        lambda: fnop.event("Seen"),
+    ],
+)
+@pytest.mark.parametrize("awaited", [False, True])
+def test_a_review_stores_nothing(
+    registry: Registry, effect: Any, awaited: bool
+) -> None:
+    if awaited:
+
+        @fnop.on.validate(KIND, registry=registry, id="judge")
+        async def asks(**_: Any) -> None:
+            await effect()
+    else:
+
+        @fnop.on.validate(KIND, registry=registry, id="judge")
+        def returns(**_: Any) -> Any:
+            return [effect()]
+
+    found = review(registry, None, claim())
+    assert not found.allowed
+    assert "gave no answer" in found.message
+
+
+def test_a_validation_that_patches_is_told_what_to_do(registry: Registry) -> None:
+    @fnop.on.validate(KIND, registry=registry, id="judge")
+    def judge(patch: fnop.Patch, **_: Any) -> None:
+        patch.spec["a"] = 1
+
+    assert "declare it with @fnop.on.mutate" in review(registry, None, claim()).message
+
+
+def test_log_lines_and_failures_come_with_their_handler(registry: Registry) -> None:
+    @fnop.on.validate(KIND, registry=registry, id="judge")
+    def judge(logger: fnop.Logger, **_: Any) -> None:
+        logger.info("it is %s", "asked")
+        raise ValueError("what")
+
+    lines = review(registry, None, claim()).lines
+    assert [(e.level, e.message, e.handler) for e in lines] == [
+        ("info", "it is asked", "judge"),
+        (
+            "error",
+            "validate handler judge gave no answer: ValueError: what",
+            "judge",
+        ),
+    ]
+    assert isinstance(lines[1].exception, ValueError)
+    assert lines[0].subject is not None
+    assert lines[0].subject.label == "default/c"
+
+
+# ------------------------------------------------------------------- impure
+
+
+def scans(
+    spec: fnop.Spec, patch: fnop.Patch, warnings: fnop.Warnings, dryrun: bool, **_: Any
+) -> None:
+    """An impure mutation."""
+    if spec.get("bad"):
+        raise fnop.Denied("it has a virus", field="spec.bad")
+    warnings.append(f"scanned, dry run: {dryrun}")
+    patch.spec["scanned"] = True
+
+
+def test_an_impure_handler_answers_as_a_pure_one(registry: Registry) -> None:
+    fnop.on.mutate(KIND, registry=registry, impure=True, side_effects=True)(scans)
+    found = review(registry, None, claim(), calls={scans: scans})
+    assert found.object == claim(scanned=True)
+    assert found.warnings == ("scanned, dry run: False",)
+    found = review(registry, None, claim(bad=True), calls={scans: scans})
+    assert (found.message, found.code) == ("it has a virus", 422)
+    assert found.ranked[0].field == "spec.bad"
+
+
+def test_an_impure_handler_acts_in_a_dry_run_only_if_it_says_so(
+    registry: Registry,
+) -> None:
+    fnop.on.mutate(KIND, registry=registry, impure=True)(scans)
+    found = review(registry, None, claim(), dry_run=True, calls={scans: scans})
+    assert not found.allowed
+    assert "side_effects=True" in found.message
+
+
+# ------------------------------------------------------------- declarations
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"operations": []}, r"operations=\[\] would ask about nothing"),
+        ({"operations": ["create"]}, "operations= are CREATE, UPDATE, DELETE and"),
+        ({"timeout": 31}, "timeout= is a whole number of seconds from 1 to 30"),
+        ({"timeout": 0.5}, "timeout= is a whole number of seconds from 1 to 30"),
+        ({"match_policy": "exact"}, "match_policy= is 'Exact' or 'Equivalent'"),
+        ({"subresource": "a/b"}, "subresource= is one name, such as 'status'"),
+        ({"namespace_selector": 1}, "namespace_selector= takes labels"),
+        ({"match_conditions": [1]}, "match_conditions= are CEL expressions by name"),
+        ({"retries": 3}, "has no option retries="),
+        ({"errors": fnop.ErrorsMode.IGNORED}, "has no option errors="),
+        ({"backoff": 3}, "has no option backoff="),
+    ],
+)
+@pytest.mark.parametrize("decorator", [fnop.on.validate, fnop.on.mutate])
+def test_options_that_cannot_work_are_refused(
+    registry: Registry, decorator: Any, options: Any, words: str
+) -> None:
+    with pytest.raises(RegistrationError, match=words):
+        decorator(KIND, registry=registry, **options)(lambda **_: None)
+
+
+def test_the_older_word_for_one_operation_is_understood(registry: Registry) -> None:
+    @fnop.on.validate(KIND, registry=registry, id="judge", operation="DELETE")
+    def judge(**_: Any) -> None: ...
+
+    assert review(registry, claim(), None).asked == ("judge",)
+    assert review(registry, None, claim()).asked == ()
