@@ -17,8 +17,8 @@ from fnop.core.admission.configurations import (
     groups_of,
 )
 from fnop.core.admission.decisions import Decision, response_of
-from fnop.core.api.reviews import Request, request_in
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.reviews import Request, request_in
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import ADMISSION
 from fnop.core.handlers.settings import Settings

@@ -11,8 +11,8 @@ from types import FrameType
 from typing import Protocol
 
 from fnop.core.admission.decisions import Decision
-from fnop.core.api.reviews import Request
 from fnop.core.admission.reviewing import Review, review, reviewer_of
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import Journal, LiveCache
 from fnop.core.handlers.program import Program

@@ -216,11 +216,11 @@ class Runner:
             return late
         try:
             async with asyncio.timeout(left):
-                return await self._asked(command)
+                return await self._for_review(command)
         except TimeoutError:
             return late
 
-    async def _asked(self, command: Perform) -> Outcome:
+    async def _for_review(self, command: Perform) -> Outcome:
         """The outcome of what a review asks for, which has no place in the state."""
         effect = command.effect
         if not isinstance(effect, Call):
@@ -228,11 +228,13 @@ class Runner:
         # Numbers below zero are of no step.
         self._reviews -= 1
         command = replace(command, id=self._reviews)
-        self._outside[command.id] = _Outside(effect.function)
+        outside = self._outside[command.id] = _Outside(effect.function)
         try:
             return await self._answer(command)
         finally:
-            self._outside.pop(command.id, None)
+            del self._outside[command.id]
+            if outside.running is not None:
+                outside.running.cancel()
 
     async def _drain(self, watchdog: Watchdog) -> None:
         taken = 0

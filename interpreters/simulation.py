@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from fnop.core.admission.decisions import Decision
-from fnop.core.api.reviews import Request as AdmissionRequest
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
+from fnop.core.api.reviews import Request as AdmissionRequest
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
 from fnop.core.operator.step import State, background_horizon, is_settled

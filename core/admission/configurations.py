@@ -162,8 +162,8 @@ def _expressible(filters: Filters) -> Filters:
 def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
     """The ids of the handlers behind the last part of a webhook's path.
 
-    That is the name of a group, or as with Kopf the id of one handler. Raises `KeyError`
-    for a name that is neither.
+    That is the name of a group, or the id of one handler, as with Kopf. Raises
+    `KeyError` for a name that is neither.
     """
     for each in groups:
         if each.name == name:
