@@ -37,7 +37,7 @@ from fnop.adapters.tls import CertificateProblem, files_of, tls_context
 from fnop.core.handlers.connection import ConnectionInfo, Impersonation, shown_address
 from fnop.core.values.backoff import Allowance, drawn, put_back
 from fnop.core.values.errors import text_of
-from fnop.interpreters.answers import message_of
+from fnop.interpreters.answers import is_denial, message_of
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -287,7 +287,9 @@ class KubernetesApi:
             return await self._transport.open(request, timeout)
         if response.status != 401:
             return response
-        await response.read()  # it stays with the response; the connection is free
+        text = await response.read()  # it stays with the response
+        if _is_denied(text):
+            return response
         if not await self._renew(info):
             if self._problem is not None:
                 raise Unreachable(self._problem, sent=False)
@@ -359,6 +361,14 @@ class KubernetesApi:
             await old.close()
         else:
             old.info = info  # tokens travel with requests: connections may stay
+
+
+def _is_denied(text: bytes) -> bool:
+    """Whether an answer is a webhook's denial, whatever its status is."""
+    try:
+        return is_denial(loads(text))
+    except ValueError:
+        return False
 
 
 def _connection_of(info: ConnectionInfo) -> ConnectionInfo:

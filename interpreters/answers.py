@@ -48,6 +48,7 @@ from fnop.interpreters.protocol import ApiResponse
 
 __all__ = [
     "ListedPage",
+    "is_denial",
     "is_object",
     "listed_page",
     "message_of",
@@ -218,6 +219,8 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
     message, reason = message_of(response), _reason(body)
     if any(text in message for text in TOO_LARGE):
         message += _largest(effect)
+    if is_denial(body):
+        return Refused(status, message + _EXEMPT, reason)
     if status in (404, 410):
         return Missing(message, unserved=not _names_object(body))
     if status == 409:
@@ -228,6 +231,8 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         return Unreachable(message, response.retry_after_seconds)
     if status == 500 and any(text in message for text in _TOO_LARGE):
         return Refused(413, message, "RequestEntityTooLarge")
+    if _UNCALLED in message:
+        return Unreachable(message, response.retry_after_seconds)  # nothing is written
     if status >= 500:
         # It may have failed before or after it wrote.
         return Unknown(message)
@@ -235,6 +240,29 @@ def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
         steps = [f"{each.get('op')} {each.get('path')}" for each in effect.json]
         message = f"{message}: one of its operations fails, {', '.join(steps[:9])}"
     return Refused(status, message, reason)
+
+
+# Words of k8s.io/apiserver/pkg/admission/plugin/webhook: a webhook chooses the code and
+# the reason of its denial, and the beginning of the message is the API server's.
+_DENIAL = re.compile(r'admission webhook "[^"]*" denied the request')
+# A webhook that may not be ignored has not answered.
+_UNCALLED = "failed calling webhook"
+_EXEMPT = "; if the write is this operator's own, let that webhook exempt its account"
+
+
+def is_denial(body: Any) -> bool:
+    """Whether an error is an admission webhook's denial of a write.
+
+    Its code says nothing: with 401 no credentials are wrong, with 404 nothing is
+    missing, with 409 there is no conflict, and with 500 nothing has been written.
+
+    >>> is_denial({"code": 401, "message": 'admission webhook "x" denied the request'})
+    True
+    >>> is_denial({"code": 401, "reason": "Unauthorized", "message": "Unauthorized"})
+    False
+    """
+    message = body.get("message") if isinstance(body, dict) else None
+    return isinstance(message, str) and _DENIAL.match(message) is not None
 
 
 def _largest(effect: Effect | None) -> str:

@@ -23,6 +23,7 @@ from fnop.adapters.logs import configure
 from fnop.core.handlers.connection import ConnectionInfo
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import described, text_of
+from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import (
     ApiRequest,
@@ -589,6 +590,21 @@ async def test_a_plugin_that_fails_later_is_named(tmp_path: Path) -> None:
         with pytest.raises(Unreachable, match="cannot be renewed") as problem:
             await api.send(GET)
     assert not problem.value.sent
+
+
+async def test_a_webhook_s_denial_with_401_costs_no_login(tmp_path: Path) -> None:
+    """A webhook may choose the code of its denial, and the credentials are good."""
+    (tmp_path / "token").write_text("first")
+    said = b'{"message": "admission webhook \\"a.b.c\\" denied the request: no"}'
+    answer = answering(http(said, "401 Unauthorized"))
+    async with (
+        server(answer) as (url, seen),
+        client(tmp_path, url, {"tokenFile": "token"}) as api,
+    ):
+        (tmp_path / "kubeconfig").unlink()
+        response = await api.send(GET)
+    assert (response.status, len(seen)) == (401, 1)
+    assert "denied the request" in message_of(response)
 
 
 async def test_a_login_that_does_not_come_is_not_waited_for(
