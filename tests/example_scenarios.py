@@ -939,6 +939,33 @@ RECORDS = Story(
     ),
 )
 
+# Nobody asks the operator on a server that it is not registered with: what is told here
+# holds with its webhooks and without.
+ADMISSION = Story(
+    "22-admission",
+    (
+        Step(
+            create("22-admission"),
+            (
+                synced("sites"),
+                data(
+                    "configmaps", "example-1", {"host": "www.example.org", "size": "1"}
+                ),
+            ),
+        ),
+        Step(
+            edit({"spec": {"size": 2}}, "sites"),
+            (
+                data(
+                    "configmaps", "example-1", {"host": "www.example.org", "size": "2"}
+                ),
+                synced("sites"),
+            ),
+        ),
+        Step(delete("sites", "example-1"), (gone("sites"), gone("configmaps"))),
+    ),
+)
+
 STORIES = (
     MINIMAL,
     CHILDREN,
@@ -959,4 +986,5 @@ STORIES = (
     DATABASE,
     TENANTS,
     RECORDS,
+    ADMISSION,
 )

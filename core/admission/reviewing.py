@@ -31,9 +31,11 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.webhook import Webhook
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure
+from fnop.core.objects.indexing import empty_indices
 from fnop.core.objects.selection import sees
 from fnop.core.seam.commands import Perform, Say, Subject
 from fnop.core.seam.effect_rules import rule_of
+from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import NotPure, act_of
@@ -66,14 +68,16 @@ Review: TypeAlias = Generator[Perform, tuple[Now, Outcome], Decision]
 class Reviewer(NamedTuple):
     """The facts that a review depends on, beside its request.
 
-    `memo_of` gives the memo of an object by the key and the uid; `account` is the user
-    as whom the operator itself writes, "" if that is not known.
+    The `indices` are not `filled` until all objects have been listed once. `memo_of`
+    gives the memo of an object by the key and the uid; `account` is the user as whom
+    the operator itself writes, "" if that is not known.
     """
 
     handlers: tuple[Handler, ...]
     settings: Settings = Settings()
     catalogue: Catalogue = Catalogue()
     indices: Mapping[str, Any] = NOTHING
+    filled: bool = True
     memo_of: Callable[[Key, str], ReadOnlyDict] = lambda key, uid: ReadOnlyDict()
     account: str = ""
 
@@ -97,11 +101,14 @@ def reviewer_of(program: Program, state: State, account: str = "") -> Reviewer:
         is_known = record is not None and record.body.uid == uid
         return record.memo if record and is_known else state.lifecycle.memo
 
+    life = state.lifecycle
+    is_new = life.phase is Phase.NEW  # it knows of no objects, as there is no cluster
     return Reviewer(
         program.handlers,
-        settings_of(program, state.lifecycle),
+        settings_of(program, life),
         state.survey.catalogue,
-        state.objects.indices,
+        empty_indices(program) if is_new else state.objects.indices,
+        is_new or life.ready,
         memo_of,
         account,
     )
@@ -171,6 +178,9 @@ class _Course:
             self._fails(handler, webhook, failure_of(problem))
             return
         self.asked.append(handler.id)
+        if not self.reviewer.filled and self._asks_index(handler):
+            self._fails(handler, webhook, _NOT_FILLED)
+            return
         if handler.function and self.request.dry_run and not webhook.side_effects:
             self._fails(handler, webhook, _NO_DRY_RUN)
             return
@@ -196,6 +206,14 @@ class _Course:
             and _may_change(handler, request.operation)
             and self._is_of_kind(handler)
             and sees(handler, self._situation(handler, request))
+        )
+
+    def _asks_index(self, handler: Handler) -> bool:
+        named = not self.reviewer.indices.keys().isdisjoint(handler.signature.wants)
+        return (
+            named
+            or handler.filters.asks_indices
+            or (handler.signature.rest and bool(self.reviewer.indices))
         )
 
     def _is_own(self) -> bool:
@@ -453,6 +471,11 @@ def _not_here(effect: Effect) -> str:
     )
 
 
+_NOT_FILLED = Failure(
+    "TemporaryError",
+    "the operator is starting, and has not listed all objects of its indices yet",
+    temporary=0.0,
+)
 _ONLY_LOOKS = "a validation changes nothing; declare it with @fnop.on.mutate"
 _NO_DRY_RUN = Failure(
     "TypeError",

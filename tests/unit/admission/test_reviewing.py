@@ -10,10 +10,13 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
-from fnop.core.admission.decisions import response_of
+from fnop.core.admission.decisions import Decision, response_of
+from fnop.core.admission.reviewing import Reviewer, review as reviewing
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.core.values.merge import operated, operations
+from fnop.core.values.now import Now
 from fnop.effects.values import same_json
 from fnop.testing import review
 
@@ -398,6 +401,27 @@ def test_handlers_converse_by_reads_and_use_indices(registry: Registry) -> None:
     assert review(registry, None, claim(host="y"), **objects).allowed  # type: ignore[arg-type]
     found = review(registry, None, claim(host="x"), **objects)  # type: ignore[arg-type]
     assert found.message == "1 claims, and {'a'} has the host"
+
+
+def test_an_index_that_is_not_filled_is_no_answer(registry: Registry) -> None:
+    @fnop.index(KIND, registry=registry)
+    def by_host(spec: fnop.Spec, name: str, **_: Any) -> dict[str, str]:
+        return {spec["host"]: name}
+
+    @fnop.on.validate(KIND, registry=registry, id="alone")
+    def alone(by_host: fnop.Index[str, str] = fnop.INDEX, **_: Any) -> None: ...
+
+    @fnop.on.validate(KIND, registry=registry, id="other")
+    def other(**_: Any) -> None: ...
+
+    request = Request("1", "CREATE", "example.com", "v1", "claims", "Claim", object={})
+    reviewer = Reviewer(registry.handlers, indices={"by_host": {}}, filled=False)
+    with pytest.raises(StopIteration) as end:
+        next(reviewing(reviewer, request, Now(0.0, 0.0)))
+    found: Decision = end.value.value
+    assert found.asked == ("alone", "other")
+    assert [each.handler for each in found.denials] == ["alone"]
+    assert "has not listed all objects of its indices yet" in found.message
 
 
 @pytest.mark.parametrize(
