@@ -91,6 +91,7 @@ FILES = (
     "19-database/example.py",
     "20-tenants/example.py",
     "21-records/example.py",
+    "22-admission/example.py",
     DEPLOYMENT,
 )
 
