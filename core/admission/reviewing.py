@@ -209,12 +209,10 @@ class _Course:
         )
 
     def _asks_index(self, handler: Handler) -> bool:
-        named = not self.reviewer.indices.keys().isdisjoint(handler.signature.wants)
-        return (
-            named
-            or handler.filters.asks_indices
-            or (handler.signature.rest and bool(self.reviewer.indices))
-        )
+        indices, signature = self.reviewer.indices, handler.signature
+        if signature.rest or handler.filters.asks_indices:
+            return bool(indices)
+        return any(name in indices for name in signature.wants)
 
     def _is_own(self) -> bool:
         account = self.reviewer.account
