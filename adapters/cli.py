@@ -532,7 +532,7 @@ def _simulate(
         objects = read_manifests(manifests, warn)
         if not objects:
             fail(f"there is no object in {', '.join(manifests)}")
-        for warning in apply_manifests(sim, objects):
+        for warning in apply_manifests(sim, objects, begins=True):
             warn(warning)
     except (ManifestProblem, ApplyProblem) as problem:
         fail(str(problem))

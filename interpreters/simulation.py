@@ -733,7 +733,7 @@ class SimulatedRun:
             path = request.path.removesuffix("/status")
             before = self.request(ApiRequest("GET", path)).body
         version = self.cluster.version
-        if self._webhooks is not None:
+        if self._webhooks is not None and request.user is None:
             request = replace(request, user=ACCOUNT)
         response = self.request(request)
         if self.cluster.version != version:
