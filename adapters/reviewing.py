@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, Literal
 
 from fnop.adapters.models import models_for
@@ -73,12 +74,17 @@ def review(
     except ApplyProblem as problem:
         raise AssertionError(str(problem)) from None
     run = SimulatedRun(
-        Program(handlers_of(operator), settings or Settings()),
+        # A kind without a definition is no typing error here.
+        Program(
+            handlers_of(operator), replace(settings or Settings(), wait_for_kinds=True)
+        ),
         before.cluster,
         clock=VirtualClock(EPOCH),
         calls=models_for(calls),
     )
     run.begin_reviewing()
+    if run.exit is not None:
+        raise AssertionError(f"the operator has ended: {run.exit.reason}")
     present = new if new is not None else old
     if present is None:
         raise ValueError("a review is about an object: give old=, new=, or both")
