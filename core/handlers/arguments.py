@@ -105,7 +105,7 @@ def _request(situation: Situation) -> Request:
 
 def _old(situation: Situation) -> Any:
     if situation.request is not None:
-        return read_only(situation.request.old)
+        return _view(situation.request.old, situation)
     if situation.reason == "create":
         return None
     return read_only(value_at(situation.before, situation.handler.field))
@@ -113,11 +113,15 @@ def _old(situation: Situation) -> Any:
 
 def _new(situation: Situation) -> Any:
     if situation.request is not None:
-        return read_only(situation.request.object)
+        return _view(situation.request.object, situation)
     path, body, settings = situation.handler.field, _body(situation), situation.settings
     if path:
         return read_only(observed_at(body, path, settings.places.paths))
     return read_only(essence_of(body, settings.hidden))
+
+
+def _view(found: dict[str, Any] | None, situation: Situation) -> View | None:
+    return None if found is None else View.of(found, situation.now.wall)
 
 
 def _event(situation: Situation) -> Any:
