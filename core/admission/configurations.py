@@ -19,6 +19,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
 from fnop.core.values.diff import Path
+from fnop.core.values.label_selectors import requirements
 
 __all__ = [
     "CONFIGURATIONS",
@@ -224,7 +225,7 @@ def _spec(
         "failurePolicy": "Ignore" if webhook.ignore_failures else "Fail",
         "matchPolicy": webhook.match_policy,
         "namespaceSelector": _namespace_selector(webhook, about),
-        "objectSelector": _object_selector(webhook, group.filters),
+        "objectSelector": _object_selector(webhook, group.filters, about.selector),
         "sideEffects": _side_effects(group),
         "timeoutSeconds": webhook.timeout,
         "admissionReviewVersions": ["v1"],
@@ -322,7 +323,9 @@ def _expression(operator: str, values: Iterable[str]) -> dict[str, Any]:
     return {"key": NAME_LABEL, "operator": operator, "values": [*values]}
 
 
-def _object_selector(webhook: Webhook, filters: Filters) -> dict[str, Any]:
+def _object_selector(
+    webhook: Webhook, filters: Filters, selector: str
+) -> dict[str, Any]:
     """The labels of the objects that the API server asks about.
 
     It asks if the new object has them, or the old one.
@@ -331,13 +334,23 @@ def _object_selector(webhook: Webhook, filters: Filters) -> dict[str, Any]:
     labels = {n: want for n, want in filters.labels if isinstance(want, str)}
     if labels:
         found["matchLabels"] = {**found.get("matchLabels", {}), **labels}
-    expressions = [
+    expressions: list[dict[str, Any]] = [
         {
             "key": name,
             "operator": "Exists" if want is Presence.PRESENT else "DoesNotExist",
         }
         for name, want in filters.labels
         if isinstance(want, Presence)
+    ]
+    # Manifests have no Gt and Lt: the core decides these alone.
+    expressions += [
+        {
+            "key": e.key,
+            "operator": e.operator,
+            **({"values": [*e.values]} if e.values else {}),
+        }
+        for e in requirements(selector)
+        if e.operator not in ("Gt", "Lt")
     ]
     if expressions:
         found["matchExpressions"] = [*found.get("matchExpressions", ()), *expressions]

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.arguments import Situation
@@ -39,6 +40,7 @@ from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
 from fnop.core.values.body import Body, Key
 from fnop.core.values.errors import NotPure, act_of
+from fnop.core.values.label_selectors import fits
 from fnop.core.values.merge import OperationFailed, applied, operated, transformed
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
@@ -194,7 +196,13 @@ class _Course:
         elif webhook.ratcheting and (yield from self._was_so(handler, failure)):
             self.warnings.append(f"{_words(failure)} (as it was before this change)")
         else:
-            self.denials.append(_denial(handler, failure))
+            self._deny(handler, _denial(handler, failure))
+
+    def _deny(self, handler: Handler, denial: Denial) -> None:
+        who = self.request.user or "somebody"
+        text = f"denies {self.request.operation} by {who}: {denial.message}"
+        self.lines.append(Say("info", text, self._subject(), handler.id))
+        self.denials.append(denial)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is asked about the request; raises what a filter raises."""
@@ -205,8 +213,19 @@ class _Course:
             and (webhook.own_writes or not self._is_own())
             and _may_change(handler, request.operation)
             and self._is_of_kind(handler)
+            and self._is_served()
             and sees(handler, self._situation(handler, request))
         )
+
+    def _is_served(self) -> bool:
+        """Whether the operator serves the namespace and the labels (`-n`, `-l`)."""
+        request, settings = self.request, self.reviewer.settings
+        given, place = settings.namespaces, request.namespace
+        is_placed = given is not None and place is not None
+        if is_placed and place not in served_namespaces(given or (), (str(place),)):
+            return False
+        labels = Body(request.present).mapping("labels")
+        return not settings.selector or fits(settings.selector, labels)
 
     def _asks_index(self, handler: Handler) -> bool:
         indices, signature = self.reviewer.indices, handler.signature

@@ -1,13 +1,16 @@
-"""The syntax of label selectors: `app=db,tier in (web, api),!legacy`.
+"""Label selectors: `app=db,tier in (web, api),!legacy`.
 
-The API server evaluates them; here they are only checked before they are sent.
+The API server evaluates them in listings and watches. A review comes for each object of
+a kind, so there the operator does.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import NamedTuple
 
-__all__ = ["check_selector"]
+__all__ = ["Requirement", "check_selector", "fits", "requirements"]
 
 # Kubernetes: labels.Parse.  Words end at spaces and special symbols.
 _WORD = r"[^=!(),<>\s]+"
@@ -36,3 +39,84 @@ def check_selector(selector: str) -> None:
         raise ValueError(
             f"{selector!r} is not a label selector; write such as 'app=db,a in (b, c)'"
         )
+
+
+class Requirement(NamedTuple):
+    """One clause of a selector, as `matchExpressions` has it.
+
+    `operator` is In, NotIn, Exists or DoesNotExist, and in texts alone Gt or Lt.
+    """
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+_PART = re.compile(
+    rf"""\s*(?:
+    !\s*(?P<absent>{_WORD})
+  | (?P<key>{_WORD}) (?:
+        \s*(?P<sign>==|=|!=|<|>)\s*(?P<value>{_WORD})?
+      | \s+(?P<word>in|notin)\s*\((?P<values>[^)]*)\)
+    )?
+)\s*(?:,|$)""",
+    re.VERBOSE,
+)
+_SIGNS = {"=": "In", "==": "In", "!=": "NotIn", ">": "Gt", "<": "Lt"}
+_WORDS = {"in": "In", "notin": "NotIn"}
+
+
+def requirements(selector: str) -> tuple[Requirement, ...]:
+    """The clauses of a selector that `check_selector` accepts.
+
+    >>> [each.operator for each in requirements("app=db, tier in (web,api),!old,x,n>3")]
+    ['In', 'In', 'DoesNotExist', 'Exists', 'Gt']
+    >>> requirements("tier notin (web, api)")[0].values
+    ('web', 'api')
+    """
+    return tuple(map(_requirement, _PART.finditer(selector)))
+
+
+def _requirement(found: re.Match[str]) -> Requirement:
+    if found["absent"]:
+        return Requirement(found["absent"], "DoesNotExist")
+    if found["word"]:
+        values = tuple(each.strip() for each in found["values"].split(","))
+        return Requirement(found["key"], _WORDS[found["word"]], values)
+    if found["sign"]:
+        return Requirement(found["key"], _SIGNS[found["sign"]], (found["value"] or "",))
+    return Requirement(found["key"], "Exists")
+
+
+def fits(selector: str, labels: Mapping[str, object]) -> bool:
+    """Whether labels meet all clauses of a selector (Kubernetes: Requirement.Matches).
+
+    >>> fits("app=db,tier!=web,!old", {"app": "db"}), fits("n>3", {"n": "3"})
+    (True, False)
+    """
+    return all(_is_met(each, labels.get(each.key)) for each in requirements(selector))
+
+
+def _is_met(wanted: Requirement, value: object) -> bool:
+    match wanted.operator:
+        case "In":
+            return value in wanted.values
+        case "NotIn":
+            return value not in wanted.values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return _is_beyond(wanted, str(value or ""))
+
+
+def _is_beyond(wanted: Requirement, value: str) -> bool:
+    (limit,) = wanted.values
+    if not (_INTEGER.fullmatch(value) and _INTEGER.fullmatch(limit)):
+        return False
+    bigger = int(value) > int(limit)
+    return bigger if wanted.operator == "Gt" else int(value) < int(limit)
+
+
+_INTEGER = re.compile(r"[-+]?[0-9]{1,19}")

@@ -28,6 +28,24 @@ def test_none_is_refused_that_a_server_takes(selector: str) -> None:
         assert Settings(selector=selector).selector == selector
 
 
+# The values that the clauses above name, and some others.
+VALUES = st.sampled_from(["", "a", "b", "in", "1", "-2", "7", "x"])
+
+
+@settings(max_examples=examples(300))
+@given(
+    st.lists(WORDS, max_size=12).map("".join),
+    st.dictionaries(st.sampled_from(["a", "b.c/d", "in", "e_f"]), VALUES),
+)
+@example("a in (b,),in notin(),!b.c/d, e_f!=", {"a": "", "in": "x"})
+@example("a>-2,in<7", {"a": "1", "in": "x"})
+def test_labels_fit_as_for_the_server(selector: str, labels: dict[str, str]) -> None:
+    clauses = label_clauses(selector)
+    if not isinstance(clauses, str):
+        expected = all(each.holds(labels) for each in clauses)
+        assert label_selectors.fits(selector, labels) is expected
+
+
 KEYS = st.sampled_from("ab")
 LABELS = st.dictionaries(KEYS, st.sampled_from("xy"))
 SELECTORS = st.fixed_dictionaries(

@@ -308,6 +308,30 @@ def test_without_ratcheting_the_old_object_is_no_excuse(registry: Registry) -> N
     assert not review(registry, claim(size=3), claim(size=3)).allowed
 
 
+@pytest.mark.parametrize(
+    ("served", "asked"),
+    [
+        ({}, True),
+        ({"namespaces": ("default",)}, True),
+        ({"namespaces": ("other",)}, False),
+        ({"namespaces": ("def*,!default",)}, False),
+        ({"namespaces": ("def*",)}, True),
+        ({"selector": "tier=gold"}, True),
+        ({"selector": "tier!=gold"}, False),
+    ],
+    ids=str,
+)
+def test_who_serves_a_part_of_the_cluster_is_asked_about_that(
+    registry: Registry, served: Any, asked: bool
+) -> None:
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(**_: Any) -> None: ...
+
+    new = claim({"labels": {"tier": "gold"}})
+    found = review(registry, None, new, settings=fnop.Settings(**served))
+    assert bool(found.asked) is asked
+
+
 def test_the_operator_s_own_writes_are_not_asked_about(registry: Registry) -> None:
     denying(registry, fnop.Denied("no"), id="usual")
     denying(registry, fnop.Denied("no"), id="also", own_writes=True)
