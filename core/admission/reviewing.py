@@ -368,8 +368,12 @@ class _Course:
         request = self.request
         if request.operation != "UPDATE" or request.old is None:
             return False
-        before = request._replace(object=request.old, dry_run=True)
+        before, said = (
+            request._replace(object=request.old, dry_run=True),
+            len(self.lines),
+        )
         ending = yield from self._attempt(handler, before)
+        del self.lines[said:]  # it has said that already
         found = ending.failure
         if found is None or not _is_meant(found):
             return False

@@ -279,7 +279,8 @@ def test_an_object_that_is_being_deleted_is_let_through(registry: Registry) -> N
 
 def sized(registry: Registry, **how: Any) -> None:
     @fnop.on.validate(KIND, registry=registry, id="sized", **how)
-    def judge(spec: fnop.Spec, old: Any, **_: Any) -> None:
+    def judge(spec: fnop.Spec, old: Any, logger: fnop.Logger, **_: Any) -> None:
+        logger.info("judged")
         if spec["size"] % 2:
             raise fnop.Denied(f"the size {spec['size']} is odd", field="spec.size")
         if old and spec["size"] < old["spec"]["size"]:
@@ -291,6 +292,7 @@ def test_an_update_is_not_denied_for_what_was_wrong_before(registry: Registry) -
     found = review(registry, claim(size=3), claim(size=3, other=1))
     assert found.allowed
     assert found.warnings == ("the size 3 is odd (as it was before this change)",)
+    assert [each.message for each in found.lines] == ["judged"], "and not once more"
 
 
 @pytest.mark.parametrize(
