@@ -197,11 +197,14 @@ class Runner:
         conversation = self._machine.review(
             self._clock.now(), request, asks, self.account
         )
+        who = f"the review of {request.plural} {request.label}"
         try:
-            command = next(conversation)
+            with self._watched(who):
+                command = next(conversation)
             while True:
                 outcome = await self._in_time(command, end, seconds)
-                command = conversation.send((self._clock.now(), outcome))
+                with self._watched(who):
+                    command = conversation.send((self._clock.now(), outcome))
         except StopIteration as stop:
             decision: Decision = stop.value
         for line in decision.lines:
@@ -256,12 +259,17 @@ class Runner:
     @contextmanager
     def _turn(self, command: Perform) -> Iterator[None]:
         """One turn of an author's coroutine; no other coroutine runs meanwhile."""
+        about = "" if command.subject is None else f" of {command.subject.label}"
+        with self._watched(f"{command.handler}{about}"):
+            yield
+
+    @contextmanager
+    def _watched(self, who: str) -> Iterator[None]:
+        """A turn of the author's code, which is named if it blocks the operator."""
         watchdog = self._watchdog
         if watchdog is None:  # nobody runs it: a test takes its steps one by one
             yield
             return
-        about = "" if command.subject is None else f" of {command.subject.label}"
-        who = f"{command.handler}{about}"
         watchdog.begin(who)
         try:
             yield
