@@ -30,7 +30,11 @@ LEFT = {
 CONTAINED = "delete"
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+# These take as long as all others together.
+SLOW = {"09-testing", "10-builtins", "14-daemons"}
+
+
+@pytest.mark.parametrize("name", parameters(EXAMPLES, {*EXAMPLES} - SLOW))
 def test_no_fault_raises_an_alarm(name: str) -> None:
     without = frozenset(ON_PURPOSE.get(name, ()))
     every = cases_named(name)

@@ -35,7 +35,16 @@ BUGS = (
 )
 
 
-@pytest.mark.parametrize("name", EXAMPLES)
+# These take as long as all others together.
+SLOW = {"09-testing", "14-daemons"}
+SLOW_BUGS = {
+    "21_counts_the_deleted",
+    "28_diff_against_last_spec",
+    "32_transition_time_is_now",
+}
+
+
+@pytest.mark.parametrize("name", parameters(EXAMPLES, {*EXAMPLES} - SLOW))
 def test_another_seed_and_another_clock_make_no_difference(name: str) -> None:
     case = max(cases_named(name), key=lambda each: len(each.script))
     one, other = (
@@ -47,7 +56,7 @@ def test_another_seed_and_another_clock_make_no_difference(name: str) -> None:
     assert compared(other, one).first is None
 
 
-@pytest.mark.parametrize("name", BUGS)
+@pytest.mark.parametrize("name", parameters(BUGS, {*BUGS} - SLOW_BUGS))
 def test_the_fault_that_shows_a_bug_is_named(name: str) -> None:
     bug = bug_in(HERE / name)
     explorer = Explorer(case_of(bug.folder, "buggy"))

@@ -344,7 +344,14 @@ def temporary(registry: Registry) -> None:
         raise fnop.TemporaryError("not yet", delay=1)
 
 
-@pytest.mark.parametrize("declare", [daemon, poll, again, temporary])
+@pytest.mark.parametrize(
+    "declare",
+    [
+        daemon,
+        temporary,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (poll, again)),
+    ],
+)
 def test_what_waits_in_vain_is_given_up(declare: Callable[[Registry], None]) -> None:
     registry = Registry()
     declare(registry)
