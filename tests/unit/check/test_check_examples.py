@@ -9,6 +9,7 @@ from bench.mutants.subjects import ON_PURPOSE
 from bench.sweep import cases_named, operators
 from fnop.interpreters.check.campaign import Campaign, Options
 from fnop.interpreters.check.faults import in_words
+from tests.long import parameters
 
 EXAMPLES = tuple(operators(examples_only=True))
 # Schedules for each example: the first of each script, and the most different ones.

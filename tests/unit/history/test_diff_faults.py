@@ -15,6 +15,7 @@ from bench.sweep import cases_named, operators
 from fnop.core.history.causes import compared
 from fnop.interpreters.check.explore import Explorer
 from fnop.interpreters.check.faults import in_words
+from tests.long import parameters
 
 EXAMPLES = tuple(operators(examples_only=True))
 # A crash before and after an effect, one in which a request lands late, and one at
