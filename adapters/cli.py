@@ -53,6 +53,7 @@ from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
 from fnop.adapters.streams import prepared, status_after
 from fnop.adapters.uninstall_command import uninstall
+from fnop.adapters.webhooks_command import webhooks
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
@@ -172,6 +173,7 @@ main.add_command(rbac)
 main.add_command(replay)
 main.add_command(resume)
 main.add_command(uninstall)
+main.add_command(webhooks)
 
 
 @main.command(cls=SpreadingCommand)

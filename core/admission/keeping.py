@@ -57,14 +57,27 @@ class Written(NamedTuple):
 class Move(NamedTuple):
     """The next move of a keeper: a request if there is one, and the state after it.
 
-    `problem` says why the webhooks are not as wanted, "" if they are. After the `last`
-    move of a process that ends nothing is left to do.
+    `problem` says why no webhook leads to this operator, `note` why they are not as
+    this process wants them; both are "" if all is well. After the `last` move of a
+    process that ends nothing is left to do.
     """
 
     keeper: Keeper
     effect: Create | Patch | None = None
     problem: str = ""
+    note: str = ""
     last: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes webhooks, and not its place on the list alone."""
+        match self.effect:
+            case Create():
+                return True
+            case Patch(merge=merge):
+                return "webhooks" in merge
+            case None:
+                return False
 
 
 class Keeper(NamedTuple):
@@ -100,7 +113,7 @@ class Keeper(NamedTuple):
             return self._stay(stored, self._overruled(stored))
         older = (each for each in listed if each < self.process)
         patch = _patch(stored, (*older, self.process))
-        return Move(self._replace(doubted=now), patch, self._overruled(stored))
+        return Move(self._replace(doubted=now), patch, note=self._overruled(stored))
 
     def _create(self, wanted: Manifest) -> Create:
         metadata = {
@@ -134,11 +147,11 @@ class Keeper(NamedTuple):
         found = [_trusting(each, stored) for each in webhooks]
         return Move(self, _patch(stored, (*others, self.process), found))
 
-    def _stay(self, stored: Manifest, problem: str = "") -> Move:
+    def _stay(self, stored: Manifest, note: str = "") -> Move:
         listed = _listed(stored)
         if self.process in listed:
-            return Move(self, problem=problem)
-        return Move(self, _patch(stored, (*listed, self.process)), problem)
+            return Move(self, note=note)
+        return Move(self, _patch(stored, (*listed, self.process)), note=note)
 
     def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
         """The keeper after the API server's answer to a write of the webhooks."""
