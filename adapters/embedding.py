@@ -28,11 +28,13 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
+from fnop.adapters import service_account
 from fnop.adapters.activities import Surroundings
 from fnop.adapters.endpoints import (
     Endpoint,
@@ -46,6 +48,7 @@ from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
 from fnop.adapters.mistakes import Mistakes
 from fnop.adapters.probes import Probes, pages_of
+from fnop.adapters.webhooks.running import Webhooks
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.handlers.connection import Impersonation
 from fnop.core.handlers.program import Program
@@ -108,11 +111,16 @@ class Running:
     """
 
     def __init__(
-        self, runner: Runner, task: asyncio.Task[Exit], look: Callable[[], Health]
+        self,
+        runner: Runner,
+        task: asyncio.Task[Exit],
+        look: Callable[[], Health],
+        webhooks: Webhooks,
     ) -> None:
         self._runner = runner
         self._task = task
         self._look = look
+        self._webhooks = webhooks
 
     @property
     def state(self) -> State:
@@ -131,18 +139,23 @@ class Running:
     async def ready(self) -> None:
         """Wait until all served objects have been listed once.
 
-        Raises `OperatorFailed` where the operator ends before that.
+        If it serves webhooks, they are registered then, too. Raises `OperatorFailed`
+        where the operator ends before that.
         """
-        waiting = asyncio.create_task(self._runner.ready.wait())
+        waiting = asyncio.create_task(self._all_ready())
         try:
             await asyncio.wait(
                 {waiting, self._task}, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             waiting.cancel()
-        if not self._runner.ready.is_set():
+        if not waiting.done() or waiting.cancelled():
             await self.ended()
             raise OperatorFailed("the operator was stopped before it was ready")
+
+    async def _all_ready(self) -> None:
+        await self._runner.ready.wait()
+        await self._webhooks.ready.wait()
 
     def stop(self, reason: str = "it is asked to stop") -> None:
         """Ask the operator to end in order; a second call ends it at once.
@@ -194,6 +207,7 @@ async def serving(
             api = await _connected(program, around, find, impersonate)
             stack.push_async_callback(api.close)
         meter, metered, flow = Meter(), MeteredApi(api), Flow()
+        webhooks = Webhooks(program, around, say, service_account.namespace() or "")
         counting = (meter, flow) if metrics else (meter,)
         runner = Runner(
             program,
@@ -201,14 +215,16 @@ async def serving(
             seed=secrets.token_hex(4),
             resolve=resolve,
             random=os.urandom,
-            observers=(*observers, *counting),
+            observers=(*observers, *counting, webhooks),
             on_say=say,
             executor=executor,
         )
         around.state = flow.state = lambda: runner.state
+        runner.companion = webhooks
 
         def look() -> Health:
-            return health(program, runner.state, meter.seen, around.clock.now())
+            found = health(program, runner.state, meter.seen, around.clock.now())
+            return replace(found, unready=(*found.unready, *webhooks.unready))
 
         pages: dict[Endpoint, PageFunction] = {}
         if liveness:
@@ -223,7 +239,8 @@ async def serving(
             pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
         await stack.enter_async_context(answering(pages))
         task = asyncio.create_task(runner.run())
-        running = Running(runner, task, look)
+        webhooks.start(runner, api)
+        running = Running(runner, task, look, webhooks)
         try:
             yield running
         finally:

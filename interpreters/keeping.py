@@ -47,7 +47,7 @@ class Configurations:
     def __init__(
         self, api: Asked, name: str, *, operator: str, process: str, manager: str
     ) -> None:
-        self._api, self._name, self._manager = api, name, manager
+        self._api, self.name, self._manager = api, name, manager
         self._keepers = {
             role: Keeper(operator, process, role) for role in CONFIGURATIONS
         }
@@ -58,7 +58,7 @@ class Configurations:
         for role, manifest in wanted.items():
             move = await self._made(role, manifest, now)
             if move.writes:
-                written.append(f"{manifest['kind']} {self._name}")
+                written.append(f"{manifest['kind']} {self.name}")
             problems += [move.problem] if move.problem else []
             notes += [move.note] if move.note else []
         return Kept(tuple(written), tuple(problems), tuple(dict.fromkeys(notes)))
@@ -94,7 +94,7 @@ class Configurations:
 
     async def _read(self, resource: Resource) -> dict[str, Any] | None:
         response = await self._sent(
-            Perform(0, Get(self._target(resource)), resource, None, self._name),
+            Perform(0, Get(self._target(resource)), resource, None, self.name),
             resource,
         )
         if response.status == 404:
@@ -108,7 +108,7 @@ class Configurations:
             return {}
         resource = CONFIGURATIONS[role]
         response = await self._sent(
-            Perform(0, move.effect, resource, None, self._name), resource
+            Perform(0, move.effect, resource, None, self.name), resource
         )
         found: Mapping[str, Any] = response.body
         # Created, changed or deleted meanwhile.
@@ -129,7 +129,7 @@ class Configurations:
     def _refused(
         self, request: ApiRequest, response: ApiResponse, resource: Resource
     ) -> str:
-        label, why = f"{resource.kind} {self._name}", message_of(response)
+        label, why = f"{resource.kind} {self.name}", message_of(response)
         if response.status == 403:
             verb = _VERBS[request.method]
             return (
@@ -145,12 +145,12 @@ class Configurations:
 
     def _restless(self, resource: Resource) -> str:
         return (
-            f"{resource.kind} {self._name} is changed by others all the time; see its "
+            f"{resource.kind} {self.name} is changed by others all the time; see its "
             "managedFields for who they are"
         )
 
     def _target(self, resource: Resource) -> Target:
-        return Target(resource.plural, self._name)
+        return Target(resource.plural, self.name)
 
 
 # ------------------------------------------------------------------------ the account

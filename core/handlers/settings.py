@@ -217,7 +217,10 @@ class Settings:
     traces: bool = False
     state_keys: tuple[str, ...] = field(default=(), repr=False)
     wait_for_kinds: bool = False
-    admission_server: Callable[..., Any] | None = field(default=None, repr=False)
+    # Each run of a startup handler makes another server: that is no other setting.
+    admission_server: Callable[..., Any] | None = field(
+        default=None, repr=False, compare=False
+    )
     admission_managed: str | None = None
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)
