@@ -75,7 +75,7 @@ class Certificates(Protocol):
     """A source of certificates; times are in Unix seconds."""
 
     async def at(self, now: float) -> Served:
-        """The certificate to serve; raises `OSError` or `ValueError` if none is there."""
+        """The certificate to serve; raises `OSError` or `ValueError` without one."""
         ...
 
     def publish(self, authorities: Sequence[str], now: float) -> None:
