@@ -214,8 +214,8 @@ class Runner:
 
         `webhook` is the name of a group of handlers, or the id of one; without it all
         are asked. What a handler waits for after so many `seconds` is given up: then
-        its failure policy decides. Raises `MalformedReview`, and `KeyError` for a
-        webhook that is none.
+        its failure policy decides. Raises `MalformedReview`, and `UnknownWebhook`
+        for a webhook that is none.
         """
         request = request_in(body, headers or {}, sslpeer or {})
         asks = asked_by(self._groups, webhook) if webhook is not None else frozenset()
