@@ -287,8 +287,10 @@ def _made_up_objects(
 
 def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
     """Why the cluster does not take an object; "" where it does."""
+    twin = run.fork()
+    twin.begin_reviewing()
     try:
-        act(run.fork(), Apply(manifest))
+        act(twin, Apply(manifest))
     except ActionRefused as problem:
         return str(problem)
     return ""

@@ -48,6 +48,7 @@ from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
 from fnop.adapters.mistakes import Mistakes
 from fnop.adapters.probes import Probes, pages_of
+from fnop.adapters.webhooks.protocol import WebhookServerProtocol
 from fnop.adapters.webhooks.running import Webhooks
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.handlers.connection import Impersonation
@@ -379,6 +380,9 @@ class operator:
       `fnop-<name>` serves; the lease is in the `lease_namespace`, by default the pod's.
     - `liveness`, `metrics`: addresses of the endpoints, such as
       "http://0.0.0.0:8080/healthz".
+    - `webhooks`: a server for its admission handlers, such as `fnop.WebhookServer()`;
+      the operator keeps the configurations that lead to it, under the name of
+      `Settings.admission_managed`, by default that of the operator.
     - `executor`: an executor of threads for called functions and impure handlers; by
       default there are as many threads as `Settings.call_threads` says.
     - `ready_flag`: is set once all served objects have been listed; `stop_flag` ends
@@ -407,6 +411,7 @@ class operator:
         lease_namespace: str | None = None,
         liveness: str | None = None,
         metrics: str | None = None,
+        webhooks: WebhookServerProtocol | None = None,
         executor: Executor | None = None,
         ready_flag: Flag | None = None,
         stop_flag: Flag | None = None,
@@ -430,6 +435,11 @@ class operator:
             settings = settings.replace(election=_candidate(settings, lease_namespace))
         elif lease_namespace is not None:
             raise TypeError("lease_namespace= needs leader_elect=True")
+        if webhooks is not None:
+            settings = settings.replace(
+                admission_server=webhooks,
+                admission_managed=settings.admission_managed or settings.domain,
+            )
         teach_yaml()
         self._program = Program((registry or default_registry).handlers, settings)
         self._options: dict[str, Any] = {
@@ -498,6 +508,7 @@ class Options(TypedDict, total=False):
     lease_namespace: str | None
     liveness: str | None
     metrics: str | None
+    webhooks: WebhookServerProtocol | None
     executor: Executor | None
     ready_flag: Flag | None
     stop_flag: Flag | None

@@ -11,7 +11,7 @@ from fnop.adapters.checking import definitions_beside
 from fnop.adapters.definitions import definitions_of, kinds_in
 from fnop.adapters.loading import load
 from fnop.adapters.manifests import read_manifests
-from fnop.adapters.webhook_options import hosts_of
+from fnop.adapters.webhooks.addresses import hosts_of
 from fnop.core.admission.configurations import (
     CONFIGURATIONS,
     Registration,

@@ -9,7 +9,6 @@ import click
 
 from fnop.adapters.endings import EXIT_USAGE, fail, warn
 from fnop.adapters.manifests import ManifestProblem, dump_yaml, echo_yaml
-from fnop.adapters.name_options import a_name
 from fnop.adapters.operator_settings import told_settings
 from fnop.adapters.options import files, shared
 from fnop.adapters.programs import program_of
@@ -46,12 +45,7 @@ __all__ = ["webhooks"]
     is_flag=True,
     help="Have cert-manager make the certificate, and put its authority in.",
 )
-@click.option(
-    "--webhook-name",
-    callback=a_name,
-    metavar="NAME",
-    help="The name of both configurations; by default NAME.fnop.dev of --name.",
-)
+@shared("webhook_name")
 @click.option(
     "--service-account",
     metavar="[NAMESPACE/]NAME",

@@ -14,13 +14,15 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from typing import Any
 
 from fnop.adapters.activities import Surroundings
+from fnop.adapters.webhooks.addresses import is_local
+from fnop.adapters.webhooks.answering import answering
+from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.core.admission.configurations import (
     Group,
     Registration,
     configurations_of,
     groups_of,
 )
-from fnop.core.admission.decisions import Decision, response_of
 from fnop.core.admission.keeping import LOOK_SECONDS, unreached
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
@@ -74,8 +76,11 @@ class Webhooks:
         self._task: asyncio.Task[None] | None = None
         self._is_ending = False
         self._client: dict[str, Any] | None = None
+        self._taken = asyncio.Event()
         self._said: dict[str, frozenset[str]] = {}
         self._reviews = 0
+        # The address of the API server.
+        self._server = ""
         self.ready = asyncio.Event()
         self.unready: tuple[str, ...] = ()
 
@@ -126,6 +131,7 @@ class Webhooks:
             self.ready.set()
             return
         self.unready = (_NOT_SERVED,)
+        self._server = getattr(api, "server", "https://localhost")
         runner.account = await account_by(api) or getattr(api, "account", "")
         serving = asyncio.create_task(
             self._serve(settings.admission_server, _answering(runner, self))
@@ -172,7 +178,10 @@ class Webhooks:
                 async for client in _clients_of(server, answer):
                     tries, self._client = 0, _plain(client)
                     self._tell("server")
+                    self._taken.clear()
                     self._wake.set()
+                    # It may serve a new certificate once clients know of it.
+                    await self._taken.wait()
                 why = "it has ended, and should serve until it is cancelled"
             except Exception as problem:
                 why = described(problem)
@@ -241,6 +250,7 @@ class Webhooks:
         while not self._ends:
             if self._client is not None:
                 self.unready = ()
+                self._taken.set()
                 self.ready.set()
             await self._woken(None)
 
@@ -248,6 +258,8 @@ class Webhooks:
         client = self._client
         if client is None:
             return
+        if (url := client.get("url")) and is_local(url) and not is_local(self._server):
+            raise KeepingProblem(_out_of_reach(self._server, url))
         catalogue = self._around.state().survey.catalogue
         about = about._replace(client=client)
         wanted = configurations_of(self._groups, catalogue, about)
@@ -260,6 +272,8 @@ class Webhooks:
         self.unready = kept.problems
         if not kept.problems:
             self.ready.set()
+            if client is self._client:
+                self._taken.set()
 
     async def _leave(self, configurations: Configurations) -> None:
         """Unregister, and serve for as long as somebody may still ask."""
@@ -285,7 +299,16 @@ class Webhooks:
         await asyncio.sleep(LINGER_SECONDS)
 
 
-def _answering(runner: Runner, webhooks: Webhooks) -> Any:
+def _out_of_reach(server: str, url: str) -> str:
+    return (
+        f"the webhooks are not registered, as the API server {server} does not reach "
+        f"{url}; say where it does with --webhook-service or --webhook-url"
+    )
+
+
+def _answering(runner: Runner, webhooks: Webhooks) -> WebhookFn:
+    function = answering(runner.review)
+
     async def answer(
         request: Any,
         *,
@@ -293,11 +316,9 @@ def _answering(runner: Runner, webhooks: Webhooks) -> Any:
         headers: Mapping[str, str] | None = None,
         sslpeer: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        work = runner.review(
-            request, webhook=webhook or None, headers=headers, sslpeer=sslpeer
-        )
-        decision: Decision = await webhooks.reviewing(work)
-        return response_of(decision)
+        work = function(request, webhook=webhook, headers=headers, sslpeer=sslpeer)
+        found: dict[str, Any] = await webhooks.reviewing(work)
+        return found
 
     return answer
 
@@ -322,8 +343,9 @@ def _plain(client: Any) -> dict[str, Any]:
     service = found.get("service")
     is_service = isinstance(service, dict) and {"namespace", "name"} <= service.keys()
     if not isinstance(found.get("url"), str) and not is_service:
+        what = f"a mapping of {joined([*found])}" if found else shown(client)
         raise ValueError(
-            f"it yields {shown(client)}; yield {{'url': 'https://...'}}, or "
+            f"it yields {what}; yield {{'url': 'https://...'}}, or "
             "{'service': {'namespace': '...', 'name': '...'}}, with its caBundle"
         )
     return found

@@ -9,11 +9,12 @@ empties the configuration.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.admission.configurations import CONFIGURATIONS, Group, persistent
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.handlers.rights import Need, Right, Who
 from fnop.core.handlers.roles import Role
 from fnop.core.values.errors import joined
 from fnop.effects import Create, Patch, Target
@@ -26,6 +27,7 @@ __all__ = [
     "SERVED_BY",
     "Keeper",
     "Move",
+    "needs_of_webhooks",
     "unreached",
 ]
 
@@ -199,6 +201,25 @@ class Keeper(NamedTuple):
             "whose webhooks are different; if that is another operator, give one of "
             "them another --name"
         )
+
+
+def needs_of_webhooks(groups: Iterable[Group], name: str) -> Iterator[Need]:
+    """The rights of an operator that keeps the configurations of this name.
+
+    Both are looked at, as there may be one of former handlers. What is created has no
+    name yet, for RBAC.
+    """
+    who = Who("webhooks", is_handler=False)
+    roles = {each.role for each in groups}
+    for role, kind in CONFIGURATIONS.items() if roles else ():
+        for verb in ("get", "patch"):
+            yield Need(Right(verb, kind.group, kind.plural, name=name), None, who)
+        if role in roles:
+            yield Need(Right("create", kind.group, kind.plural), None, who)
+    if roles:
+        # Who the operator is itself.
+        review = Right("create", "authentication.k8s.io", "selfsubjectreviews")
+        yield Need(review, None, who)
 
 
 def unreached(groups: Iterable[Group], catalogue: Catalogue) -> str:

@@ -1,4 +1,4 @@
-"""`fnop webhooks`: the configurations as manifests, without a cluster."""
+"""Commands with webhooks: their manifests, and the options of `fnop run`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
+from fnop.adapters import service_account
 from fnop.adapters.cli import main
+from fnop.adapters.webhook_options import with_webhooks
+from fnop.core.handlers.settings import Settings
 
 OPERATOR = """
 import fnop
@@ -211,3 +214,65 @@ def test_without_an_authority_there_is_a_warning() -> None:
     found = webhooks()
     assert found.exit_code == 0
     assert "--cert-manager" in found.stderr
+
+
+# -------------------------------------------------------------------- fnop run
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, ["run", "operator.py", *words])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--webhook-addr", ":9443"), "--webhook-addr needs --webhooks"),
+        (("--webhook-unmanaged",), "--webhook-unmanaged needs --webhooks"),
+        (("--webhooks", "--webhook-addr", "9443"), "write HOST:PORT"),
+        (("--webhooks", "--webhook-addr", "a:b"), "write HOST:PORT"),
+        (("--webhooks", "--webhook-url", "http://a"), "https://HOST"),
+        (("--webhooks", "--webhook-service", "a"), "NAMESPACE/NAME"),
+        (
+            ("--webhooks", "--webhook-url", "https://a", "--webhook-service", "a/b"),
+            "either --webhook-service or --webhook-url",
+        ),
+        (("--webhooks", "--webhook-cert", "ca.crt"), "go together"),
+        (("--webhooks", "--webhook-ca", "ca.crt"), "--webhook-ca needs"),
+        (
+            ("--webhooks", "--webhook-unmanaged", "--webhook-name", "a"),
+            "either --webhook-name or --webhook-unmanaged",
+        ),
+        (("--webhooks", "--simulate", "crd.yaml"), "cannot be used with --simulate"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(words: tuple[str, ...], said: str) -> None:
+    found = run(*words)
+    assert found.exit_code == 2
+    assert said in " ".join(found.output.split())
+
+
+def test_in_a_pod_the_service_has_to_be_named(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "namespace").write_text("prod")
+    monkeypatch.setattr(service_account, "FOLDER", folder)
+    found = run("--webhooks")
+    assert found.exit_code == 2
+    assert "--webhook-service NAME" in " ".join(found.output.split())
+
+
+def set_by(**given: Any) -> Settings:
+    """The settings that options of `fnop run` come to."""
+    context = main.commands["run"].make_context("run", [])
+    return with_webhooks(Settings("billing"), {**context.params, **given})
+
+
+def test_the_options_choose_the_server_and_the_name() -> None:
+    assert set_by().admission_server is None
+    found = set_by(webhooks=True)
+    assert found.admission_server is not None
+    assert found.admission_managed == "billing.fnop.dev"
+    assert set_by(webhooks=True, webhook_name="hooks").admission_managed == "hooks"
+    found = set_by(webhooks=True, webhook_unmanaged=True)
+    assert found.admission_server is not None
+    assert found.admission_managed is None
