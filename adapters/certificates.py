@@ -62,6 +62,7 @@ class Authority:
         self.begins = now - SKEW_SECONDS
         self.ends = now + seconds
         self._key: Any
+        self._given = given
         if given is not None:
             self._take(given)
             return
@@ -90,7 +91,7 @@ class Authority:
     @property
     def pair(self) -> Pair:
         """Its certificate and its key, of which it can be made again."""
-        return Pair(self.certificate, self._pem(self._key))
+        return self._given or Pair(self.certificate, self._pem(self._key))
 
     def for_server(
         self,

@@ -304,32 +304,42 @@ class Own:
         self._complaints = Complaints()
 
     async def at(self, now: float) -> Served:
-        await self._share()
+        await self._share(now)
         for _ in range(TRIES):
-            next = self._due(now)
-            if next.new_authority:
+            if self._due(now).new_authority:
                 await self._found(now)
             if trusted(self._authorities, now):
                 break
+        else:
+            raise ConnectionError("other replicas store authorities all the time")
         signer = self._due(now).signer
         if signer is not None:
             self._issue(signer, now)
         return self._served(now)
+
+    def publish(self, authorities: Sequence[str], now: float) -> None:
+        self._authorities = published(self._authorities, authorities, now)
 
     def _due(self, now: float) -> Due:
         leaf = None if self._leaf is None else self._leaf[0]
         names = frozenset(self._names)
         return due(self._authorities, leaf, names, now, self._lifetimes)
 
-    async def _share(self) -> None:
-        """Take the authorities of the store; without an answer the known ones stay."""
+    async def _share(self, now: float) -> None:
+        """Take the authorities of the store, and put back those that it has lost.
+
+        Without an answer the known ones stay.
+        """
         if self._store is None:
             return
+        known = self._valid(now)
         try:
             self._stored = await self._store.read()
-            self._take(self._stored.pairs)
+            self._take([*self._stored.pairs, *known])
+            if not {*known} <= {*self._stored.pairs}:
+                await self._store.write(self._valid(now), self._stored)
         except (OSError, ValueError) as problem:
-            if not self._authorities:
+            if not known:
                 raise
             self._complaints.say(f"{problem}; the certificates stay as they are")
         else:
@@ -338,19 +348,21 @@ class Own:
     async def _found(self, now: float) -> None:
         """Make an authority, and store it; if others were faster, take theirs."""
         signer = Signer(now, self._lifetimes.authority, "fnop webhooks")
-        valid = trusted(self._authorities, now)
-        pairs = [*(self._signers[each.id].pair for each in valid), signer.pair]
+        pairs = [*self._valid(now), signer.pair]
         if self._store is None:
             self._take(pairs)
             return
         try:
             await self._store.write(pairs, self._stored)
         except OSError as problem:
-            if not valid:
+            if len(pairs) == 1:
                 raise
             self._complaints.say(f"{problem}; the certificates stay as they are")
-            return
-        await self._share()
+        else:
+            await self._share(now)
+
+    def _valid(self, now: float) -> list[Pair]:
+        return [self._signers[each.id].pair for each in trusted(self._authorities, now)]
 
     def _take(self, pairs: Iterable[Pair]) -> None:
         """The authorities from now on, with when they were published."""
@@ -375,14 +387,11 @@ class Own:
         self._leaf = Leaf(authority, *valid, frozenset(self._names)), pair
 
     def _served(self, now: float) -> Served:
-        assert self._leaf is not None, "it is made at first"
+        assert self._leaf is not None, "there is an authority to sign one"
         ids = tuple(each.id for each in trusted(self._authorities, now))
         bundle = b"".join(self._signers[id].certificate for id in ids)
         leaf, pair = self._leaf
         return Served(pair, bundle, ids, leaf.names)
-
-    def publish(self, authorities: Sequence[str], now: float) -> None:
-        self._authorities = published(self._authorities, authorities, now)
 
 
 def fingerprint(certificate: bytes) -> str:

@@ -182,7 +182,7 @@ class _Serving:
         """
         base = None
         if self._certificates is not None:
-            await self._look()
+            await self._look_at_last()
             base = self._context
             if base is not None and self._server.context is None:
                 base.sni_callback = self._choose
@@ -247,6 +247,18 @@ class _Serving:
                 log.warning("the certificate of the webhooks stays: %s", problem)
             except Exception:
                 log.exception("the certificate of the webhooks was not looked at")
+
+    async def _look_at_last(self) -> None:
+        """Look for the first certificate, until those who share it can be reached."""
+        told = ""
+        while True:
+            try:
+                return await self._look()
+            except ConnectionError as problem:
+                if str(problem) != told:
+                    told = str(problem)
+                    log.warning("the webhooks are not served yet: %s", problem)
+            await asyncio.sleep(min(self._server.file_check_interval, 1.0))
 
     async def _look(self) -> None:
         assert self._certificates is not None, "it serves HTTPS"

@@ -11,6 +11,7 @@ All times are in Unix seconds.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from math import inf
 from typing import NamedTuple
 
 __all__ = [
@@ -111,8 +112,9 @@ def signer_of(
 ) -> Authority | None:
     """The authority that every client trusts by now; None where none is valid.
 
-    It is the newest of those that were published an overlap ago. Before that it is the
-    oldest, which the bundles of other processes have had for the longest time.
+    It is the newest of those that were published an overlap ago. If there is none yet,
+    it is the one that was published first; of several the oldest, which bundles of
+    other processes have had for the longest time.
     """
     valid = trusted(authorities, now)
     ripe = [
@@ -122,7 +124,7 @@ def signer_of(
     ]
     if ripe:
         return ripe[-1]
-    return valid[0] if valid else None
+    return min(valid, key=_since, default=None)
 
 
 def published(
@@ -140,6 +142,11 @@ def published(
         else each
         for each in authorities
     )
+
+
+def _since(authority: Authority) -> tuple[float, float, str]:
+    known = inf if authority.published is None else authority.published
+    return known, *_age(authority)
 
 
 def _age(authority: Authority) -> tuple[float, str]:
