@@ -216,7 +216,7 @@ async def serving(
             seed=secrets.token_hex(4),
             resolve=resolve,
             random=os.urandom,
-            observers=(*observers, *counting, webhooks),
+            observers=(*observers, *counting, *webhooks.observers),
             on_say=say,
             executor=executor,
         )

@@ -276,7 +276,9 @@ def _without_having_seen(
 def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
     """The rights that no handler needs, but the way in which the operator is run."""
     name = wishes.webhook_name or program.settings.domain
-    yield from needs_of_webhooks(groups_of(program.handlers), name)
+    yield from needs_of_webhooks(
+        groups_of(program.handlers), name, wishes.operator, wishes.account.namespace
+    )
     if wishes.elects:
         where = wishes.lease_namespace or wishes.account.namespace
         lease = Candidate("any", where, f"fnop-{wishes.operator}")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ipaddress
 from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
+
+if TYPE_CHECKING:
+    from fnop.adapters.webhooks.certificates import Store
 
 __all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local", "server_at"]
 
@@ -61,6 +64,16 @@ class _Elsewhere:
     def __init__(self, server: Any, client: Mapping[str, Any]) -> None:
         self._server = server
         self._client = dict(client)
+
+    @property
+    def store(self) -> Store | None:
+        """Where replicas share their authority."""
+        store: Store | None = self._server.store
+        return store
+
+    @store.setter
+    def store(self, store: Store | None) -> None:
+        self._server.store = store
 
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serve, and yield the address with the server's own authorities."""

@@ -15,7 +15,6 @@ from typing import Any
 
 from fnop.adapters.activities import Surroundings
 from fnop.adapters.webhooks.addresses import is_local
-from fnop.adapters.webhooks.answering import answering
 from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.core.admission.configurations import (
     Group,
@@ -23,7 +22,7 @@ from fnop.core.admission.configurations import (
     configurations_of,
     groups_of,
 )
-from fnop.core.admission.keeping import LOOK_SECONDS, unreached
+from fnop.core.admission.keeping import LOOK_SECONDS, secret_of, unreached
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Command, Say
@@ -34,6 +33,7 @@ from fnop.core.values.errors import described, joined
 from fnop.core.values.now import Now
 from fnop.effects.values import shown
 from fnop.interpreters.keeping import Configurations, KeepingProblem, account_by
+from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import Asked
 from fnop.interpreters.run import Runner
 
@@ -86,6 +86,11 @@ class Webhooks:
 
     # ------------------------------------------------------------ beside the runner
 
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Itself, if there are admission handlers."""
+        return (self,) if self._groups else ()
+
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """Look again if the kinds are others, or the operator is in another phase."""
         state = self._around.state()
@@ -131,6 +136,7 @@ class Webhooks:
             self.ready.set()
             return
         self.unready = (_NOT_SERVED,)
+        self._share(settings, api)
         self._server = getattr(api, "server", "https://localhost")
         runner.account = await account_by(api) or getattr(api, "account", "")
         serving = asyncio.create_task(
@@ -144,6 +150,15 @@ class Webhooks:
         finally:
             serving.cancel()
             await asyncio.wait({serving})
+
+    def _share(self, settings: Settings, api: Asked) -> None:
+        """Let the replicas of a pod serve certificates of one authority."""
+        server: Any = settings.admission_server
+        if self._namespace and getattr(server, "store", server) is None:
+            from fnop.adapters.webhooks.shared import SharedSecret
+
+            name = secret_of(settings.operator)
+            server.store = SharedSecret(api, self._namespace, name)
 
     def _nobody_asks(self) -> str:
         return (
@@ -307,6 +322,8 @@ def _out_of_reach(server: str, url: str) -> str:
 
 
 def _answering(runner: Runner, webhooks: Webhooks) -> WebhookFn:
+    from fnop.adapters.webhooks.answering import answering
+
     function = answering(runner.review)
 
     async def answer(

@@ -28,6 +28,7 @@ __all__ = [
     "Keeper",
     "Move",
     "needs_of_webhooks",
+    "secret_of",
     "unreached",
 ]
 
@@ -203,8 +204,19 @@ class Keeper(NamedTuple):
         )
 
 
-def needs_of_webhooks(groups: Iterable[Group], name: str) -> Iterator[Need]:
-    """The rights of an operator that keeps the configurations of this name.
+def secret_of(operator: str) -> str:
+    """The name of the Secret in which replicas share the authority of their webhooks.
+
+    >>> secret_of("billing")
+    'fnop-webhooks-billing'
+    """
+    return f"fnop-webhooks-{operator}"
+
+
+def needs_of_webhooks(
+    groups: Iterable[Group], name: str, operator: str, namespace: str
+) -> Iterator[Need]:
+    """The rights of an operator in a namespace that keeps configurations of a name.
 
     Both are looked at, as there may be one of former handlers. What is created has no
     name yet, for RBAC.
@@ -217,6 +229,10 @@ def needs_of_webhooks(groups: Iterable[Group], name: str) -> Iterator[Need]:
         if role in roles:
             yield Need(Right("create", kind.group, kind.plural), None, who)
     if roles:
+        for verb in ("get", "patch"):
+            right = Right(verb, "", "secrets", name=secret_of(operator))
+            yield Need(right, namespace, who)
+        yield Need(Right("create", "", "secrets"), namespace, who)
         # Who the operator is itself.
         review = Right("create", "authentication.k8s.io", "selfsubjectreviews")
         yield Need(review, None, who)

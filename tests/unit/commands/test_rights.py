@@ -905,6 +905,16 @@ def test_a_kind_with_admission_handlers_alone_is_not_followed(tmp_path: Path) ->
         for each in yaml.safe_load_all(found.stdout)
         if each["kind"] == "ClusterRole"
     ]
+    (local,) = [
+        each for each in yaml.safe_load_all(found.stdout) if each["kind"] == "Role"
+    ]
+    assert local["metadata"]["namespace"] == "fnop-operator"
+    secrets = {"apiGroups": [""], "resources": ["secrets"]}
+    name = "fnop-webhooks-default"
+    assert local["rules"] == [
+        {**secrets, "verbs": ["create"]},
+        {**secrets, "resourceNames": [name], "verbs": ["get", "patch"]},
+    ]
     group = "admissionregistration.k8s.io"
     configurations = [
         "mutatingwebhookconfigurations",
