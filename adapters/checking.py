@@ -30,6 +30,7 @@ __all__ = [
     "Subjects",
     "actions_in",
     "cases_of",
+    "definitions_beside",
     "has_scripts",
     "heeded_in",
     "manifests_of",
@@ -91,6 +92,13 @@ def subjects_for(
     )
     notes = (f"with {', '.join(found)}",) if found else ()
     return subjects._replace(notes=(*notes, *subjects.notes))
+
+
+def definitions_beside(paths: Sequence[str]) -> list[Manifest]:
+    """The manifests of the definitions that stand beside an operator's files."""
+    places = [found for each in paths for found in _found_beside(Path(each))]
+    manifests = _manifests_in(places)
+    return [each for each in manifests if each.get("kind") == _DEFINITION]
 
 
 def _found_beside(file: Path) -> list[str]:
@@ -279,8 +287,10 @@ def _made_up_objects(
 
 def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
     """Why the cluster does not take an object; "" where it does."""
+    twin = run.fork()
+    twin.begin_reviewing()
     try:
-        act(run.fork(), Apply(manifest))
+        act(twin, Apply(manifest))
     except ActionRefused as problem:
         return str(problem)
     return ""

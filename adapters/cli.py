@@ -53,6 +53,8 @@ from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
 from fnop.adapters.streams import prepared, status_after
 from fnop.adapters.uninstall_command import uninstall
+from fnop.adapters.webhook_options import of_webhooks, with_webhooks
+from fnop.adapters.webhooks_command import webhooks
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
@@ -172,6 +174,7 @@ main.add_command(rbac)
 main.add_command(replay)
 main.add_command(resume)
 main.add_command(uninstall)
+main.add_command(webhooks)
 
 
 @main.command(cls=SpreadingCommand)
@@ -237,6 +240,7 @@ main.add_command(uninstall)
     metavar="URL",
     help="Serve metrics for Prometheus here: http://0.0.0.0:9090/metrics.",
 )
+@of_webhooks
 @shared("leader_elect")
 @shared("lease_namespace")
 @shared("name")
@@ -326,6 +330,8 @@ def run(
     )
     settings = _signing(settings, options["state_key_file"])
     settings = _among_others(settings, simulated=bool(simulate), options=options)
+    if not simulate:
+        settings = with_webhooks(settings, options)
     program = program_of(paths, module, settings)
     given = click.get_current_context().get_parameter_source("record_mode")
     if record is None and given is ParameterSource.COMMANDLINE:
@@ -376,7 +382,7 @@ def _check_simulate(
 def _refuse_of_clusters() -> None:
     """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
-    for name in ("liveness", "metrics", *OF_CLUSTER):
+    for name in ("liveness", "metrics", "webhooks", *OF_CLUSTER):
         if source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{flag_of(name)} cannot be used with --simulate")
 

@@ -28,11 +28,13 @@ from contextlib import (
     contextmanager,
     suppress,
 )
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, TypeAlias, TypedDict, Unpack
 from urllib.parse import urlsplit
 
+from fnop.adapters import service_account
 from fnop.adapters.activities import Surroundings
 from fnop.adapters.endpoints import (
     Endpoint,
@@ -46,6 +48,8 @@ from fnop.adapters.logins import HandledLogins
 from fnop.adapters.logs import write
 from fnop.adapters.mistakes import Mistakes
 from fnop.adapters.probes import Probes, pages_of
+from fnop.adapters.webhooks.protocol import WebhookServerProtocol
+from fnop.adapters.webhooks.running import Webhooks
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.handlers.connection import Impersonation
 from fnop.core.handlers.program import Program
@@ -108,11 +112,16 @@ class Running:
     """
 
     def __init__(
-        self, runner: Runner, task: asyncio.Task[Exit], look: Callable[[], Health]
+        self,
+        runner: Runner,
+        task: asyncio.Task[Exit],
+        look: Callable[[], Health],
+        webhooks: Webhooks,
     ) -> None:
         self._runner = runner
         self._task = task
         self._look = look
+        self._webhooks = webhooks
 
     @property
     def state(self) -> State:
@@ -131,18 +140,23 @@ class Running:
     async def ready(self) -> None:
         """Wait until all served objects have been listed once.
 
-        Raises `OperatorFailed` where the operator ends before that.
+        If it serves webhooks, they are registered then, too. Raises `OperatorFailed`
+        where the operator ends before that.
         """
-        waiting = asyncio.create_task(self._runner.ready.wait())
+        waiting = asyncio.create_task(self._all_ready())
         try:
             await asyncio.wait(
                 {waiting, self._task}, return_when=asyncio.FIRST_COMPLETED
             )
         finally:
             waiting.cancel()
-        if not self._runner.ready.is_set():
+        if not waiting.done() or waiting.cancelled():
             await self.ended()
             raise OperatorFailed("the operator was stopped before it was ready")
+
+    async def _all_ready(self) -> None:
+        await self._runner.ready.wait()
+        await self._webhooks.ready.wait()
 
     def stop(self, reason: str = "it is asked to stop") -> None:
         """Ask the operator to end in order; a second call ends it at once.
@@ -194,6 +208,7 @@ async def serving(
             api = await _connected(program, around, find, impersonate)
             stack.push_async_callback(api.close)
         meter, metered, flow = Meter(), MeteredApi(api), Flow()
+        webhooks = Webhooks(program, around, say, service_account.namespace() or "")
         counting = (meter, flow) if metrics else (meter,)
         runner = Runner(
             program,
@@ -201,14 +216,16 @@ async def serving(
             seed=secrets.token_hex(4),
             resolve=resolve,
             random=os.urandom,
-            observers=(*observers, *counting),
+            observers=(*observers, *counting, *webhooks.observers),
             on_say=say,
             executor=executor,
         )
         around.state = flow.state = lambda: runner.state
+        runner.companion = webhooks
 
         def look() -> Health:
-            return health(program, runner.state, meter.seen, around.clock.now())
+            found = health(program, runner.state, meter.seen, around.clock.now())
+            return replace(found, unready=(*found.unready, *webhooks.unready))
 
         pages: dict[Endpoint, PageFunction] = {}
         if liveness:
@@ -223,7 +240,8 @@ async def serving(
             pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
         await stack.enter_async_context(answering(pages))
         task = asyncio.create_task(runner.run())
-        running = Running(runner, task, look)
+        webhooks.start(runner, api)
+        running = Running(runner, task, look, webhooks)
         try:
             yield running
         finally:
@@ -362,6 +380,9 @@ class operator:
       `fnop-<name>` serves; the lease is in the `lease_namespace`, by default the pod's.
     - `liveness`, `metrics`: addresses of the endpoints, such as
       "http://0.0.0.0:8080/healthz".
+    - `webhooks`: a server for its admission handlers, such as `fnop.WebhookServer()`;
+      the operator keeps the configurations that lead to it, under the name of
+      `Settings.admission_managed`, by default that of the operator.
     - `executor`: an executor of threads for called functions and impure handlers; by
       default there are as many threads as `Settings.call_threads` says.
     - `ready_flag`: is set once all served objects have been listed; `stop_flag` ends
@@ -390,6 +411,7 @@ class operator:
         lease_namespace: str | None = None,
         liveness: str | None = None,
         metrics: str | None = None,
+        webhooks: WebhookServerProtocol | None = None,
         executor: Executor | None = None,
         ready_flag: Flag | None = None,
         stop_flag: Flag | None = None,
@@ -413,6 +435,11 @@ class operator:
             settings = settings.replace(election=_candidate(settings, lease_namespace))
         elif lease_namespace is not None:
             raise TypeError("lease_namespace= needs leader_elect=True")
+        if webhooks is not None:
+            settings = settings.replace(
+                admission_server=webhooks,
+                admission_managed=settings.admission_managed or settings.domain,
+            )
         teach_yaml()
         self._program = Program((registry or default_registry).handlers, settings)
         self._options: dict[str, Any] = {
@@ -481,6 +508,7 @@ class Options(TypedDict, total=False):
     lease_namespace: str | None
     liveness: str | None
     metrics: str | None
+    webhooks: WebhookServerProtocol | None
     executor: Executor | None
     ready_flag: Flag | None
     stop_flag: Flag | None

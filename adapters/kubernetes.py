@@ -24,6 +24,7 @@ import orjson
 from multidict import CIMultiDict
 from yarl import URL
 
+from fnop.adapters.accounts import named_by
 from fnop.adapters.api_bodies import written
 from fnop.adapters.deep_json import loads
 from fnop.adapters.kubeconfig import (
@@ -153,6 +154,11 @@ class KubernetesApi:
     def default_namespace(self) -> str | None:
         """The namespace of the context or of the service account, if it has one."""
         return self._transport.info.default_namespace
+
+    @property
+    def account(self) -> str:
+        """The user that the credentials name; "" if they do not tell it."""
+        return named_by(self._transport.info)
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         """Answer one request.  Raises `Unreachable` when no answer came."""

@@ -113,6 +113,11 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         "The namespace of the lease; by default the pod's",
         {"callback": a_namespace, "metavar": "NAME"},
     ),
+    "webhook_name": (
+        ("--webhook-name",),
+        "The name of the webhook configurations; by default NAME.fnop.dev of --name",
+        {"callback": a_name, "metavar": "NAME"},
+    ),
     "state_key_file": (
         ("--state-key-file",),
         "The keys of the operator's state, one per line: the first signs, any verifies",

@@ -61,6 +61,7 @@ _OPTIONS: dict[str, Callable[..., Any]] = {
     "peering": click.option(
         "--peering", is_flag=True, help="It meets other operators in peering objects."
     ),
+    "webhook_name": shared("webhook_name"),
     "crds": shared("crds"),
     "objects": shared("objects"),
     "script": shared("script"),
@@ -105,6 +106,7 @@ def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wi
         options["calls"],
         options["budget"],
         options["seen"],
+        options["webhook_name"],
     )
 
 

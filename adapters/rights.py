@@ -12,6 +12,8 @@ from fnop.adapters.checking import (
 )
 from fnop.adapters.loading import handlers_of_file, load
 from fnop.adapters.models import models_of
+from fnop.core.admission.configurations import groups_of
+from fnop.core.admission.keeping import needs_of_webhooks
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
@@ -73,7 +75,8 @@ class Wishes(NamedTuple):
     `fnop check`. `namespaces` are those that it serves; None is the whole cluster.
     With `elects` it runs as one of several replicas, whose lease is in
     `lease_namespace`; with `peers` it meets others in peering objects. `seen` are
-    recordings of real runs. At most `budget` schedules of faults are tried.
+    recordings of real runs. `webhook_name` is that of the configurations of its
+    webhooks, if not the usual one. At most `budget` schedules of faults are tried.
     """
 
     paths: tuple[str, ...]
@@ -89,6 +92,7 @@ class Wishes(NamedTuple):
     calls: tuple[str, ...] = ()
     budget: int | None = None
     seen: tuple[str, ...] = ()
+    webhook_name: str | None = None
 
 
 class Study(NamedTuple):
@@ -139,7 +143,7 @@ def studied(
     kinds = _kinds(cases[0])
     needs = {*found.needs, *_without_having_seen(program, found, kinds, place)}
     elsewhere = _elsewhere(needs, wishes, place)
-    spread = {*_spread(needs, wishes.namespaces, place), *_beside(wishes)}
+    spread = {*_spread(needs, wishes.namespaces, place), *_beside(wishes, program)}
     spread |= {*_spread(recorded.needs, wishes.namespaces, "")}
     unknown = tuple(_unknown(program, found, kinds, wishes))
     notes = (*subjects.notes, *elsewhere)
@@ -269,8 +273,12 @@ def _without_having_seen(
             yield from needs_of_handler(handler, kind, where)
 
 
-def _beside(wishes: Wishes) -> Iterator[Need]:
+def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
     """The rights that no handler needs, but the way in which the operator is run."""
+    name = wishes.webhook_name or program.settings.domain
+    yield from needs_of_webhooks(
+        groups_of(program.handlers), name, wishes.operator, wishes.account.namespace
+    )
     if wishes.elects:
         where = wishes.lease_namespace or wishes.account.namespace
         lease = Candidate("any", where, f"fnop-{wishes.operator}")

@@ -172,16 +172,32 @@ if TYPE_CHECKING:
         operator as operator,
         run as run,
     )
+    from fnop.adapters.webhooks.protocol import (
+        WebhookClientConfig as WebhookClientConfig,
+        WebhookClientConfigService as WebhookClientConfigService,
+        WebhookFn as WebhookFn,
+        WebhookServerProtocol as WebhookServerProtocol,
+    )
+    from fnop.adapters.webhooks.server import WebhookServer as WebhookServer
 
 __version__ = "0.1.0"
 
 # Names from the outer rooms, which are imported when one of these is first used.
 _OUTER = {
-    name: "fnop.adapters.embedding"
-    for name in ("OperatorFailed", "Running", "operator", "run")
-} | {
-    name: "fnop.adapters.credentials"
-    for name in ("login_with_kubeconfig", "login_with_service_account")
+    name: f"fnop.adapters.{module}"
+    for module, names in (
+        ("embedding", ("OperatorFailed", "Running", "operator", "run")),
+        ("credentials", ("login_with_kubeconfig", "login_with_service_account")),
+        (
+            "webhooks.protocol",
+            (
+                *("WebhookClientConfig", "WebhookClientConfigService"),
+                *("WebhookFn", "WebhookServerProtocol"),
+            ),
+        ),
+        ("webhooks.server", ("WebhookServer",)),
+    )
+    for name in names
 }
 
 

@@ -14,7 +14,7 @@ from concurrent.futures import Executor
 from contextlib import AbstractContextManager, aclosing, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from fnop.core.admission.configurations import asked_by, groups_of
 from fnop.core.admission.decisions import Decision
@@ -81,7 +81,7 @@ from fnop.interpreters.watchdog import (
     slow_step,
 )
 
-__all__ = ["Runner"]
+__all__ = ["Companion", "Runner"]
 
 # The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
@@ -99,6 +99,14 @@ class _Outside:
         self.stopped = LiveStopped()
         self.running: asyncio.Future[Outcome] | None = None
         self.cancelled = False
+
+
+class Companion(Protocol):
+    """Something beside the runner that needs it until its own end."""
+
+    async def end(self) -> None:
+        """End; the runner still answers meanwhile."""
+        ...
 
 
 class Runner:
@@ -138,6 +146,8 @@ class Runner:
         self.ready = asyncio.Event()
         # The user as whom the operator writes, where that is known.
         self.account = ""
+        # Ends before the runner does.
+        self.companion: Companion | None = None
         self._groups = groups_of(program.handlers)
         # The number of the last call for a review.
         self._reviews = 0
@@ -170,10 +180,26 @@ class Runner:
                 await self._drain(watchdog)
         finally:
             try:
+                await self._end_companion()
                 await self._close()
             finally:
                 watchdog.close()
         return self._exit
+
+    async def _end_companion(self) -> None:
+        """Let the companion end; asked to end once more, wait for it no longer."""
+        if self.companion is None:
+            return
+        both = (
+            asyncio.create_task(self.companion.end()),
+            asyncio.create_task(self._hurry.wait()),
+        )
+        try:
+            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            for each in both:
+                each.cancel()
+            await asyncio.wait(both)
 
     async def review(
         self,
@@ -188,8 +214,8 @@ class Runner:
 
         `webhook` is the name of a group of handlers, or the id of one; without it all
         are asked. What a handler waits for after so many `seconds` is given up: then
-        its failure policy decides. Raises `MalformedReview`, and `KeyError` for a
-        webhook that is none.
+        its failure policy decides. Raises `MalformedReview`, and `UnknownWebhook`
+        for a webhook that is none.
         """
         request = request_in(body, headers or {}, sslpeer or {})
         asks = asked_by(self._groups, webhook) if webhook is not None else frozenset()

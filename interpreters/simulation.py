@@ -355,6 +355,8 @@ class SimulatedRun:
         try:
             command = next(conversation)
             while True:
+                if self.listener is not None:
+                    self.listener(command)
                 outcome = self._read(command)
                 command = conversation.send((now, outcome))
         except StopIteration as stop:

@@ -19,12 +19,15 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
 from fnop.core.values.diff import Path
+from fnop.core.values.errors import listed
 from fnop.core.values.label_selectors import requirements
+from fnop.effects.values import shown
 
 __all__ = [
     "CONFIGURATIONS",
     "Group",
     "Registration",
+    "UnknownWebhook",
     "asked_by",
     "configurations_of",
     "groups_of",
@@ -46,6 +49,15 @@ CONFIGURATIONS: Mapping[Role, Resource] = {
 # Since Kubernetes 1.21 each namespace has its name as a label.
 NAME_LABEL = "kubernetes.io/metadata.name"
 SYSTEM = "kube-system"
+
+
+class UnknownWebhook(KeyError):
+    """The operator has no webhook of a name; the message says which it has."""
+
+    @property
+    def message(self) -> str:
+        """The sentence; the text of a `KeyError` is quoted."""
+        return str(self.args[0])
 
 
 class Group(NamedTuple):
@@ -164,14 +176,19 @@ def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
     """The ids of the handlers behind the last part of a webhook's path.
 
     That is the name of a group, or the id of one handler, as with Kopf. Raises
-    `KeyError` for a name that is neither.
+    `UnknownWebhook` for a name that is neither.
     """
+    groups = tuple(groups)
     for each in groups:
         if each.name == name:
             return each.ids
         if name in each.ids:
             return frozenset((name,))
-    raise KeyError(name)
+    known = listed(each.name for each in groups) or "none"
+    raise UnknownWebhook(
+        f"the operator has no webhook {shown(name)}, but {known}; remove it from the "
+        "webhook configuration, or restart the operator that writes that"
+    )
 
 
 # -------------------------------------------------------------- the configurations

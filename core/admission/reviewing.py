@@ -449,8 +449,17 @@ def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[st
         if change.merge is not None:
             after = applied(change.merge, after)
         after = operated(change.json, after)
-    result: dict[str, Any] = thaw_json(after)
+    result: dict[str, Any] = _thawed(after, found)
     return result
+
+
+def _thawed(value: Any, found: Any) -> Any:
+    """A plain value; what has not changed is shared, so that it is not compared."""
+    if value is found:
+        return value
+    if isinstance(value, dict) and isinstance(found, dict):
+        return {key: _thawed(item, found.get(key)) for key, item in value.items()}
+    return thaw_json(value)
 
 
 def _words(failure: Failure) -> str:

@@ -238,9 +238,12 @@ def needs_of_handler(
     """The rights that the framework needs for a handler, whatever the handler does.
 
     Its objects are followed; its state is stored with their status where there is one,
-    and beside the finalizer on the object itself elsewhere.
+    and beside the finalizer on the object itself elsewhere. An admission handler has
+    neither.
     """
     who = Who(handler.id)
+    if not handler.rule.follows:
+        return
     for verb in ("list", "watch"):
         yield _on(resource, namespace, verb, who)
     if handler.rule.family in _STATELESS:
@@ -271,7 +274,7 @@ def needs_of_broad(handler: Handler) -> Iterator[Need]:
     RBAC knows no other patterns than `*`: a handler with one has a right for each kind.
     """
     selector = handler.selector
-    if selector is None or not selector.everything:
+    if selector is None or not selector.everything or not handler.rule.follows:
         return
     group = selector.group
     if group is None or is_pattern(group):

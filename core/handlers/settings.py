@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -22,6 +22,7 @@ from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
 from fnop.effects.effects import LEVELS, Witness, label_patterns
+from fnop.effects.names import check_name
 from fnop.effects.values import check_seconds
 
 __all__ = ["Settings"]
@@ -169,6 +170,11 @@ class Settings:
     - `explain`: whether debug lines tell what is seen of each object, why its handlers
       are called, what they ask for, and what the answers are.
     - `traces`: whether a recording gets what handlers are shown and decide.
+    - `admission_server`: the server of webhooks through which the API server asks
+      admission handlers: a callable as Kopf's `settings.admission.server`, such as
+      `fnop.WebhookServer(...)`; None: nobody asks them.
+    - `admission_managed`: the name of the webhook configurations that the operator
+      keeps itself; None: somebody else applies them (`fnop webhooks`).
     - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
       first one signs, any of them verifies, and "unsigned" after it lets states without
       a signature be believed, too. No handler changes them.
@@ -211,6 +217,11 @@ class Settings:
     traces: bool = False
     state_keys: tuple[str, ...] = field(default=(), repr=False)
     wait_for_kinds: bool = False
+    # Each run of a startup handler makes another server: that is no other setting.
+    admission_server: Callable[..., Any] | None = field(
+        default=None, repr=False, compare=False
+    )
+    admission_managed: str | None = None
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
@@ -261,6 +272,13 @@ class Settings:
             raise TypeError(
                 "former_storages= takes several storages, such as (fnop.AutoStorage(),)"
             )
+        if self.admission_server is not None and not callable(self.admission_server):
+            raise TypeError(
+                "admission_server= is a callable that serves webhooks, such as "
+                f"fnop.WebhookServer(), not {self.admission_server!r}"
+            )
+        if self.admission_managed is not None:
+            check_name(self.admission_managed, "admission_managed=")
         if self.call_threads < 1:
             raise ValueError("call_threads= must be a whole number, one or more")
 

@@ -134,6 +134,8 @@ def operations(base: Any, target: Any, path: Path = ()) -> Iterator[dict[str, An
      {'op': 'replace', 'path': '/b~1c', 'value': [1, 2]},
      {'op': 'add', 'path': '/d', 'value': None}]
     """
+    if base is target:
+        return  # shared, as by `applied`
     if not (isinstance(base, dict) and isinstance(target, dict)):
         if not same_json(base, target):
             yield {"op": "replace", "path": pointer(path), "value": target}

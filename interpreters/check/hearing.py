@@ -114,6 +114,7 @@ class Hearing:
         found = [
             Who(each.id)
             for each in self.program.handlers
+            if each.rule.follows
             for selector in (each.selector, each.owner)
             if selector is not None and selector.matches(resource)
         ]

@@ -131,6 +131,7 @@ class _Ground:
         self._picked: dict[tuple[str, Sort], list[Change]] = {}
         self._edited: dict[int, _Served] = {}
         self.world = self.scene.base.fork()
+        self.world.begin_reviewing()
         for each in self.create:
             act(self.world, each, self.namespace)
         self.usual = self.served(self.create)

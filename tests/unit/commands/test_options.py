@@ -28,6 +28,7 @@ EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
     "--as-test": ("of a failure; of a part of any recording", {"replay"}),
     "--crd": ("nothing stands beside a recording", {"replay"}),
     "--seed": ("of schedules; of a cluster's uids", {"check", "cluster"}),
+    "--service": ("where one listens; where one is called", {"cluster"}),
     "-m": ("a message, as for git", {"freeze"}),
 }
 

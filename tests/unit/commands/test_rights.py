@@ -880,3 +880,75 @@ def test_a_kind_that_rbac_does_not_know_is_told(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["rbac", str(tmp_path / "operator.py")])
     assert done.exit_code == 0, done.output
     assert "widgets" in done.output
+
+
+# ------------------------------------------------------------------------ admission
+
+ADMITTING = """
+import fnop
+
+@fnop.on.validate("claims.example.com")
+async def judged(spec, **_):
+    await fnop.get("configmaps", name="limits")
+
+@fnop.on.validate("pods", labels={"never": "there"})
+def never(**_): ...
+"""
+
+
+def test_a_kind_with_admission_handlers_alone_is_not_followed(tmp_path: Path) -> None:
+    file = tmp_path / "operator.py"
+    file.write_text(ADMITTING)
+    found = run(str(file), *QUICK)
+    assert found.exit_code == 0, found.output
+    (role,) = [
+        each
+        for each in yaml.safe_load_all(found.stdout)
+        if each["kind"] == "ClusterRole"
+    ]
+    (local,) = [
+        each for each in yaml.safe_load_all(found.stdout) if each["kind"] == "Role"
+    ]
+    assert local["metadata"]["namespace"] == "fnop-operator"
+    secrets = {"apiGroups": [""], "resources": ["secrets"]}
+    name = "fnop-webhooks-default"
+    assert local["rules"] == [
+        {**secrets, "verbs": ["create"]},
+        {**secrets, "resourceNames": [name], "verbs": ["get", "patch"]},
+    ]
+    group = "admissionregistration.k8s.io"
+    configurations = [
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+    ]
+    assert role["rules"] == [
+        {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+        {
+            "apiGroups": [group],
+            "resources": configurations,
+            "resourceNames": ["default.fnop.dev"],
+            "verbs": ["get", "patch"],
+        },
+        {"apiGroups": [group], "resources": configurations[1:], "verbs": ["create"]},
+        {
+            "apiGroups": ["authentication.k8s.io"],
+            "resources": ["selfsubjectreviews"],
+            "verbs": ["create"],
+        },
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        (("--name", "billing"), "billing.fnop.dev"),
+        (("--webhook-name", "hooks"), "hooks"),
+    ],
+)
+def test_the_configurations_are_named_in_the_rights(
+    tmp_path: Path, words: tuple[str, ...], name: str
+) -> None:
+    file = tmp_path / "operator.py"
+    file.write_text(ADMITTING)
+    found = run(str(file), *QUICK, *words)
+    assert f"resourceNames: [{name}]" in found.stdout

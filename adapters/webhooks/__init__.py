@@ -1,0 +1,1 @@
+"""Serving admission webhooks: HTTPS, certificates, and answers to reviews."""

@@ -1,0 +1,133 @@
+"""The address of an operator's webhooks, which may be another than its server's own."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
+
+from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
+
+if TYPE_CHECKING:
+    from fnop.adapters.webhooks.certificates import Store
+
+__all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local", "server_at"]
+
+# The port of the operator's pod to which its Service leads.
+SERVICE_PORT = 9443
+
+
+class Address(NamedTuple):
+    """Where webhooks are served, and how the API server reaches them.
+
+    `listen` is `HOST:PORT`, in which either may be missing. `client` has a `url` or a
+    `service`; without either it is the server's own address. The certificate and the
+    key are files, and so are the authorities in `bundle`; None has fnop make them.
+    """
+
+    listen: str | None = None
+    client: Mapping[str, Any] = {}
+    certificate: str | None = None
+    key: str | None = None
+    bundle: str | None = None
+
+    @property
+    def host(self) -> str | None:
+        """The host to listen at; None for all interfaces.
+
+        >>> [Address(each).host for each in (None, ":1", "127.0.0.1:1", "[::1]:1")]
+        [None, None, '127.0.0.1', '::1']
+        """
+        host = (self.listen or "").rpartition(":")[0]
+        return host.removeprefix("[").removesuffix("]") or None
+
+    @property
+    def port(self) -> int | None:
+        """The port to listen at; None for a free one.
+
+        >>> [Address(each).port for each in (None, "a:", ":7443")]
+        [None, None, 7443]
+        >>> Address(client={"url": "https://a"}).port
+        9443
+        """
+        port = (self.listen or "").rpartition(":")[2]
+        if port:
+            return int(port)
+        return SERVICE_PORT if self.client else None
+
+
+class _Elsewhere:
+    """A server of webhooks that is reached at another address than its own."""
+
+    def __init__(self, server: Any, client: Mapping[str, Any]) -> None:
+        self._server = server
+        self._client = dict(client)
+
+    @property
+    def store(self) -> Store | None:
+        """Where replicas share their authority."""
+        store: Store | None = self._server.store
+        return store
+
+    @store.setter
+    def store(self, store: Store | None) -> None:
+        self._server.store = store
+
+    async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
+        """Serve, and yield the address with the server's own authorities."""
+        async with self._server, aclosing(self._server(fn)) as clients:
+            async for own in clients:
+                found: Any = {**self._client}
+                if bundle := own.get("caBundle"):
+                    found["caBundle"] = bundle
+                yield found
+
+
+def server_at(address: Address) -> Any:
+    """A server of webhooks for an address."""
+    from fnop.adapters.webhooks.server import WebhookServer
+
+    hosts = hosts_of(address.client)
+    server = WebhookServer(
+        addr=address.host,
+        port=address.port,
+        host=hosts[0] if hosts else None,
+        extra_sans=hosts[1:],
+        certfile=address.certificate,
+        pkeyfile=address.key,
+        cafile=address.bundle,
+    )
+    return _Elsewhere(server, address.client) if address.client else server
+
+
+def hosts_of(client: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names under which the API server calls webhooks, for their certificate.
+
+    >>> hosts_of({"service": {"namespace": "prod", "name": "claims"}})
+    ('claims.prod.svc', 'claims.prod.svc.cluster.local')
+    >>> hosts_of({"url": "https://[::1]:9443"})
+    ('::1',)
+    """
+    if (url := client.get("url")) is not None:
+        return (urlsplit(url).hostname or "",)
+    if (service := client.get("service")) is None:
+        return ()
+    name = f"{service['name']}.{service['namespace']}.svc"
+    return name, f"{name}.cluster.local"
+
+
+def is_local(url: str) -> bool:
+    """Whether an address is that of the machine itself.
+
+    >>> [*map(is_local, ("https://localhost:1", "https://127.0.0.1", "https://[::1]"))]
+    [True, True, True]
+    >>> is_local("https://10.0.0.1"), is_local("https://a.example.com")
+    (False, False)
+    """
+    host = (urlsplit(url).hostname or "").rstrip(".")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")

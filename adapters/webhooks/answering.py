@@ -1,0 +1,82 @@
+"""From AdmissionReviews to their answers: what a server of webhooks is given."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from fnop.adapters.webhooks.connections import Refusal
+from fnop.adapters.webhooks.protocol import WebhookFn
+from fnop.core.admission.configurations import UnknownWebhook
+from fnop.core.admission.deadlines import answered_within, timeout_of
+from fnop.core.admission.decisions import Decision, response_of
+from fnop.core.api.reviews import MalformedReview
+
+__all__ = ["ASKED", "Asked", "Reviewing", "answering"]
+
+
+class Asked:
+    """When a review came, and how long the API server waits for its answer."""
+
+    def __init__(self, timeout: str | None = None) -> None:
+        self.timeout = timeout_of(timeout)
+        self._began = asyncio.get_running_loop().time()
+
+    @property
+    def left(self) -> float:
+        """The seconds that are left for the answer; below zero if it is late."""
+        passed = asyncio.get_running_loop().time() - self._began
+        return answered_within(self.timeout) - passed
+
+
+# Set by `WebhookServer` around the function: Kopf's protocol has no place for it.
+ASKED: ContextVar[Asked | None] = ContextVar("fnop_webhook_asked", default=None)
+
+
+class Reviewing(Protocol):
+    """Decides about reviews, as `fnop.interpreters.run.Runner.review`."""
+
+    def __call__(
+        self,
+        body: Any,
+        *,
+        webhook: str | None,
+        headers: Mapping[str, str] | None,
+        sslpeer: Mapping[str, Any] | None,
+        seconds: float,
+    ) -> Awaitable[Decision]: ...
+
+
+def answering(review: Reviewing) -> WebhookFn:
+    """The function for a server of webhooks (`fnop.adapters.webhooks.protocol`).
+
+    It answers a review before the API server gives up; what has no answer then is
+    decided by the failure policy. It raises `Refusal` for what is no review, and for a
+    webhook that is none: the API server's failure policy decides then.
+    """
+
+    async def answer(
+        request: Any,
+        *,
+        webhook: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        sslpeer: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        asked = ASKED.get() or Asked()
+        try:
+            decision = await review(
+                request,
+                webhook=webhook or None,
+                headers=headers,
+                sslpeer=sslpeer,
+                seconds=asked.left,
+            )
+            return response_of(decision)
+        except MalformedReview as problem:
+            raise Refusal(400, str(problem)) from None
+        except UnknownWebhook as problem:
+            raise Refusal(404, problem.message) from None
+
+    return answer

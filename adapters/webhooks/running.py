@@ -1,0 +1,376 @@
+"""The webhooks of a running operator: served, registered, and unregistered in time.
+
+The server serves before the configurations lead to it, and until they do so no more.
+An error is a line in the log, and is tried again: it never ends the operator.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import secrets
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from typing import Any
+
+from fnop.adapters.activities import Surroundings
+from fnop.adapters.webhooks.addresses import is_local
+from fnop.adapters.webhooks.protocol import WebhookFn
+from fnop.core.admission.configurations import (
+    Group,
+    Registration,
+    configurations_of,
+    groups_of,
+)
+from fnop.core.admission.keeping import LOOK_SECONDS, secret_of, unreached
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Command, Say
+from fnop.core.seam.inputs import Input
+from fnop.core.state.lifecycle import IN_SERVICE, Phase
+from fnop.core.values.backoff import growing_seconds
+from fnop.core.values.errors import described, joined
+from fnop.core.values.now import Now
+from fnop.effects.values import shown
+from fnop.interpreters.keeping import Configurations, KeepingProblem, account_by
+from fnop.interpreters.machine import Observer
+from fnop.interpreters.protocol import Asked
+from fnop.interpreters.run import Runner
+
+__all__ = ["Webhooks"]
+
+# The longest pause after something that has failed.
+PAUSE_MOST_SECONDS = 10.0
+# API servers take a moment to see that a webhook is not registered any more.
+LINGER_SECONDS = 1.0
+# An operator that ends gives up after so long what it cannot unregister.
+LEAVE_SECONDS = 15.0
+# The time within which reviews under way at the end have to be answered.
+ANSWER_SECONDS = 30.0
+# The pause between two looks at the end.
+_LEAVING_SECONDS = 0.5
+_BEFORE = (Phase.NEW, Phase.STARTING, Phase.DISCOVERING)
+
+_NOT_SERVED = "the webhook server does not serve yet"
+
+
+class Webhooks:
+    """The webhooks of an operator, as a task beside its runner.
+
+    It is an observer of the runner (`fnop.interpreters.machine.Observer`), and what the
+    runner waits for at its end. `namespace` is the one that the operator runs in.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        around: Surroundings,
+        say: Callable[[Say], None],
+        namespace: str = "",
+    ) -> None:
+        self._around, self._say, self._namespace = around, say, namespace
+        self._groups: tuple[Group, ...] = groups_of(program.handlers)
+        self._handlers = [each.id for group in self._groups for each in group.handlers]
+        self._wake = asyncio.Event()
+        self._seen: tuple[object, object] = (None, None)
+        self._task: asyncio.Task[None] | None = None
+        self._is_ending = False
+        self._client: dict[str, Any] | None = None
+        self._taken = asyncio.Event()
+        self._said: dict[str, frozenset[str]] = {}
+        self._reviews = 0
+        # The address of the API server.
+        self._server = ""
+        self.ready = asyncio.Event()
+        self.unready: tuple[str, ...] = ()
+
+    # ------------------------------------------------------------ beside the runner
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Itself, if there are admission handlers."""
+        return (self,) if self._groups else ()
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """Look again if the kinds are others, or the operator is in another phase."""
+        state = self._around.state()
+        phase, catalogue = self._seen
+        if state.lifecycle.phase is phase and state.survey.catalogue is catalogue:
+            return
+        self._seen = state.lifecycle.phase, state.survey.catalogue
+        self._wake.set()
+
+    def start(self, runner: Runner, api: Asked) -> None:
+        """Begin: the server is started when the kinds are known."""
+        if not self._groups:
+            self.ready.set()
+            return
+        self._task = asyncio.create_task(self._run(runner, api))
+
+    async def end(self) -> None:
+        """Unregister, answer what is under way, and stop the server."""
+        self._is_ending = True
+        self._wake.set()
+        if self._task is None:
+            return
+        try:
+            await asyncio.wait({self._task})
+        except asyncio.CancelledError:
+            self._task.cancel()
+            await asyncio.wait({self._task})
+            raise
+
+    @property
+    def _ends(self) -> bool:
+        phase = self._around.state().lifecycle.phase
+        return self._is_ending or phase not in (*_BEFORE, *IN_SERVICE)
+
+    async def _run(self, runner: Runner, api: Asked) -> None:
+        while self._around.state().lifecycle.phase in _BEFORE and not self._ends:
+            await self._woken(None)
+        settings = self._around.settings
+        if self._ends:
+            return
+        if settings.admission_server is None:
+            self._tell("server", self._nobody_asks())
+            self.ready.set()
+            return
+        self.unready = (_NOT_SERVED,)
+        self._share(settings, api)
+        self._server = getattr(api, "server", "https://localhost")
+        runner.account = await account_by(api) or getattr(api, "account", "")
+        serving = asyncio.create_task(
+            self._serve(settings.admission_server, _answering(runner, self))
+        )
+        try:
+            await self._keep(settings, api, runner.account)
+            await self._answered()
+        except Exception as problem:  # a mistake of fnop's own
+            self._tell("keeping", f"the webhooks are not kept: {described(problem)}")
+        finally:
+            serving.cancel()
+            await asyncio.wait({serving})
+
+    def _share(self, settings: Settings, api: Asked) -> None:
+        """Let the replicas of a pod serve certificates of one authority."""
+        server: Any = settings.admission_server
+        if self._namespace and getattr(server, "store", server) is None:
+            from fnop.adapters.webhooks.shared import SharedSecret
+
+            name = secret_of(settings.operator)
+            server.store = SharedSecret(api, self._namespace, name)
+
+    def _nobody_asks(self) -> str:
+        return (
+            f"there are admission handlers ({joined(self._handlers)}), and nobody will "
+            "ask them: run with --webhooks, or set admission_server= in the settings"
+        )
+
+    async def _woken(self, seconds: float | None) -> None:
+        """Wait until there is news, for so many seconds at most."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+        self._wake.clear()
+
+    def _tell(self, about: str, *texts: str) -> None:
+        """Log each text once, until it does not hold any more."""
+        before = self._said.get(about, frozenset())
+        for each in texts:
+            if each not in before:
+                self._say(Say("warning", each))
+        self._said[about] = frozenset(texts)
+
+    # ------------------------------------------------------------------- the server
+
+    async def _serve(self, server: Callable[..., Any], answer: Any) -> None:
+        """Run the server, again and again, until it is cancelled."""
+        tries = 0
+        while True:
+            try:
+                async for client in _clients_of(server, answer):
+                    tries, self._client = 0, _plain(client)
+                    self._tell("server")
+                    self._taken.clear()
+                    self._wake.set()
+                    # It may serve a new certificate once clients know of it.
+                    await self._taken.wait()
+                why = "it has ended, and should serve until it is cancelled"
+            except Exception as problem:
+                why = described(problem)
+            self._client, self.unready = None, (_NOT_SERVED,)
+            pause = growing_seconds(tries, 0.0, most=PAUSE_MOST_SECONDS)
+            self._tell(
+                "server", f"the webhook server has failed, and is started again: {why}"
+            )
+            tries += 1
+            await asyncio.sleep(pause)
+
+    async def _answered(self) -> None:
+        """Wait until no review is under way."""
+        loop = asyncio.get_running_loop()
+        until = loop.time() + ANSWER_SECONDS
+        while self._reviews and loop.time() < until:
+            await self._woken(until - loop.time())
+
+    async def reviewing(self, work: Any) -> Any:
+        """Await an answer, which the end waits for, too."""
+        self._reviews += 1
+        try:
+            return await work
+        finally:
+            self._reviews -= 1
+            if not self._reviews and self._ends:
+                self._wake.set()
+
+    # ----------------------------------------------------------- the configurations
+
+    async def _keep(self, settings: Settings, api: Asked, account: str) -> None:
+        """Keep the configurations until the end, and leave them."""
+        name = settings.admission_managed
+        if name is None:
+            await self._only_serve()
+            return
+        wall = self._around.clock.now().wall
+        configurations = Configurations(
+            api,
+            name,
+            operator=settings.operator,
+            process=f"{wall:014.3f}-{secrets.token_hex(4)}",
+            manager=settings.marker,
+        )
+        about = Registration(
+            name, {}, account, self._namespace, settings.namespaces, settings.selector
+        )
+        tries = 0
+        while not self._ends:
+            pause = LOOK_SECONDS
+            try:
+                await self._look(configurations, about)
+                tries = 0
+            except KeepingProblem as problem:
+                self._tell("keeping", str(problem))
+                if not self.ready.is_set():
+                    self.unready = (str(problem),)
+                pause = growing_seconds(tries, 0.0, most=PAUSE_MOST_SECONDS)
+                tries += 1
+            await self._woken(pause)
+        if self.ready.is_set():
+            await self._leave(configurations)
+
+    async def _only_serve(self) -> None:
+        """Nothing is registered here: who has done so is led to the server."""
+        while not self._ends:
+            if self._client is not None:
+                self.unready = ()
+                self._taken.set()
+                self.ready.set()
+            await self._woken(None)
+
+    async def _look(self, configurations: Configurations, about: Registration) -> None:
+        client = self._client
+        if client is None:
+            return
+        if (url := client.get("url")) and is_local(url) and not is_local(self._server):
+            raise KeepingProblem(_out_of_reach(self._server, url))
+        catalogue = self._around.state().survey.catalogue
+        about = about._replace(client=client)
+        wanted = configurations_of(self._groups, catalogue, about)
+        kept = await configurations.look(wanted, self._around.clock.now().mono)
+        if kept.written:
+            names = joined(sorted(kept.written))
+            self._say(Say("info", f"webhooks are registered: {names}"))
+        idle = unreached(self._groups, catalogue)
+        self._tell("keeping", *kept.problems, *kept.notes, *([idle] if idle else []))
+        self.unready = kept.problems
+        if not kept.problems:
+            self.ready.set()
+            if client is self._client:
+                self._taken.set()
+
+    async def _leave(self, configurations: Configurations) -> None:
+        """Unregister, and serve for as long as somebody may still ask."""
+        self.unready = ("the webhooks are being unregistered",)
+        loop = asyncio.get_running_loop()
+        until = loop.time() + LEAVE_SECONDS
+        while True:
+            now = self._around.clock.now().mono
+            try:
+                if await configurations.leave(self._groups, now):
+                    break
+            except KeepingProblem as problem:
+                self._tell("keeping", str(problem))
+            if loop.time() > until:
+                self._tell(
+                    "keeping",
+                    "the webhooks are still registered, and nobody answers any more: "
+                    f"the failure policies of {configurations.name} decide until the "
+                    "operator runs again",
+                )
+                return
+            await asyncio.sleep(_LEAVING_SECONDS)
+        await asyncio.sleep(LINGER_SECONDS)
+
+
+def _out_of_reach(server: str, url: str) -> str:
+    return (
+        f"the webhooks are not registered, as the API server {server} does not reach "
+        f"{url}; say where it does with --webhook-service or --webhook-url"
+    )
+
+
+def _answering(runner: Runner, webhooks: Webhooks) -> WebhookFn:
+    from fnop.adapters.webhooks.answering import answering
+
+    function = answering(runner.review)
+
+    async def answer(
+        request: Any,
+        *,
+        webhook: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        sslpeer: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        work = function(request, webhook=webhook, headers=headers, sslpeer=sslpeer)
+        found: dict[str, Any] = await webhooks.reviewing(work)
+        return found
+
+    return answer
+
+
+async def _clients_of(server: Callable[..., Any], answer: Any) -> AsyncIterator[Any]:
+    """The client configurations that a server yields, which may be a context, too."""
+    async with AsyncExitStack() as stack:
+        if isinstance(server, AbstractAsyncContextManager):
+            await stack.enter_async_context(server)
+        clients = server(answer)
+        if inspect.isawaitable(clients):
+            clients = await clients
+        if hasattr(clients, "aclose"):
+            clients = await stack.enter_async_context(aclosing(clients))
+        async for client in clients:
+            yield client
+
+
+def _plain(client: Any) -> dict[str, Any]:
+    """A client configuration without what is None.  Raises `ValueError`."""
+    found = _without_none(client) if isinstance(client, Mapping) else {}
+    service = found.get("service")
+    is_service = isinstance(service, dict) and {"namespace", "name"} <= service.keys()
+    if not isinstance(found.get("url"), str) and not is_service:
+        what = f"a mapping of {joined([*found])}" if found else shown(client)
+        raise ValueError(
+            f"it yields {what}; yield {{'url': 'https://...'}}, or "
+            "{'service': {'namespace': '...', 'name': '...'}}, with its caBundle"
+        )
+    return found
+
+
+def _without_none(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        key: _without_none(value) if isinstance(value, Mapping) else value
+        for key, value in found.items()
+        if value is not None
+    }

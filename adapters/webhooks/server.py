@@ -1,0 +1,452 @@
+"""The server of admission webhooks: HTTPS by aiohttp, for the API server.
+
+Its constructor and its protocol are those of Kopf's class of the same name, so that
+tunnels that were written for that one run as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import ipaddress
+import socket
+import ssl
+from collections.abc import AsyncIterator, Iterable
+from contextlib import suppress
+from logging import getLogger
+from pathlib import Path
+from types import TracebackType
+from typing import ClassVar, Self
+from urllib.parse import urlunsplit
+
+import orjson
+from aiohttp import web
+
+from fnop.adapters.webhooks.answering import ASKED, Asked
+from fnop.adapters.webhooks.certificates import (
+    Certificates,
+    Files,
+    Own,
+    Served,
+    Store,
+    StrPath,
+    context_with,
+    named_hosts,
+)
+from fnop.adapters.webhooks.connections import Limits, Listener, Refusal
+from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
+from fnop.core.admission.certificates import Lifetimes
+from fnop.core.values.errors import text_of
+from fnop.interpreters.clock import Clock, SystemClock
+
+__all__ = ["WebhookServer"]
+
+log = getLogger("fnop.webhooks")
+
+HEALTH = ("/healthz", "/livez", "/readyz")
+# Names that clients ask for and the certificate has not: so many are warned about.
+STRANGERS_MAX = 10
+
+
+class WebhookServer:
+    """Serves the admission handlers of an operator over HTTPS.
+
+    - `addr`, `port`: where it listens; by default on all interfaces, at any free port.
+    - `host`: the name in the URL of the webhooks, by default the address; `path`: the
+      beginning of their path.
+    - `certfile`, `pkeyfile`, `password`: its certificate, which is read again when it
+      changes. Without them fnop makes an authority and a certificate, for `host`,
+      `addr` and `extra_sans`, and renews them; it needs `fnop[tls]`.
+    - `cadata`, `cafile`: the authorities by which the API server verifies the files;
+      `cadump`: a file to write them to.
+    - `verify_mode`, `verify_cafile`, `verify_capath`, `verify_cadata`: how the
+      certificates of clients are verified (`ssl.SSLContext.load_verify_locations`).
+    - `context`: TLS settings of one's own; `insecure`: HTTP, for tunnels.
+    - `file_check_interval`: the seconds between two looks at the files.
+
+    For example, for a service that leads to port 9443:
+
+        @fnop.on.startup()
+        def configure(settings, **_):
+            settings.admission.server = fnop.WebhookServer(
+                port=9443, host="claims.operators.svc"
+            )
+    """
+
+    DEFAULT_HOST: ClassVar[str | None] = None
+    limits: ClassVar[Limits] = Limits()
+    lifetimes: ClassVar[Lifetimes] = Lifetimes()
+    clock: ClassVar[Clock] = SystemClock()
+
+    def __init__(
+        self,
+        *,
+        addr: str | None = None,
+        port: int | None = None,
+        path: str | None = None,
+        host: str | None = None,
+        cadata: bytes | None = None,
+        cafile: StrPath | None = None,
+        cadump: StrPath | None = None,
+        context: ssl.SSLContext | None = None,
+        insecure: bool = False,
+        certfile: StrPath | None = None,
+        pkeyfile: StrPath | None = None,
+        password: str | None = None,
+        extra_sans: Iterable[str] = (),
+        verify_mode: ssl.VerifyMode | None = None,
+        verify_cafile: StrPath | None = None,
+        verify_capath: StrPath | None = None,
+        verify_cadata: str | bytes | None = None,
+        file_check_interval: float = 60.0,
+    ) -> None:
+        self.addr = addr
+        self.port = port
+        self.path = path
+        self.host = host
+        self.cadata = cadata
+        self.cafile = cafile
+        self.cadump = cadump
+        self.context = context
+        self.insecure = insecure
+        self.certfile = certfile
+        self.pkeyfile = pkeyfile
+        self.password = password
+        self.extra_sans = extra_sans
+        self.verify_mode = verify_mode
+        self.verify_cafile = verify_cafile
+        self.verify_capath = verify_capath
+        self.verify_cadata = verify_cadata
+        self.file_check_interval = file_check_interval
+        # Where replicas share their authority: set by the operator that runs it.
+        self.store: Store | None = None
+        self._open: list[_Serving] = []
+
+    async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
+        """Serve, and yield how clients reach it, again whenever that has changed."""
+        serving = _Serving(self, fn)
+        self._open.append(serving)
+        try:
+            await serving.start()
+            while True:
+                served = await serving.changed()
+                yield serving.config(served)
+                # The consumer asks for more: it has taken the last one.
+                serving.published(served)
+        finally:
+            await serving.close()
+            with suppress(ValueError):
+                self._open.remove(serving)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # A subclass that iterates over `super().__call__` does not close that.
+        while self._open:
+            await self._open.pop().close()
+
+
+class _Serving:
+    """One run of a server: its sockets, its certificate, and who is to be told."""
+
+    def __init__(self, server: WebhookServer, fn: WebhookFn) -> None:
+        if server.insecure and server.context is not None:
+            raise ValueError("insecure=True takes no context=: leave out one of them")
+        self._server = server
+        self._fn = fn
+        self._prefix = f"/{(server.path or '').strip('/')}".rstrip("/")
+        addr = _reachable(server.addr)
+        self._host = server.host or server.DEFAULT_HOST or addr
+        self._names = named_hosts((self._host, addr, *server.extra_sans))
+        self._certificates = _certificates_of(server, self._names)
+        self._listener = Listener(self._answer, server.limits)
+        self._port = 0
+        self._context: ssl.SSLContext | None = None
+        self._served = Served.nothing()
+        self._changes: asyncio.Queue[Served] = asyncio.Queue()
+        self._keeping: asyncio.Task[None] | None = None
+        self._strangers: set[str] = set()
+
+    # -------------------------------------------------------- start and end
+
+    async def start(self) -> None:
+        """Listen, and keep the certificate.
+
+        Raises `OSError` and `ValueError` with a sentence about what is missing.
+        """
+        base = None
+        if self._certificates is not None:
+            await self._look_at_last()
+            base = self._context
+            if base is not None and self._server.context is None:
+                base.sni_callback = self._choose
+        else:
+            self._changes.put_nowait(self._served)
+        sockets = _sockets_at(self._server.addr, self._server.port)
+        self._port = sockets[0].getsockname()[1]
+        await self._listener.start(sockets, base)
+        log.debug("webhooks are served at %s", self.url)
+        if self._certificates is not None:
+            self._keeping = asyncio.create_task(self._keep())
+
+    async def close(self) -> None:
+        """Answer what is under way, and listen no more."""
+        if self._keeping is not None:
+            self._keeping.cancel()
+            await asyncio.gather(self._keeping, return_exceptions=True)
+            self._keeping = None
+        await self._listener.close()
+
+    # -------------------------------------------------------- the certificate
+
+    async def changed(self) -> Served:
+        """Wait for a new bundle to publish."""
+        served = await self._changes.get()
+        while not self._changes.empty():
+            served = self._changes.get_nowait()
+        return served
+
+    def config(self, served: Served) -> WebhookClientConfig:
+        """The configuration of clients by which they reach this server."""
+        found = WebhookClientConfig(url=self.url)
+        bundle = served.bundle or self._server.cadata or b""
+        if bundle:
+            found["caBundle"] = base64.b64encode(bundle).decode()
+            if self._server.cadump is not None:
+                Path(self._server.cadump).write_bytes(bundle)
+        return found
+
+    def published(self, served: Served) -> None:
+        """Clients have been told by now."""
+        if self._certificates is not None:
+            now = self._server.clock.now().wall
+            self._certificates.publish(served.authorities, now)
+
+    @property
+    def url(self) -> str:
+        """Where the webhooks are, without their names."""
+        scheme, usual = ("http", 80) if self._server.insecure else ("https", 443)
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        place = host if self._port == usual else f"{host}:{self._port}"
+        return urlunsplit((scheme, place, self._prefix, "", ""))
+
+    async def _keep(self) -> None:
+        """Look for what is due about certificates, now and then."""
+        life = self._server.lifetimes.leaf
+        while True:
+            await asyncio.sleep(min(self._server.file_check_interval, life / 10))
+            try:
+                await self._look()
+            except (OSError, ValueError) as problem:
+                log.warning("the certificate of the webhooks stays: %s", problem)
+            except Exception:
+                log.exception("the certificate of the webhooks was not looked at")
+
+    async def _look_at_last(self) -> None:
+        """Look for the first certificate, until those who share it can be reached."""
+        told = ""
+        while True:
+            try:
+                return await self._look()
+            except ConnectionError as problem:
+                if str(problem) != told:
+                    told = str(problem)
+                    log.warning("the webhooks are not served yet: %s", problem)
+            await asyncio.sleep(min(self._server.file_check_interval, 1.0))
+
+    async def _look(self) -> None:
+        assert self._certificates is not None, "it serves HTTPS"
+        served = await self._certificates.at(self._server.clock.now().wall)
+        before, self._served = self._served, served
+        if (served.pair, served.password) != (before.pair, before.password):
+            self._context = context_with(served, self._settings())
+        if served.bundle != before.bundle:
+            self._changes.put_nowait(served)
+
+    def _settings(self) -> ssl.SSLContext:
+        """TLS settings without a certificate; one's own are those of the user."""
+        server = self._server
+        context = server.context
+        if context is None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.minimum_version = ssl.TLSVersion.TLSv1_2
+            context.set_alpn_protocols(["http/1.1"])
+        data = server.verify_cadata
+        if isinstance(data, bytes) and b"-----BEGIN" in data:
+            data = data.decode("ascii", "replace")
+        if server.verify_mode is not None:
+            context.verify_mode = server.verify_mode
+        if server.verify_cafile or server.verify_capath or data:
+            try:
+                context.load_verify_locations(
+                    server.verify_cafile, server.verify_capath, data
+                )
+            except (OSError, ssl.SSLError) as problem:
+                where = server.verify_cafile or server.verify_capath or "verify_cadata="
+                raise ValueError(
+                    f"{where} has no authorities of clients: {text_of(problem)}"
+                ) from None
+            if context.verify_mode == ssl.CERT_NONE:
+                context.verify_mode = ssl.CERT_OPTIONAL
+        return context
+
+    def _choose(
+        self,
+        connection: ssl.SSLObject | ssl.SSLSocket,
+        name: str | None,
+        base: ssl.SSLContext,
+    ) -> None:
+        """A handshake begins: it takes the present certificate.
+
+        New settings for each certificate, since one that has another kind of key would
+        stand beside the old one in the same settings.
+        """
+        if self._context is not None and self._context is not base:
+            connection.context = self._context
+        if name and self._served.names and not _is_among(name, self._served.names):
+            self._warn(name)
+
+    def _warn(self, name: str) -> None:
+        if name in self._strangers or len(self._strangers) >= STRANGERS_MAX:
+            return
+        self._strangers.add(name)
+        log.warning(
+            "a client asks for the webhooks of %a, and the certificate is that of %s: "
+            "give the server host=, or extra_sans= with this name",
+            name[:100],
+            ", ".join(sorted(self._served.names)),
+        )
+
+    # -------------------------------------------------------- requests
+
+    async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        asked = Asked(request.query.get("timeout"))
+        if request.method in ("GET", "HEAD") and request.path.endswith(HEALTH):
+            return web.Response(text="ok")
+        webhook = self._webhook(request.path)
+        if request.method != "POST":
+            raise Refusal(405, "an AdmissionReview is sent by POST")
+        if request.headers.get("Content-Encoding", "identity") != "identity":
+            raise Refusal(415, "an AdmissionReview is sent as JSON, without encoding")
+        body = await self._listener.body_of(request)
+        try:
+            review = orjson.loads(body)
+        except orjson.JSONDecodeError as problem:
+            raise Refusal(400, f"the body is no JSON: {problem}") from None
+        ASKED.set(asked)
+        headers, transport = request.headers, request.transport
+        peer = transport.get_extra_info("peercert") if transport else None
+        try:
+            async with asyncio.timeout(asked.timeout) as time:
+                found = await self._fn(
+                    review,
+                    webhook=webhook,
+                    headers={str(name): each for name, each in headers.items()},
+                    sslpeer=peer or {},
+                )
+            return web.Response(
+                body=orjson.dumps(found), content_type="application/json"
+            )
+        except web.HTTPException:
+            raise
+        except Exception as problem:
+            if isinstance(problem, TimeoutError) and time.expired():
+                seconds = f"{asked.timeout:g} s"
+                raise Refusal(504, f"there was no answer within {seconds}") from None
+            log.exception("a review was not answered")
+            text = "the webhook failed: see the log of the operator"
+            raise Refusal(500, text) from None
+
+    def _webhook(self, path: str) -> str:
+        """The last part of a path: the name of a webhook, or the id of a handler."""
+        before, rest = path[: len(self._prefix)], path[len(self._prefix) :]
+        if before != self._prefix or not rest.startswith("/"):
+            raise Refusal(404, f"there are no webhooks here, but at {self._prefix}/")
+        return rest[1:]
+
+
+def _certificates_of(
+    server: WebhookServer, names: tuple[str, ...]
+) -> Certificates | None:
+    """The source of a server's certificates; None if it serves HTTP."""
+    if server.insecure:
+        return None
+    if server.certfile is None:
+        return Own(names, server.lifetimes, server.store)
+    return Files(
+        server.certfile,
+        server.pkeyfile or server.certfile,
+        server.cadata if server.cadata is not None else server.cafile,
+        server.password,
+        # Replicas may get new files as late as at their next look.
+        2 * server.file_check_interval,
+    )
+
+
+def _reachable(addr: str | None) -> str:
+    """The address at which one that stands for all interfaces is reached.
+
+    >>> [*map(_reachable, (None, "0.0.0.0", "::", "10.0.0.1"))]
+    ['localhost', '127.0.0.1', '::1', '10.0.0.1']
+    """
+    if not addr:
+        return "localhost"
+    try:
+        address = ipaddress.ip_address(addr)
+    except ValueError:
+        return addr
+    if not address.is_unspecified:
+        return addr
+    return "127.0.0.1" if address.version == 4 else "::1"
+
+
+def _is_among(name: str, names: frozenset[str]) -> bool:
+    """Whether a certificate of these names is one for a name (RFC 6125).
+
+    >>> _is_among("a.ns.svc", frozenset({"*.ns.svc"})), _is_among("b", frozenset("a"))
+    (True, False)
+    """
+    plain = name.rstrip(".").lower()
+    parent = plain.partition(".")[2]
+    return plain in names or f"*.{parent}" in names
+
+
+def _sockets_at(addr: str | None, port: int | None) -> list[socket.socket]:
+    """Sockets that listen at an address, all at one port; None stands for any.
+
+    Raises `OSError` with a sentence.
+    """
+    try:
+        if not addr:
+            return [_anywhere(port or 0)]
+        found: list[socket.socket] = []
+        for family, *_, place in socket.getaddrinfo(
+            addr, port or 0, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            chosen = found[0].getsockname()[1] if found else place[1]
+            try:
+                each = socket.create_server((place[0], chosen), family=family)
+            except OSError:
+                if not found:
+                    raise
+            else:
+                found.append(each)
+        return found
+    except OSError as problem:
+        where = f"{addr or '*'}:{port or 0}"
+        why = problem.strerror or text_of(problem)
+        raise OSError(f"webhooks cannot be served at {where}: {why}") from None
+
+
+def _anywhere(port: int) -> socket.socket:
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("::", port), family=socket.AF_INET6, dualstack_ipv6=True
+        )
+    return socket.create_server(("", port))

@@ -1,0 +1,139 @@
+"""The command `fnop webhooks`: the configurations of an operator's webhooks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from fnop.adapters.endings import EXIT_USAGE, fail, warn
+from fnop.adapters.manifests import ManifestProblem, dump_yaml, echo_yaml
+from fnop.adapters.operator_settings import told_settings
+from fnop.adapters.options import files, shared
+from fnop.adapters.programs import program_of
+from fnop.adapters.webhook_options import a_service, a_url, bundle_of
+from fnop.core.admission.configurations import Registration
+from fnop.core.handlers.settings import Settings
+
+__all__ = ["webhooks"]
+
+
+@click.command()
+@files
+@shared("module")
+@click.option(
+    "--service",
+    callback=a_service,
+    metavar="[NAMESPACE/]NAME[:PORT]",
+    help="The Service in front of the operator; by default that of its account's name.",
+)
+@click.option(
+    "--url",
+    callback=a_url,
+    metavar="URL",
+    help="The operator's address, in place of a Service: https://HOST:PORT/PATH.",
+)
+@click.option(
+    "--ca",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The certificates of the authority that signs the operator's, as PEM.",
+)
+@click.option(
+    "--cert-manager",
+    is_flag=True,
+    help="Have cert-manager make the certificate, and put its authority in.",
+)
+@shared("webhook_name")
+@click.option(
+    "--service-account",
+    metavar="[NAMESPACE/]NAME",
+    help="The account that its pod runs under; by default fnop-operator, in the "
+    "namespace of that name, or the operator's --name.",
+)
+@shared("name")
+@shared("namespace", ", or those of a pattern; repeat it for several")
+@shared("all_namespaces", " (as without -n)")
+@shared("crds")
+def webhooks(
+    paths: Sequence[str],
+    module: Sequence[str],
+    namespace: Sequence[str],
+    all_namespaces: bool,
+    crds: Sequence[str],
+    cert_manager: bool,
+    **options: Any,
+) -> None:
+    """Print the configurations of an operator's webhooks, to apply them by hand.
+
+    An operator that runs with --webhooks keeps its configurations by itself. These are
+    for those who apply all manifests themselves: then run it with
+    --webhook-unmanaged, and --webhook-cert and --webhook-key.
+
+    \b
+      fnop webhooks operator.py --service prod/claims --ca ca.crt | kubectl apply -f -
+      fnop webhooks operator.py --service prod/claims --cert-manager
+
+    Each option has a variable: FNOP_WEBHOOKS_SERVICE for --service.
+
+    Exit status: 0 when printed; 2 for a wrong call, or an operator without admission
+    handlers, or whose kinds are not known.
+    """
+    if namespace and all_namespaces:
+        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    if options["service"] and options["url"]:
+        raise click.UsageError("use either --service or --url")
+    if options["ca"] and cert_manager:
+        raise click.UsageError("use either --ca or --cert-manager")
+    try:
+        given = Settings(options["name"], tuple(namespace) or None)
+        bundle = {"caBundle": bundle_of(options["ca"])} if options["ca"] else {}
+    except ValueError as problem:
+        fail(str(problem), EXIT_USAGE)
+    program = program_of(paths, module, given, "fnop webhooks", broken=EXIT_USAGE)
+    settings = told_settings(program.handlers, given, (), warn)
+    if not options["ca"] and not cert_manager:
+        warn(
+            "no authority is named, so the API server takes a certificate of a public "
+            "one alone; name it with --ca, or have it put in with --cert-manager"
+        )
+    about = _registration(settings, bundle, options)
+    from fnop.adapters.definitions import DefinitionProblem
+    from fnop.adapters.webhook_manifests import (
+        WebhooksProblem,
+        catalogue_for,
+        manifests_for,
+    )
+    from fnop.interpreters.scenario import ApplyProblem
+
+    try:
+        catalogue = catalogue_for(program, paths, module, crds)
+        found = manifests_for(program, catalogue, about, cert_manager=cert_manager)
+    except (WebhooksProblem, ManifestProblem, DefinitionProblem) as problem:
+        fail(str(problem), EXIT_USAGE)
+    except ApplyProblem as problem:
+        fail(f"{problem} (as --crd)", EXIT_USAGE)
+    echo_yaml(dump_yaml(found))
+
+
+def _registration(
+    settings: Settings, bundle: Mapping[str, str], options: Mapping[str, Any]
+) -> Registration:
+    """The facts of the options: the operator is in the namespace of its Service."""
+    from fnop.adapters.rights import account_of
+
+    account = account_of(options["service_account"], settings.operator)
+    service = {"namespace": account.namespace, "name": account.name}
+    service |= options["service"] or {}
+    if not options["service_account"]:
+        account = account._replace(namespace=service["namespace"])
+    client = {"url": options["url"]} if options["url"] else {"service": service}
+    return Registration(
+        options["webhook_name"] or settings.domain,
+        {**client, **bundle},
+        f"system:serviceaccount:{account.namespace}:{account.name}",
+        account.namespace,
+        settings.namespaces,
+        settings.selector,
+    )

@@ -1,0 +1,44 @@
+"""Deadlines of reviews: the API server gives up after a time that it names."""
+
+from __future__ import annotations
+
+import re
+
+from fnop.core.handlers.webhook import SECONDS, TIMEOUT_SECONDS
+
+__all__ = ["answered_within", "timeout_of"]
+
+# The shares of the API server's time that an answer needs for its way back.
+SHARE, LEAST_SECONDS = 0.1, 0.5
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6}
+_UNITS["ns"] = 1e-9
+_PART = r"(\d+(?:\.\d*)?|\.\d+)(h|ms|us|µs|ns|m|s)"
+_DURATION = re.compile(rf"\+?(?:{_PART})+")
+
+
+def timeout_of(text: str | None) -> float:
+    """The seconds after which the API server gives up, as its query names them.
+
+    It is a duration of Go, of thirty seconds at most; for any other text it is the API
+    server's default.
+
+    >>> timeout_of("5s"), timeout_of("1m"), timeout_of("2h"), timeout_of(None)
+    (5.0, 30.0, 30.0, 10.0)
+    >>> timeout_of("1s500ms"), timeout_of("soon"), timeout_of("0s")
+    (1.5, 10.0, 10.0)
+    """
+    if text is None or len(text) > 50 or not _DURATION.fullmatch(text):
+        return float(TIMEOUT_SECONDS)
+    seconds = sum(float(n) * _UNITS[unit] for n, unit in re.findall(_PART, text))
+    if seconds <= 0:
+        return float(TIMEOUT_SECONDS)
+    return min(seconds, float(SECONDS[-1]))
+
+
+def answered_within(timeout: float) -> float:
+    """The seconds within which to answer somebody who waits for so many.
+
+    >>> answered_within(10), answered_within(1), answered_within(0.2)
+    (9.0, 0.5, 0.1)
+    """
+    return max(timeout / 2, timeout - max(SHARE * timeout, LEAST_SECONDS))

@@ -1,0 +1,314 @@
+"""Keeping the configurations of an operator's webhooks: what to write, and when.
+
+Several processes of one operator may keep a configuration: replicas, and during a
+rollout two versions. Each lists itself in an annotation, and the newest one decides
+what the webhooks are. A listed process may have been killed: a process that doubts it
+takes it off the list, to which it returns if it is alive. The last process that ends
+empties the configuration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+from fnop.core.admission.configurations import CONFIGURATIONS, Group, persistent
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.handlers.rights import Need, Right, Who
+from fnop.core.handlers.roles import Role
+from fnop.core.values.errors import joined
+from fnop.effects import Create, Patch, Target
+from fnop.effects.values import same_json, thaw_json
+
+__all__ = [
+    "LOOK_SECONDS",
+    "MANAGED_BY",
+    "OWNER",
+    "SERVED_BY",
+    "Keeper",
+    "Move",
+    "needs_of_webhooks",
+    "secret_of",
+    "unreached",
+]
+
+MANAGED_BY = "app.kubernetes.io/managed-by"
+# The annotations of a configuration that is kept: the operator, and its processes.
+OWNER = "fnop.dev/operator"
+SERVED_BY = "fnop.dev/served-by"
+# The time between two looks at a configuration.
+LOOK_SECONDS = 3.0
+# A process that is alive has returned to the list after so long.
+RETURN_SECONDS = 2.5 * LOOK_SECONDS
+# A process that returns to the list is doubted again after so long.
+DOUBT_SECONDS = 60.0
+
+Manifest: TypeAlias = Mapping[str, Any]
+Webhooks: TypeAlias = Sequence[Manifest]
+
+
+class Written(NamedTuple):
+    """Webhooks as they were written, and as the API server has stored them.
+
+    It adds defaults, and an older one drops fields that it does not know.
+    """
+
+    asked: Webhooks
+    stored: Webhooks
+
+
+class Move(NamedTuple):
+    """The next move of a keeper: a request if there is one, and the state after it.
+
+    `problem` says why no webhook leads to this operator, `note` why they are not as
+    this process wants them; both are "" if all is well. After the `last` move of a
+    process that ends nothing is left to do.
+    """
+
+    keeper: Keeper
+    effect: Create | Patch | None = None
+    problem: str = ""
+    note: str = ""
+    last: bool = False
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes webhooks, and not its place on the list alone."""
+        match self.effect:
+            case Create():
+                return True
+            case Patch(merge=merge):
+                return "webhooks" in merge
+            case None:
+                return False
+
+
+class Keeper(NamedTuple):
+    """One process of an `operator` that keeps one configuration.
+
+    The id of a newer `process` is greater. `doubted` is when it has last taken others
+    off the list, and `leaving` when it has done so to end (monotonic seconds).
+    """
+
+    operator: str
+    process: str
+    role: Role
+    written: Written | None = None
+    doubted: float | None = None
+    leaving: float | None = None
+
+    def look(self, wanted: Manifest, stored: Manifest | None, now: float) -> Move:
+        """Compare the wanted configuration with the one in the cluster."""
+        webhooks: Webhooks = thaw_json(wanted["webhooks"])
+        if stored is None:
+            return Move(self, self._create(wanted) if webhooks else None)
+        if problem := self._foreign(stored):
+            return Move(self, problem=problem if webhooks else "")
+        if self.written is None:
+            # The list may name killed processes: those that are alive will return.
+            return self._write(webhooks, stored, ())
+        listed = _listed(stored)
+        if self.process >= max(listed, default=""):
+            return self._decide(self.written, webhooks, stored, now)
+        if self._agrees(self.written, webhooks, stored):
+            return self._stay(stored)
+        if self.doubted is not None and now - self.doubted < DOUBT_SECONDS:
+            return self._stay(stored, self._overruled(stored))
+        older = (each for each in listed if each < self.process)
+        patch = _patch(stored, (*older, self.process))
+        return Move(self._replace(doubted=now), patch, note=self._overruled(stored))
+
+    def _create(self, wanted: Manifest) -> Create:
+        metadata = {
+            **wanted["metadata"],
+            "labels": {MANAGED_BY: "fnop"},
+            "annotations": {OWNER: self.operator, SERVED_BY: self.process},
+        }
+        return Create({**wanted, "metadata": metadata})
+
+    def _decide(
+        self, written: Written, webhooks: Webhooks, stored: Manifest, now: float
+    ) -> Move:
+        """The move of the newest process."""
+        is_written = same_json(written.asked, webhooks)
+        if is_written and self._agrees(written, webhooks, stored):
+            return self._stay(stored)
+        if self.doubted is not None and now - self.doubted < RETURN_SECONDS:
+            return self._stay(stored, self._overruled(stored))
+        return self._write(webhooks, stored, _listed(stored))
+
+    def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
+        """Whether the webhooks are in the cluster as wanted."""
+        found = stored.get("webhooks") or []
+        if not same_json(written.asked, webhooks):
+            return _covers(found, webhooks)
+        return same_json(found, [_trusting(each, stored) for each in written.stored])
+
+    def _write(
+        self, webhooks: Webhooks, stored: Manifest, others: Iterable[str]
+    ) -> Move:
+        found = [_trusting(each, stored) for each in webhooks]
+        return Move(self, _patch(stored, (*others, self.process), found))
+
+    def _stay(self, stored: Manifest, note: str = "") -> Move:
+        listed = _listed(stored)
+        if self.process in listed:
+            return Move(self, note=note)
+        return Move(self, _patch(stored, (*listed, self.process)), note=note)
+
+    def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
+        """The keeper after the API server's answer to a write of the webhooks."""
+        asked, stored = wanted["webhooks"], answer.get("webhooks") or []
+        return self._replace(written=Written(thaw_json(asked), stored))
+
+    def leave(
+        self, groups: Iterable[Group], stored: Manifest | None, now: float
+    ) -> Move:
+        """The move of a process that ends: the last one keeps persistent webhooks."""
+        if stored is None or self.written is None or self._foreign(stored):
+            return Move(self, last=True)
+        others = _listed(stored) - {self.process}
+        if others and self.leaving is None:
+            return Move(self._replace(leaving=now), _patch(stored, ()))
+        if others:
+            return Move(self, last=True)  # they have returned
+        if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
+            return Move(self)
+        found = {**stored, "webhooks": stored.get("webhooks") or []}
+        return Move(self, _patch(stored, (), persistent(found, groups)), last=True)
+
+    def _foreign(self, stored: Manifest) -> str:
+        """Why a configuration is somebody else's; "" if it is this operator's."""
+        owner = _annotations(stored).get(OWNER)
+        if owner == self.operator:
+            return ""
+        label = f"{stored['kind']} {stored['metadata']['name']}"
+        if owner is None:
+            return (
+                f"{label} is somebody else's (it has no annotation {OWNER}), so it is "
+                "left as it is and does not lead to this operator; delete it, or give "
+                "the configurations another name with --webhook-name"
+            )
+        return (
+            f"{label} is that of the operator {owner!r}, so it is left as it is and "
+            "does not lead to this one; give the configurations another name with "
+            "--webhook-name"
+        )
+
+    def _overruled(self, stored: Manifest) -> str:
+        label = f"{stored['kind']} {stored['metadata']['name']}"
+        return (
+            f"{label} is kept by a newer process of an operator {self.operator!r}, "
+            "whose webhooks are different; if that is another operator, give one of "
+            "them another --name"
+        )
+
+
+def secret_of(operator: str) -> str:
+    """The name of the Secret in which replicas share the authority of their webhooks.
+
+    >>> secret_of("billing")
+    'fnop-webhooks-billing'
+    """
+    return f"fnop-webhooks-{operator}"
+
+
+def needs_of_webhooks(
+    groups: Iterable[Group], name: str, operator: str, namespace: str
+) -> Iterator[Need]:
+    """The rights of an operator in a namespace that keeps configurations of a name.
+
+    Both are looked at, as there may be one of former handlers. What is created has no
+    name yet, for RBAC.
+    """
+    who = Who("webhooks", is_handler=False)
+    roles = {each.role for each in groups}
+    for role, kind in CONFIGURATIONS.items() if roles else ():
+        for verb in ("get", "patch"):
+            yield Need(Right(verb, kind.group, kind.plural, name=name), None, who)
+        if role in roles:
+            yield Need(Right("create", kind.group, kind.plural), None, who)
+    if roles:
+        for verb in ("get", "patch"):
+            right = Right(verb, "", "secrets", name=secret_of(operator))
+            yield Need(right, namespace, who)
+        yield Need(Right("create", "", "secrets"), namespace, who)
+        # Who the operator is itself.
+        review = Right("create", "authentication.k8s.io", "selfsubjectreviews")
+        yield Need(review, None, who)
+
+
+def unreached(groups: Iterable[Group], catalogue: Catalogue) -> str:
+    """A sentence about the handlers that no webhook leads to; "" if there are none."""
+    found: dict[str, bool] = {}
+    for group in groups:
+        for each in group.handlers:
+            assert each.selector is not None, "they are about kinds"
+            is_idle = not catalogue.find(each.selector)
+            found[each.id] = found.get(each.id, True) and is_idle
+    idle = [name for name, is_idle in found.items() if is_idle]
+    if not idle:
+        return ""
+    why = "the API server serves no kind for them; are their definitions missing?"
+    if len(idle) == len(found):
+        return (
+            f"there are admission handlers, and none will be called: {joined(idle)}; "
+            f"{why}"
+        )
+    return f"no webhook leads to the admission handlers {joined(idle)}: {why}"
+
+
+def _annotations(stored: Manifest) -> Mapping[str, Any]:
+    return stored["metadata"].get("annotations") or {}
+
+
+def _listed(stored: Manifest) -> frozenset[str]:
+    return frozenset(str(_annotations(stored).get(SERVED_BY) or "").split())
+
+
+def _patch(
+    stored: Manifest, listed: Iterable[str], webhooks: Webhooks | None = None
+) -> Patch:
+    """A change of the list, and of the webhooks, of this version of the object."""
+    metadata = stored["metadata"]
+    names = " ".join(sorted({*listed})) or None
+    merge: dict[str, Any] = {
+        "metadata": {
+            "resourceVersion": metadata["resourceVersion"],
+            "annotations": {SERVED_BY: names},
+        }
+    }
+    if webhooks is not None:
+        merge["metadata"]["labels"] = {MANAGED_BY: "fnop"}
+        merge["webhooks"] = [*webhooks]
+    plural = next(e.plural for e in CONFIGURATIONS.values() if e.kind == stored["kind"])
+    return Patch(Target(plural, metadata["name"]), merge)
+
+
+def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
+    """A webhook with the authority that somebody else has put in, such as cert-manager.
+
+    One that names an authority itself is as it is.
+    """
+    client = webhook["clientConfig"]
+    for each in stored.get("webhooks") or []:
+        bundle = each["clientConfig"].get("caBundle")
+        if each["name"] == webhook["name"] and bundle and "caBundle" not in client:
+            return {**webhook, "clientConfig": {**client, "caBundle": bundle}}
+    return webhook
+
+
+def _covers(stored: Any, asked: Any) -> bool:
+    """Whether the API server may have stored this for what it was asked.
+
+    It adds defaults; before 1.27 it drops match conditions.
+    """
+    if isinstance(asked, Mapping) and isinstance(stored, Mapping):
+        return all(
+            _covers(stored[key], value) if key in stored else key == "matchConditions"
+            for key, value in asked.items()
+        )
+    if isinstance(asked, (list, tuple)) and isinstance(stored, (list, tuple)):
+        pairs = zip(stored, asked, strict=False)
+        return len(stored) == len(asked) and all(_covers(*pair) for pair in pairs)
+    return same_json(stored, asked)

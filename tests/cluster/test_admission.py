@@ -1,0 +1,257 @@
+"""An operator's webhooks on a real API server, over TLS."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fnop.core.admission.keeping import OWNER, SERVED_BY
+from tests.cluster.envtest import ApiServer
+from tests.cluster.operating import MERGE_PATCH, Operator, operating, serve
+from tests.patience import eventually, patience
+from tests.simulations import ROOT
+
+FILE = ROOT / "tests/cluster/operators/admitting.py"
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+NAME = "admitting.fnop.dev"
+SORTS = ("mutating", "validating")
+OWN = ("admitter", "system:masters")
+OPTIONS = (
+    *("--webhooks", "--name", "admitting", "--standalone", "-A"),
+    *("--as", OWN[0], "--as-group", OWN[1]),
+)
+CLAIMS = "/apis/admission.fnop.dev/v1/namespaces/default/claims"
+DEFINITION = {
+    "apiVersion": "apiextensions.k8s.io/v1",
+    "kind": "CustomResourceDefinition",
+    "metadata": {"name": "claims.admission.fnop.dev"},
+    "spec": {
+        "group": "admission.fnop.dev",
+        "scope": "Namespaced",
+        "names": {"plural": "claims", "singular": "claim", "kind": "Claim"},
+        "versions": [
+            {
+                "name": "v1",
+                "served": True,
+                "storage": True,
+                "schema": {
+                    "openAPIV3Schema": {
+                        "type": "object",
+                        "x-kubernetes-preserve-unknown-fields": True,
+                    }
+                },
+            }
+        ],
+    },
+}
+
+
+def path_of(sort: str, name: str = NAME) -> str:
+    return f"{GROUP}/{sort}webhookconfigurations/{name}"
+
+
+def claim(name: str, **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "admission.fnop.dev/v1",
+        "kind": "Claim",
+        "metadata": {"name": name},
+        "spec": spec,
+    }
+
+
+class Cluster:
+    """What a user sees of the operator."""
+
+    def __init__(self, api: ApiServer) -> None:
+        self.api = api
+        self.names = 0
+
+    def stored(self, sort: str, name: str = NAME) -> dict[str, Any] | None:
+        status, found = self.api.raw("GET", path_of(sort, name))
+        return found if status == 200 else None
+
+    def webhooks(self, sort: str = "validating") -> list[dict[str, Any]]:
+        return (self.stored(sort) or {}).get("webhooks") or []
+
+    @property
+    def listed(self) -> list[str]:
+        found = self.stored("validating") or {"metadata": {}}
+        annotations = found["metadata"].get("annotations") or {}
+        return str(annotations.get(SERVED_BY, "")).split()
+
+    def create(self, **spec: Any) -> tuple[int, Any]:
+        self.names += 1
+        return self.api.raw("POST", CLAIMS, claim(f"c{self.names}", **spec))
+
+    def shrink(self, **headers: str) -> tuple[int, str]:
+        """Try to make a claim smaller, in a dry run; the status and the message."""
+        change, dry = {"spec": {"size": 1}}, {"dryRun": "All"}
+        path = f"{CLAIMS}/big"
+        status, found = self.api.raw("PATCH", path, change, MERGE_PATCH, dry, headers)
+        return status, found.get("message", "")
+
+    @property
+    def denies(self) -> bool:
+        """Whether the validation is asked, and answers."""
+        return self.shrink()[0] == 422
+
+
+@pytest.fixture(scope="module")
+def cluster(apiserver: ApiServer) -> Cluster:
+    serve(apiserver, DEFINITION)
+    found = Cluster(apiserver)
+    eventually(lambda: apiserver.raw("GET", CLAIMS)[0] == 200)
+    eventually(
+        lambda: apiserver.raw("POST", CLAIMS, claim("big", size=5))[0] in (201, 409)
+    )
+    return found
+
+
+@pytest.fixture(scope="module")
+def operator(
+    cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Operator]:
+    folder = tmp_path_factory.mktemp("admitting")
+    with operating(FILE, cluster.api, "default", folder, *OPTIONS) as found:
+        found.start()
+        working(cluster, found)
+        yield found
+
+
+def working(cluster: Cluster, operator: Operator) -> None:
+    """Wait until the webhooks are asked."""
+    eventually(
+        lambda: all(map(cluster.webhooks, SORTS)) and cluster.denies,
+        otherwise=lambda: operator.lines,
+    )
+
+
+@pytest.fixture
+def at_work(cluster: Cluster, operator: Operator) -> Operator:
+    if not operator.is_running:
+        operator.start()
+    working(cluster, operator)
+    return operator
+
+
+def test_objects_are_created_changed_warned_about_and_denied(
+    cluster: Cluster, at_work: Operator
+) -> None:
+    status, found = cluster.create()
+    assert (status, found["spec"]) == (201, {"size": 1})
+    assert not cluster.api.warnings
+    status, _ = cluster.create(size=101)
+    assert status == 201
+    assert cluster.api.warnings == ["claims of more than 100 take an hour"]
+    webhook = f"shrinks-not.{NAME}"
+    denial = f'admission webhook "{webhook}" denied the request: it must not shrink'
+    assert cluster.shrink() == (422, denial)
+    done = subprocess.run(
+        [
+            *("kubectl", "--kubeconfig", str(cluster.api.kubeconfig)),
+            *("patch", "claims.admission.fnop.dev", "big", "--type=merge"),
+            *("-p", '{"spec": {"size": 1}}'),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience(30),
+    )
+    assert done.returncode == 1
+    assert "it must not shrink" in done.stderr
+
+
+def test_the_operator_s_own_writes_are_admitted(
+    cluster: Cluster, at_work: Operator
+) -> None:
+    own = {"Impersonate-User": OWN[0], "Impersonate-Group": OWN[1]}
+    assert cluster.shrink(**own)[0] == 200
+    assert cluster.denies
+
+
+def edit(cluster: Cluster, sort: str, change: dict[str, Any]) -> None:
+    status, found = cluster.api.raw("PATCH", path_of(sort), change, MERGE_PATCH)
+    assert status == 200, found
+
+
+def test_a_deleted_or_edited_configuration_is_healed_and_then_left_in_peace(
+    cluster: Cluster, at_work: Operator
+) -> None:
+    for sort in SORTS:
+        before = cluster.webhooks(sort)
+        assert cluster.api.raw("DELETE", path_of(sort))[0] == 200
+        eventually(partial(cluster.webhooks, sort))
+        assert cluster.webhooks(sort) == before
+    wrong = [{**each, "failurePolicy": "Ignore"} for each in cluster.webhooks()]
+    edit(cluster, "validating", {"webhooks": wrong})
+    eventually(lambda: cluster.webhooks() == before)
+    eventually(lambda: cluster.denies)
+    # An API server of 1.20 drops the conditions, and nothing is written for that.
+    versions = [*map(cluster.stored, SORTS)]
+    edit(cluster, "mutating", {"webhooks": []})
+    eventually(lambda: cluster.webhooks("mutating"))
+    assert cluster.stored("validating") == versions[1]
+
+
+def test_after_a_kill_the_failure_policy_decides_until_the_restart(
+    cluster: Cluster, at_work: Operator
+) -> None:
+    at_work.kill()
+    status, message = cluster.shrink()
+    assert status == 500
+    assert f'failed calling webhook "shrinks-not.{NAME}"' in message
+    assert cluster.create(size=2)[0] == 500
+    killed = cluster.listed
+    at_work.start()
+    eventually(lambda: cluster.denies, 15)
+    assert cluster.create(size=2)[0] == 201
+    # The killed process is not listed any more.
+    eventually(lambda: len(cluster.listed) == 1 and cluster.listed != killed)
+
+
+def test_of_two_replicas_one_may_end_and_the_last_one_empties_it(
+    cluster: Cluster, at_work: Operator, tmp_path: Path
+) -> None:
+    with operating(FILE, cluster.api, "default", tmp_path, *OPTIONS) as other:
+        other.start()
+        eventually(lambda: len(cluster.listed) == 2, otherwise=lambda: other.lines)
+        assert cluster.denies
+        assert at_work.stop() == 0
+        assert cluster.denies
+        assert len(cluster.listed) == 1
+        assert other.stop() == 0
+    assert [*map(cluster.webhooks, SORTS)] == [[], []]
+    assert cluster.listed == []
+    assert cluster.shrink()[0] == 200
+
+
+def test_somebody_else_s_configuration_is_left_alone(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    for sort in SORTS:
+        cluster.api.raw("DELETE", path_of(sort))
+    theirs = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": NAME},
+    }
+    path = f"{GROUP}/validatingwebhookconfigurations"
+    assert cluster.api.raw("POST", path, theirs)[0] == 201
+    before = cluster.stored("validating")
+    with operating(FILE, cluster.api, "default", tmp_path, *OPTIONS) as found:
+        found.start()
+        eventually(lambda: cluster.webhooks("mutating"), otherwise=lambda: found.lines)
+        eventually(lambda: any("is somebody else's" in line for line in found.lines))
+        # Once it is gone, the operator has its own.
+        assert cluster.stored("validating") == before
+        assert cluster.api.raw("DELETE", path_of("validating"))[0] == 200
+        eventually(lambda: cluster.denies)
+        annotations = (cluster.stored("validating") or {})["metadata"]["annotations"]
+        assert annotations[OWNER] == "admitting"
+        assert found.stop() == 0
+    assert cluster.webhooks() == []

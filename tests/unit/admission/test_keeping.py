@@ -1,0 +1,452 @@
+"""Keepers of webhook configurations: what they write, beside others that write, too."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import fnop
+from fnop.core.admission.configurations import (
+    Group,
+    Registration,
+    configurations_of,
+    groups_of,
+)
+from fnop.core.admission.keeping import (
+    DOUBT_SECONDS,
+    LOOK_SECONDS,
+    MANAGED_BY,
+    OWNER,
+    RETURN_SECONDS,
+    SERVED_BY,
+    Keeper,
+    Move,
+    unreached,
+)
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import Role
+from fnop.core.values.merge import applied
+from fnop.effects import Create, Patch
+from fnop.effects.values import thaw_json
+
+CLAIMS = Resource("example.com", "v1", "claims", "Claim", "claim", namespaced=True)
+SERVED = Catalogue((CLAIMS,))
+NAME = "default.fnop.dev"
+ROLE = Role.VALIDATE
+
+
+def groups(registry: Registry | None = None, **how: Any) -> tuple[Group, ...]:
+    registry = registry or Registry()
+
+    @fnop.on.validate("claims.example.com", registry=registry, id="kept", **how)
+    def kept(**_: Any) -> None:
+        pass
+
+    return groups_of(registry.handlers)
+
+
+def wanted(url: str = "https://one", **how: Any) -> dict[str, Any]:
+    about = Registration(NAME, {"url": url})
+    return configurations_of(groups(**how), SERVED, about)[ROLE]
+
+
+class Server:
+    """One configuration on an API server, which adds defaults and drops fields."""
+
+    def __init__(self, *, drops: Sequence[str] = ()) -> None:
+        self.object: dict[str, Any] | None = None
+        self.version = 0
+        self.drops = drops
+
+    def put(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Store it; what changes nothing has no new version."""
+        found = copy.deepcopy(found)
+        for each in found.get("webhooks") or ():
+            for name in self.drops:
+                each.pop(name, None)
+            each.setdefault("matchPolicy", "Equivalent")
+            if (service := each["clientConfig"].get("service")) is not None:
+                service.setdefault("port", 443)
+        if found != self.object:
+            self.version += 1
+            found["metadata"]["resourceVersion"] = str(self.version)
+        self.object = found
+        return copy.deepcopy(found)
+
+    def perform(self, effect: Create | Patch) -> dict[str, Any] | None:
+        """The answer; None for a conflict."""
+        if isinstance(effect, Create):
+            return self.put(thaw_json(effect.manifest)) if self.object is None else None
+        merge = thaw_json(effect.merge)
+        version = merge["metadata"].pop("resourceVersion")
+        if self.object is None or self.object["metadata"]["resourceVersion"] != version:
+            return None
+        return self.put(applied(merge, self.object))
+
+    @property
+    def urls(self) -> list[str]:
+        found = self.object or {}
+        return [each["clientConfig"]["url"] for each in found["webhooks"]]
+
+    @property
+    def listed(self) -> list[str]:
+        found = (self.object or {})["metadata"].get("annotations") or {}
+        return (found.get(SERVED_BY) or "").split()
+
+
+class Process:
+    """A process that keeps the configuration, and the moves that it makes."""
+
+    def __init__(self, server: Server, id: str, wish: dict[str, Any]) -> None:
+        self.server, self.wish = server, wish
+        self.keeper = Keeper("default", id, ROLE)
+        self.groups = groups()
+        self.problem = self.note = ""
+
+    def look(self, now: float) -> bool:
+        """Look once; whether it has written."""
+        stored = copy.deepcopy(self.server.object)
+        return self._make(self.keeper.look(self.wish, stored, now))
+
+    def leave(self, now: float) -> bool:
+        """Make a move of the end; whether that was the last one."""
+        move = self.keeper.leave(self.groups, copy.deepcopy(self.server.object), now)
+        self._make(move)
+        return move.last
+
+    def _make(self, move: Move) -> bool:
+        self.problem, self.note = move.problem, move.note
+        if move.effect is None:
+            self.keeper = move.keeper
+            return False
+        answer = self.server.perform(move.effect)
+        assert answer is not None
+        self.keeper = move.keeper
+        if move.writes:
+            self.keeper = self.keeper.wrote(self.wish, answer)
+        return True
+
+
+@pytest.fixture
+def server() -> Server:
+    return Server()
+
+
+def test_what_is_missing_is_created_and_then_left_in_peace(server: Server) -> None:
+    one = Process(server, "1", wanted())
+    assert one.look(0)
+    assert server.object is not None
+    assert server.object["metadata"]["labels"] == {MANAGED_BY: "fnop"}
+    assert server.object["metadata"]["annotations"] == {
+        OWNER: "default",
+        SERVED_BY: "1",
+    }
+    assert server.urls == ["https://one/kept"]
+    assert not any(one.look(now) for now in range(1, 100))
+
+
+@pytest.mark.parametrize("drops", [(), ("matchConditions",), ("reinvocationPolicy",)])
+def test_what_the_server_adds_or_drops_is_written_once(drops: Sequence[str]) -> None:
+    server = Server(drops=drops)
+    how: dict[str, Any] = {"match_conditions": {"spec": "has(object.spec)"}}
+    about = Registration(NAME, {"service": {"namespace": "ns", "name": "svc"}})
+    wish = configurations_of(groups(**how), SERVED, about)[ROLE]
+    one, two = Process(server, "1", wish), Process(server, "2", wish)
+    one.look(0)
+    two.look(1)
+    assert one.look(2)  # it returns to the list
+    writes = [each.look(now) for now in range(3, 200) for each in (one, two)]
+    assert not any(writes)
+    assert not one.note
+    assert server.listed == ["1", "2"]
+
+
+def edits() -> st.SearchStrategy[Any]:
+    """Changes that somebody makes to the webhooks."""
+
+    def changed(name: str, value: Any) -> Any:
+        def change(found: dict[str, Any]) -> None:
+            found["webhooks"][0][name] = value
+
+        return change
+
+    def emptied(found: dict[str, Any]) -> None:
+        found["webhooks"] = []
+
+    def doubled(found: dict[str, Any]) -> None:
+        found["webhooks"].append({**found["webhooks"][0], "name": "other.fnop.dev"})
+
+    return st.sampled_from(
+        [
+            changed("failurePolicy", "Ignore"),
+            changed("objectSelector", {"matchLabels": {"a": "b"}}),
+            changed("clientConfig", {"url": "https://elsewhere"}),
+            changed("matchConditions", []),
+            changed("rules", []),
+            emptied,
+            doubled,
+        ]
+    )
+
+
+@given(edits(), st.booleans())
+def test_an_edit_is_healed_at_the_next_look(edit: Any, is_old: bool) -> None:
+    server = Server(drops=("matchConditions",) if is_old else ())
+    one = Process(server, "1", wanted())
+    one.look(0)
+    before = copy.deepcopy(server.object)
+    assert server.object is not None
+    assert before is not None
+    edited = copy.deepcopy(server.object)
+    edit(edited)
+    server.put(edited)
+    one.look(1)
+    assert server.object["webhooks"] == before["webhooks"]
+    assert not one.look(2)
+
+
+def test_a_change_of_the_client_configuration_is_written(server: Server) -> None:
+    one = Process(server, "1", wanted())
+    one.look(0)
+    one.wish = wanted("https://other")
+    assert one.look(1)
+    assert server.urls == ["https://other/kept"]
+    assert not one.look(2)
+
+
+def test_an_injected_authority_is_kept(server: Server) -> None:
+    one = Process(server, "1", wanted())
+    one.look(0)
+    for bundle in ("QQ==", "Qg=="):
+        injected = copy.deepcopy(server.object)
+        assert injected is not None
+        injected["webhooks"][0]["clientConfig"]["caBundle"] = bundle
+        server.put(injected)
+        one.look(1)
+        one.wish = wanted("https://other" if bundle == "QQ==" else "https://third")
+        one.look(2)
+        assert server.object is not None
+        assert server.object["webhooks"][0]["clientConfig"]["caBundle"] == bundle
+    assert not one.look(3)
+
+
+# ------------------------------------------------------------------ others'
+
+
+@pytest.mark.parametrize("owner", [None, "billing"])
+def test_somebody_else_s_is_left_alone(server: Server, owner: str | None) -> None:
+    theirs = wanted("https://theirs")
+    theirs["metadata"] = {"name": NAME}
+    if owner is not None:
+        theirs["metadata"]["annotations"] = {OWNER: owner}
+    server.put(theirs)
+    before = copy.deepcopy(server.object)
+    one = Process(server, "1", wanted())
+    for now in range(3):
+        assert not one.look(now)
+        assert "is left as it is" in one.problem
+        assert "--webhook-name" in one.problem
+    assert one.leave(4)
+    assert server.object == before
+    # Once it is gone, the operator's own is created.
+    server.object = None
+    assert one.look(5)
+    assert not one.problem
+
+
+def test_without_webhooks_nothing_is_created_and_nobody_complained_about(
+    server: Server,
+) -> None:
+    none = {**wanted(), "webhooks": []}
+    one = Process(server, "1", none)
+    assert not one.look(0)
+    server.put({**none, "metadata": {"name": NAME}})
+    assert not one.look(1)
+    assert not one.problem
+    assert one.leave(2)
+
+
+def test_without_handlers_of_a_sort_its_former_webhooks_are_removed(
+    server: Server,
+) -> None:
+    Process(server, "1", wanted()).look(0)
+    one = Process(server, "2", {**wanted(), "webhooks": []})
+    assert one.look(1)
+    assert server.urls == []
+    assert not one.look(2)
+
+
+# ------------------------------------------------------- processes beside each other
+
+
+def test_the_newest_process_decides_and_an_older_one_says_so_once_it_differs(
+    server: Server,
+) -> None:
+    old, new = Process(server, "1", wanted()), Process(server, "2", wanted("https://n"))
+    old.look(0)
+    new.look(1)
+    written = 0
+    now = 2.0
+    while now < DOUBT_SECONDS:
+        written += old.look(now)
+        assert "another --name" in old.note
+        assert not old.problem
+        written += new.look(now + 1)
+        assert not new.note
+        assert server.urls == ["https://n/kept"]
+        now += LOOK_SECONDS
+    assert written <= 3  # it has doubted once, and both have returned
+
+
+def test_the_survivor_heals_what_a_killed_one_would_have(server: Server) -> None:
+    one, killed = Process(server, "1", wanted()), Process(server, "2", wanted())
+    one.look(0)
+    killed.look(0)
+    one.look(1)
+    edited = copy.deepcopy(server.object)
+    assert edited is not None
+    edited["webhooks"] = []
+    server.put(edited)
+    now = 1.0
+    while server.urls != ["https://one/kept"]:
+        now += LOOK_SECONDS
+        one.look(now)
+        assert now < 15
+    assert server.listed == ["1"]
+
+
+def test_the_last_one_empties_it(server: Server) -> None:
+    one = Process(server, "1", wanted())
+    one.look(0)
+    assert one.leave(1)
+    assert server.urls == []
+    assert server.listed == []
+
+
+def test_persistent_webhooks_stay(server: Server) -> None:
+    one = Process(server, "1", wanted(persistent=True))
+    one.groups = groups(persistent=True)
+    one.look(0)
+    assert one.leave(1)
+    assert server.urls == ["https://one/kept"]
+
+
+def test_one_that_ends_leaves_the_webhooks_to_those_that_live(server: Server) -> None:
+    one, two = Process(server, "1", wanted()), Process(server, "2", wanted())
+    one.look(0)
+    two.look(0)
+    one.look(1)
+    assert not two.leave(2)
+    assert server.urls == ["https://one/kept"]
+    assert not two.leave(3)
+    one.look(4)
+    assert two.leave(5)
+    assert server.urls == ["https://one/kept"]
+    assert server.listed == ["1"]
+
+
+def test_one_that_ends_does_not_wait_for_killed_ones(server: Server) -> None:
+    killed, one = Process(server, "1", wanted()), Process(server, "2", wanted())
+    killed.look(0)
+    one.look(1)
+    killed.look(2)
+    assert not one.leave(3)
+    assert not one.leave(4)
+    assert one.leave(3 + RETURN_SECONDS)
+    assert server.urls == []
+
+
+class World:
+    """Processes that start, end and are killed, beside somebody who edits."""
+
+    def __init__(self, data: st.DataObject, server: Server) -> None:
+        self.data, self.server = data, server
+        self.living: list[Process] = []
+        self.started, self.now = 0, 0.0
+
+    def act(self, act: str) -> None:
+        self.now += self.data.draw(st.floats(0, 10), "later")
+        found = self.server.object
+        match act:
+            case "start":
+                self.started += 1
+                url = self.data.draw(st.sampled_from(["https://a", "https://b"]))
+                process = Process(self.server, f"{self.started:03}", wanted(url))
+                self.living.append(process)
+            case "delete":
+                self.server.object = None
+            case "edit" if found is not None:
+                self.server.put({**found, "webhooks": []})
+            case "kill" | "look" if self.living:
+                each = self.data.draw(st.sampled_from(self.living), "which")
+                if act == "kill":
+                    self.living.remove(each)
+                else:
+                    each.look(self.now)
+
+    def round(self) -> list[Process]:
+        """Let all look; those that have written."""
+        self.now += LOOK_SECONDS
+        return [each for each in self.living if each.look(self.now)]
+
+    def end(self) -> None:
+        """End one after the other, while the others look."""
+        while self.living:
+            self.now += LOOK_SECONDS
+            first, *rest = self.living
+            if first.leave(self.now):
+                self.living = rest
+            for each in rest:
+                each.look(self.now)
+
+
+ACTS = st.sampled_from(["start", "kill", "look", "look", "edit", "delete"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data(), st.booleans(), st.lists(ACTS, max_size=20))
+def test_whatever_has_happened_the_living_agree_and_come_to_rest(
+    data: st.DataObject, is_old: bool, acts: list[str]
+) -> None:
+    server = Server(drops=("matchConditions",) if is_old else ())
+    world = World(data, server)
+    for act in ("start", *acts, "start"):
+        world.act(act)
+    rounds = int((DOUBT_SECONDS + 2 * RETURN_SECONDS) / LOOK_SECONDS) + 5
+    for _ in range(rounds):
+        world.round()
+    newest = world.living[-1]
+    assert server.urls == [newest.wish["webhooks"][0]["clientConfig"]["url"]]
+    assert {each.keeper.process for each in world.living} == {*server.listed}
+    if all(each.wish == newest.wish for each in world.living):
+        assert not any(world.round() for _ in range(rounds))
+        assert not any(each.note for each in world.living)
+    world.end()
+    assert server.urls == []
+
+
+# ---------------------------------------------------------------------- unreached
+
+
+def test_handlers_that_no_webhook_leads_to_are_named() -> None:
+    registry = Registry()
+
+    @fnop.on.mutate("others.example.com", registry=registry, id="alone")
+    def alone(**_: Any) -> None:
+        pass
+
+    assert unreached(groups_of(registry.handlers), SERVED) == (
+        "there are admission handlers, and none will be called: alone; the API server "
+        "serves no kind for them; are their definitions missing?"
+    )
+    found = groups(registry)
+    assert "no webhook leads to the admission handlers alone: " in unreached(
+        found, SERVED
+    )
+    assert unreached(groups(), SERVED) == ""
