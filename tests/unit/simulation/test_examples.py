@@ -94,7 +94,8 @@ def test_its_readme_shows_commands_that_exist(name: str) -> None:
 def test_the_tests_of_an_example_pass() -> None:
     """In a process of their own: they import their operator as an author's tests do."""
     # Without this project's settings of pytest, which are for other plugins, too.
-    done = pytest_of("-c", os.devnull, "examples/09-testing", folder=ROOT)
+    folders = ("examples/09-testing", "examples/22-admission")
+    done = pytest_of("-c", os.devnull, *folders, folder=ROOT)
     assert done.status == 0, done.out
 
 
