@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fnop.core.admission import own_writes
+from fnop.core.admission.cel import literal
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import Resource
@@ -83,8 +85,10 @@ class Registration(NamedTuple):
 
     `name` is that of the configurations. `client` is a `WebhookClientConfig`: a `url`,
     or a `service`, and a `caBundle`; each webhook adds its own path. `account` is the
-    user as whom the operator writes, and `namespace` the one that it runs in; both are
-    "" where they are not known. `namespaces` and `selector` restrict what it serves.
+    user as whom the operator writes, `manager` its field manager, and `namespace` the
+    one that it runs in; each is "" where it is not known. `namespaces` and `selector`
+    restrict what it serves. Namespaces are `labelled` with their names since Kubernetes
+    1.21; before, handlers are asked about all, and let others through.
     """
 
     name: str
@@ -93,6 +97,8 @@ class Registration(NamedTuple):
     namespace: str = ""
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
+    manager: str = ""
+    labelled: bool = True
 
 
 def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:
@@ -328,7 +334,7 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
     if webhook.namespace_selector:
         return dict(webhook.namespace_selector)
     named = about.namespaces
-    if named is not None and not has_patterns(named):
+    if named is not None and not has_patterns(named) and about.labelled:
         return {"matchExpressions": [_expression("In", named)]}
     if webhook.ignore_failures:
         return {}
@@ -388,7 +394,7 @@ def _match_conditions(group: Group, about: Registration) -> list[dict[str, str]]
         found.setdefault("not-being-deleted", _NOT_ENDING)
     if about.account and not webhook.own_writes:
         found.setdefault(
-            "not-by-the-operator", f"request.userInfo.username != {_cel(about.account)}"
+            "not-by-the-operator", own_writes.condition(about.account, about.manager)
         )
     if field := _field_condition(group.filters):
         found.setdefault("field", field)
@@ -418,7 +424,7 @@ def _field_condition(filters: Filters) -> str:
         case Presence.ABSENT:
             wanted = f"!({present})"
         case str() | bool() | int():
-            wanted = f"{present} && {_member(path)} == {_cel(value)}"
+            wanted = f"{present} && {_member(path)} == {literal(value)}"
         case _:
             return ""
     now, before = (
@@ -434,21 +440,3 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def _member(path: Path) -> str:
     return f"OBJECT.{'.'.join(path)}"
-
-
-def _cel(value: str | bool | int) -> str:
-    """A literal of CEL.
-
-    >>> _cel("it's"), _cel(True), _cel(3)
-    ("'it\\\\'s'", 'true', '3')
-    """
-    match value:
-        case bool():
-            return str(value).lower()
-        case int():
-            return str(value)
-        case text:
-            escaped = (
-                text.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
-            )
-            return f"'{escaped}'"

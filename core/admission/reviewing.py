@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.admission.decisions import Decision, Denial
+from fnop.core.admission.own_writes import is_own
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource
@@ -234,8 +235,8 @@ class _Course:
         return any(name in indices for name in signature.wants)
 
     def _is_own(self) -> bool:
-        account = self.reviewer.account
-        return bool(account) and self.request.user == account
+        reviewer = self.reviewer
+        return is_own(self.request, reviewer.account, reviewer.settings.marker)
 
     def _is_of_kind(self, handler: Handler) -> bool:
         """Whether the kind is one of the handler's, in whatever version it is asked."""

@@ -342,6 +342,24 @@ def test_the_operator_s_own_writes_are_not_asked_about(registry: Registry) -> No
     assert review(registry, None, claim(), user="anna").asked == ("usual", "also")
 
 
+def test_another_account_than_a_service_s_may_be_a_person_s(registry: Registry) -> None:
+    """Whoever runs an operator on their machine is asked about what they write."""
+    denying(registry, fnop.Denied("no"), id="judge")
+    request = Request("1", "CREATE", "example.com", "v1", "claims", "Claim", object={})
+    mine = request._replace(user_info={"username": "anna"})
+    reviewer = Reviewer(registry.handlers, account="anna")
+
+    def asked(request: Request) -> tuple[str, ...]:
+        with pytest.raises(StopIteration) as end:
+            next(reviewing(reviewer, request, Now(0.0, 0.0)))
+        found: Decision = end.value.value
+        return found.asked
+
+    assert asked(mine) == ("judge",)
+    assert asked(mine._replace(options={"fieldManager": "kubectl"})) == ("judge",)
+    assert asked(mine._replace(options={"fieldManager": "fnop.dev/default"})) == ()
+
+
 # ------------------------------------------------------------ what it is given
 
 

@@ -1,0 +1,40 @@
+"""The operator's own writes, about which its handlers are not asked.
+
+A service account is the operator's alone. Another account may be that of a person who
+runs the operator on a machine: then the field manager tells the writes apart.
+"""
+
+from __future__ import annotations
+
+from fnop.core.admission.cel import literal
+from fnop.core.api.reviews import Request
+
+__all__ = ["condition", "is_own"]
+
+# Kubernetes: the users that service accounts are (serviceaccount.MakeUsername).
+SERVICE_ACCOUNT = "system:serviceaccount:"
+
+
+def is_own(request: Request, account: str, manager: str) -> bool:
+    """Whether an operator with this account and field manager has made a request.
+
+    >>> request = Request("1", "CREATE", "", "v1", "pods", "Pod")
+    >>> by = request._replace(user_info={"username": "anna"})
+    >>> is_own(by, "anna", "fnop.dev/x")
+    False
+    >>> is_own(by._replace(options={"fieldManager": "fnop.dev/x"}), "anna", "fnop.dev/x")
+    True
+    """
+    if not account or request.user != account:
+        return False
+    is_alone = account.startswith(SERVICE_ACCOUNT)
+    return is_alone or request.options.get("fieldManager") == manager
+
+
+def condition(account: str, manager: str) -> str:
+    """The match condition that lets only requests of others through, in CEL."""
+    of_others = f"request.userInfo.username != {literal(account)}"
+    if account.startswith(SERVICE_ACCOUNT):
+        return of_others
+    manages = f"request.options.fieldManager == {literal(manager)}"
+    return f"{of_others} || !(has(request.options.fieldManager) && {manages})"
