@@ -19,7 +19,7 @@ from fnop.interpreters.answers import message_of
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked, Unreachable
 from fnop.interpreters.requests import request_for
 
-__all__ = ["Configurations", "KeepingProblem", "Kept", "account_by"]
+__all__ = ["Configurations", "KeepingProblem", "Kept", "account_by", "version_by"]
 
 # A conflict is resolved by another look; several writers may meet.
 TRIES_MAX = 5
@@ -157,6 +157,15 @@ class Configurations:
 
 # SelfSubjectReview is there from 1.26 on, and by default from 1.27 on.
 _VERSIONS = ("v1", "v1beta1", "v1alpha1")
+
+
+async def version_by(api: Asked) -> Any:
+    """The version of the API server, as it tells it; None where it does not."""
+    try:
+        response = await api.send(ApiRequest("GET", "/version"))
+    except Unreachable:
+        return None
+    return response.body if response.status == 200 else None
 
 
 async def account_by(api: Asked) -> str:

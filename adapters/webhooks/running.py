@@ -21,6 +21,7 @@ from fnop.core.admission.configurations import (
     Registration,
     configurations_of,
     groups_of,
+    labels_namespaces,
 )
 from fnop.core.admission.keeping import LOOK_SECONDS, secret_of, unreached
 from fnop.core.handlers.program import Program
@@ -32,7 +33,12 @@ from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.errors import described, joined
 from fnop.core.values.now import Now
 from fnop.effects.values import shown
-from fnop.interpreters.keeping import Configurations, KeepingProblem, account_by
+from fnop.interpreters.keeping import (
+    Configurations,
+    KeepingProblem,
+    account_by,
+    version_by,
+)
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import Asked
 from fnop.interpreters.run import Runner
@@ -242,7 +248,14 @@ class Webhooks:
             manager=settings.marker,
         )
         about = Registration(
-            name, {}, account, self._namespace, settings.namespaces, settings.selector
+            name,
+            {},
+            account,
+            self._namespace,
+            settings.namespaces,
+            settings.selector,
+            settings.marker,
+            labelled=labels_namespaces(await version_by(api)),
         )
         tries = 0
         while not self._ends:

@@ -33,6 +33,7 @@ __all__ = [
     "asked_by",
     "configurations_of",
     "groups_of",
+    "labels_namespaces",
     "persistent",
 ]
 
@@ -99,6 +100,22 @@ class Registration(NamedTuple):
     selector: str = ""
     manager: str = ""
     labelled: bool = True
+
+
+def labels_namespaces(version: Any) -> bool:
+    """Whether an API server labels namespaces with their names, by its `/version`.
+
+    >>> labels_namespaces({"major": "1", "minor": "20+"}), labels_namespaces(None)
+    (False, True)
+    """
+    told = version if isinstance(version, Mapping) else {}
+    major, minor = (_NUMBER.match(str(told.get(e) or "")) for e in ("major", "minor"))
+    if major is None or minor is None:
+        return True
+    return (int(major[0]), int(minor[0])) >= (1, 21)
+
+
+_NUMBER = re.compile(r"[0-9]{1,9}")
 
 
 def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:

@@ -108,6 +108,8 @@ def response_of(decision: Decision) -> dict[str, Any]:
 def _status(decision: Decision) -> Mapping[str, Any]:
     """The status of a denial; one about fields is as those of the API server itself."""
     status: dict[str, Any] = {"code": decision.code, "message": decision.message}
+    if decision.code == 403:
+        status["reason"] = "Forbidden"
     causes = [
         {"reason": "FieldValueInvalid", "message": each.message, "field": each.field}
         for each in decision.ranked

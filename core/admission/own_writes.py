@@ -22,7 +22,8 @@ def is_own(request: Request, account: str, manager: str) -> bool:
     >>> by = request._replace(user_info={"username": "anna"})
     >>> is_own(by, "anna", "fnop.dev/x")
     False
-    >>> is_own(by._replace(options={"fieldManager": "fnop.dev/x"}), "anna", "fnop.dev/x")
+    >>> ours = by._replace(options={"fieldManager": "fnop.dev/x"})
+    >>> is_own(ours, "anna", "fnop.dev/x")
     True
     """
     if not account or request.user != account:

@@ -158,6 +158,24 @@ def test_a_field_s_denial_has_the_form_of_the_server_s_own(registry: Registry) -
     }
 
 
+@pytest.mark.parametrize(
+    ("problem", "reason"),
+    [
+        (fnop.Denied("no"), "Forbidden"),
+        (fnop.AdmissionError("no", code=401), None),
+        (fnop.AdmissionError("no", code=404), None),
+        (fnop.AdmissionError("no", code=409), None),
+    ],
+    ids=["403", "401", "404", "409"],
+)
+def test_no_reason_makes_a_client_log_in_or_look_elsewhere(
+    registry: Registry, problem: Exception, reason: str | None
+) -> None:
+    denying(registry, problem)
+    status = response_of(review(registry, None, claim()))["response"]["status"]
+    assert status.get("reason") == reason
+
+
 # ----------------------------------------------------------------- mutations
 
 
