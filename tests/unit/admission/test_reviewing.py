@@ -18,7 +18,7 @@ from fnop.core.values.errors import RegistrationError
 from fnop.core.values.merge import operated, operations
 from fnop.core.values.now import Now
 from fnop.effects.values import same_json
-from fnop.testing import review
+from fnop.testing import Simulation, review
 
 KIND = "claims.example.com"
 DEFINITION = {
@@ -415,6 +415,31 @@ def test_the_request_and_the_connection_are_arguments(registry: Registry) -> Non
     assert seen["new"] is None
     assert (seen["name"], seen["namespace"], seen["body"]) == ("c", "default", claim())
     assert seen["resource"].plural == "claims"
+
+
+def test_the_memo_is_that_of_the_object(registry: Registry) -> None:
+    """That of startup handlers, until the object has one of its own."""
+    seen: list[Any] = []
+
+    @fnop.on.startup(registry=registry)
+    def start(**_: Any) -> fnop.Effect:
+        return fnop.remember(began="yes")
+
+    @fnop.on.create(KIND, registry=registry)
+    def created(**_: Any) -> fnop.Effect:
+        return fnop.remember(made="yes")
+
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(memo: fnop.Memo, operation: str, userinfo: Any, **_: Any) -> None:
+        if userinfo["username"] == "admin":
+            seen.append((operation, dict(memo)))
+
+    sim = Simulation(registry, crds=DEFINITION).apply(claim()).settle()
+    sim.edit("claims/c", spec={"size": 1})
+    assert seen == [
+        ("CREATE", {"began": "yes"}),
+        ("UPDATE", {"began": "yes", "made": "yes"}),
+    ]
 
 
 def test_filters_get_the_request_too(registry: Registry) -> None:
