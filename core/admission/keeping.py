@@ -25,6 +25,7 @@ __all__ = [
     "MANAGED_BY",
     "OWNER",
     "SERVED_BY",
+    "WEBHOOKS",
     "Keeper",
     "Move",
     "needs_of_webhooks",
@@ -32,6 +33,8 @@ __all__ = [
     "unreached",
 ]
 
+# Who needs the rights to keep them.
+WEBHOOKS = Who("webhooks", is_handler=False)
 MANAGED_BY = "app.kubernetes.io/managed-by"
 # The annotations of a configuration that is kept: the operator, and its processes.
 OWNER = "fnop.dev/operator"
@@ -221,7 +224,7 @@ def needs_of_webhooks(
     Both are looked at, as there may be one of former handlers. What is created has no
     name yet, for RBAC.
     """
-    who = Who("webhooks", is_handler=False)
+    who = WEBHOOKS
     roles = {each.role for each in groups}
     for role, kind in CONFIGURATIONS.items() if roles else ():
         for verb in ("get", "patch"):
