@@ -136,9 +136,11 @@ class Keeper(NamedTuple):
         is_written = same_json(written.asked, webhooks)
         if is_written and self._agrees(written, webhooks, stored):
             return self._stay(stored)
-        if self.doubted is not None and now - self.doubted < RETURN_SECONDS:
+        listed = _listed(stored)
+        waits = self.doubted is not None and now - self.doubted < RETURN_SECONDS
+        if listed and waits:  # the newer one may be alive; one that ends empties it
             return self._stay(stored, self._overruled(stored))
-        return self._write(webhooks, stored, _listed(stored))
+        return self._write(webhooks, stored, listed)
 
     def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
         """Whether the webhooks are in the cluster as wanted."""
