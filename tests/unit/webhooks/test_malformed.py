@@ -215,7 +215,8 @@ async def said_to(client: Client, data: bytes, *, ends: bool = False) -> bytes:
 def posted(body: bytes, length: int | None = None) -> bytes:
     """A request of HTTP, which may claim another length than it has."""
     size = len(body) if length is None else length
-    head = f"POST /sized HTTP/1.1\r\nHost: h\r\nContent-Length: {size}\r\n\r\n"
+    how = f"Connection: close\r\nContent-Length: {size}"
+    head = f"POST /sized HTTP/1.1\r\nHost: h\r\n{how}\r\n\r\n"
     return head.encode() + body
 
 
