@@ -117,7 +117,11 @@ bench-recordings: .venv/ready ## the cost of a recording: time and bytes of an e
 bench-cluster: .venv/ready ## fnop cluster beside kube-apiserver and etcd
 	$(BIN)/python -m bench.cluster
 
+bench-admission: .venv/ready ## reviews by a server of webhooks, fnop's next to Kopf's
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,tls]'
+	$(BIN)/python -m bench.admission
+
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice

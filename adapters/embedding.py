@@ -63,7 +63,7 @@ from fnop.core.state.turn import State
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.flow import Flow
 from fnop.interpreters.machine import Observer
-from fnop.interpreters.meter import Meter, MeteredApi
+from fnop.interpreters.meter import Meter, MeteredApi, MeteredReviews
 from fnop.interpreters.protocol import Api
 from fnop.interpreters.run import Runner
 
@@ -220,6 +220,7 @@ async def serving(
             on_say=say,
             executor=executor,
         )
+        reviews = MeteredReviews(runner.review)
         around.state = flow.state = lambda: runner.state
         runner.companion = webhooks
 
@@ -236,11 +237,19 @@ async def serving(
             from fnop.adapters.metrics import Metrics, page_of
 
             host = _host_of(api)
-            counted = Metrics(program.settings, look, meter, metered, host, flow)
+            counted = Metrics(
+                program.settings,
+                look,
+                meter,
+                metered,
+                host,
+                flow,
+                reviews if webhooks.observers else None,
+            )
             pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
         await stack.enter_async_context(answering(pages))
         task = asyncio.create_task(runner.run())
-        webhooks.start(runner, api)
+        webhooks.start(runner, api, reviews if metrics else runner.review)
         running = Running(runner, task, look, webhooks)
         try:
             yield running

@@ -16,7 +16,7 @@ from fnop.adapters.kubeconfig import ConfigurationProblem
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.health import Health
 from fnop.interpreters.flow import Flow
-from fnop.interpreters.meter import Histogram, Meter, MeteredApi
+from fnop.interpreters.meter import Histogram, Meter, MeteredApi, MeteredReviews
 
 __all__ = ["Metrics", "page_of"]
 
@@ -34,7 +34,9 @@ class Metrics:
         api: MeteredApi,
         host: str,
         flow: Flow,
+        reviews: MeteredReviews | None = None,
     ) -> None:
+        self._reviews = reviews
         self._operator = settings.operator
         self._concurrency = settings.request_concurrency
         self._is_candidate = settings.election is not None
@@ -52,6 +54,8 @@ class Metrics:
         yield from self._of_handlers(health)
         yield from self._of_streams(health)
         yield from self._of_operator(health)
+        if self._reviews is not None:
+            yield from self._of_reviews(self._reviews)
 
     def _of_api(self) -> Iterator[Any]:
         host, api = self._host, self._api
@@ -239,6 +243,26 @@ class Metrics:
                 ("name",),
                 {(self._operator,): float(health.phase == "serving")},
             )
+
+    def _of_reviews(self, reviews: MeteredReviews) -> Iterator[Any]:
+        yield _counters(
+            "controller_runtime_webhook_requests",
+            "Reviews that the webhooks were asked for.",
+            ("webhook", "code"),
+            reviews.answers,
+        )
+        yield _histograms(
+            "controller_runtime_webhook_latency_seconds",
+            "How long reviews took.",
+            ("webhook",),
+            {(webhook,): times for webhook, times in reviews.times.items()},
+        )
+        yield _counters(
+            "fnop_reviews",
+            "Answers of admission handlers.",
+            ("handler", "result"),
+            reviews.results,
+        )
 
 
 def _gauges(

@@ -49,12 +49,25 @@ _OF_GIT = frozenset((".git",))
     metavar="WORD",
     help="The kind in the plural, for kubectl; by default as English has it.",
 )
-def new(name: str, dir: Path | None, kind: str, group: str, plural: str | None) -> None:
+@click.option(
+    "--webhooks",
+    is_flag=True,
+    help="Give it admission handlers, and a deployment that serves them.",
+)
+def new(
+    name: str,
+    dir: Path | None,
+    kind: str,
+    group: str,
+    plural: str | None,
+    webhooks: bool,
+) -> None:
     """Make a new project: an operator that runs, with tests and a deployment.
 
     \b
       fnop new my-operator
       fnop new dns-operator --kind Record --group dns.example.com
+      fnop new my-operator --webhooks
 
     NAME is that of the project, of its image, and of its namespace and account in the
     cluster. The folder has to be empty, but for .git.
@@ -71,7 +84,7 @@ def new(name: str, dir: Path | None, kind: str, group: str, plural: str | None) 
     try:
         _check_empty(folder)
         folder.mkdir(parents=True, exist_ok=True)
-        number = _make(names, folder)
+        number = _make(names, folder, webhooks=webhooks)
     except OSError as problem:
         fail(f"{problem.filename or folder}: {problem.strerror or problem}")
     for line in _told(names, folder, number):
@@ -85,14 +98,14 @@ def _check_empty(folder: Path) -> None:
         fail(f"{folder} is not empty; name a new folder with --dir")
 
 
-def _make(names: Names, folder: Path) -> int:
+def _make(names: Names, folder: Path, *, webhooks: bool) -> int:
     """Make the files in the folder, all or none; the number of them."""
     from fnop.adapters.scaffolding import files_of
 
     # The one place that is known to be writable: there may be none for temporary files.
     with tempfile.TemporaryDirectory(prefix=".fnop-new-", dir=folder) as place:
         root = Path(place).resolve() / names.project
-        files = files_of(names)
+        files = files_of(names, webhooks=webhooks)
         for path, text in files.items():
             _write(root / path, text)
         generated = _generate(names, root)

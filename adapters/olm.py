@@ -19,9 +19,18 @@ from fnop.adapters.manifests import dump_yaml
 from fnop.adapters.olm_rules import ANNOTATIONS, MEDIA_TYPES, PREFIX
 from fnop.adapters.rights import Study, Wishes
 from fnop.adapters.roles import rules_for
+from fnop.adapters.webhooks.addresses import SERVICE_PORT
+from fnop.core.admission.configurations import (
+    Registration,
+    configurations_of,
+    groups_of,
+)
+from fnop.core.admission.keeping import WEBHOOKS
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.rights import Need
+from fnop.core.handlers.roles import ROLES, Family
+from fnop.effects.values import thaw_json
 
 __all__ = ["About", "BundleProblem", "icon_of", "made"]
 
@@ -118,12 +127,15 @@ def _definitions(study: Study) -> tuple[list[Manifest], list[Manifest]]:
             f"there is no definition of {names}{why}; give it with --crd"
         )
     catalogue = Catalogue(tuple(study.kinds))
-    handled = {
-        (kind.group, kind.plural)
-        for handler in study.program.handlers
-        if handler.selector is not None and handler.rule.family in SERVING
-        for kind in catalogue.find(handler.selector)
-    }
+    handled: set[tuple[str, str]] = set()
+    # An operator that serves no kind is there for those that it admits.
+    for families in (SERVING, {Family.ADMISSION}):
+        handled = handled or {
+            (kind.group, kind.plural)
+            for handler in study.program.handlers
+            if handler.selector is not None and handler.rule.family in families
+            for kind in catalogue.find(handler.selector)
+        }
     asked = {(each.right.group, each.right.resource) for each in study.needs}
     owned, required = [], []
     for each in study.subjects.definitions:
@@ -262,6 +274,7 @@ def _version(
         "installModes": [*_modes(wishes)],
         "install": {"strategy": "deployment", "spec": _install(study, wishes, about)},
         "customresourcedefinitions": kinds if found or wanted else {},
+        "webhookdefinitions": [*_webhooks(study, wishes, about)],
     }
     return {
         "apiVersion": "operators.coreos.com/v1alpha1",
@@ -269,6 +282,49 @@ def _version(
         "metadata": {**names, "annotations": _filled(annotations)},
         "spec": _filled(spec),
     }
+
+
+def _webhooks(study: Study, wishes: Wishes, about: About) -> Iterator[Manifest]:
+    """The webhooks as OLM registers them: by a Service and certificates of its own.
+
+    It sets the namespaces by the OperatorGroup, and has no match conditions.
+    """
+    groups = groups_of(study.program.handlers)
+    registration = Registration(study.program.settings.domain, {"service": {}})
+    made = configurations_of(groups, Catalogue(tuple(study.kinds)), registration)
+    for role, manifest in made.items():
+        sort = "Mutating" if ROLES[role].mutates else "Validating"
+        for each in manifest["webhooks"]:
+            kept = {key: each[key] for key in _OF_WEBHOOKS if key in each}
+            yield {
+                "type": f"{sort}AdmissionWebhook",
+                "generateName": each["name"],
+                "deploymentName": about.package,
+                "containerPort": SERVICE_PORT,
+                "targetPort": SERVICE_PORT,
+                "webhookPath": each["clientConfig"]["service"]["path"],
+                **_filled(thaw_json(kept)),
+            }
+
+
+_OF_WEBHOOKS = (
+    *("rules", "failurePolicy", "matchPolicy", "objectSelector", "sideEffects"),
+    *("timeoutSeconds", "admissionReviewVersions", "reinvocationPolicy"),
+)
+# OLM mounts the certificate here (operator-lifecycle-manager: webhooks).
+_CERTIFICATES = "/tmp/k8s-webhook-server/serving-certs"
+
+
+def _served() -> Iterator[Manifest]:
+    """The variables of an operator whose webhooks OLM registers."""
+    for name, value in (
+        ("WEBHOOKS", "true"),
+        ("WEBHOOK_UNMANAGED", "true"),
+        ("WEBHOOK_ADDR", f":{SERVICE_PORT}"),
+        ("WEBHOOK_CERT", f"{_CERTIFICATES}/tls.crt"),
+        ("WEBHOOK_KEY", f"{_CERTIFICATES}/tls.key"),
+    ):
+        yield {"name": f"FNOP_RUN_{name}", "value": value}
 
 
 def _filled(found: Mapping[str, Any]) -> Manifest:
@@ -312,13 +368,23 @@ def _modes(wishes: Wishes) -> Iterator[Manifest]:
 
 def _install(study: Study, wishes: Wishes, about: About) -> Manifest:
     account = wishes.account.name
-    wide, local = _split(study.needs, wishes)
-    found: Manifest = {"deployments": [_deployment(wishes, about)]}
-    for key, needs in (("clusterPermissions", wide), ("permissions", local)):
-        rules = [each for part in rules_for(needs).values() for each in part]
+    needs = (each for each in study.needs if not _is_of_olm(each))
+    wide, local = _split(needs, wishes)
+    has_webhooks = bool(groups_of(study.program.handlers))
+    found: Manifest = {"deployments": [_deployment(wishes, about, has_webhooks)]}
+    for key, some in (("clusterPermissions", wide), ("permissions", local)):
+        rules = [each for part in rules_for(some).values() for each in part]
         if rules:
             found[key] = [{"serviceAccountName": account, "rules": rules}]
     return found
+
+
+def _is_of_olm(need: Need) -> bool:
+    """Whether a need is that of a task which OLM does in the operator's place.
+
+    It registers webhooks, and makes their certificates.
+    """
+    return need.who == WEBHOOKS and need.right.group != "authentication.k8s.io"
 
 
 def _split(
@@ -339,7 +405,7 @@ def _split(
     return tuple(dict.fromkeys(wide)), tuple(dict.fromkeys(local))
 
 
-def _deployment(wishes: Wishes, about: About) -> Manifest:
+def _deployment(wishes: Wishes, about: About, has_webhooks: bool) -> Manifest:
     """The Deployment, as docs/deployment.md has it."""
     labels = {"app": about.package}
     env: list[Manifest] = [
@@ -354,12 +420,16 @@ def _deployment(wishes: Wishes, about: About) -> Manifest:
         env.append({"name": "FNOP_RUN_LEADER_ELECT", "value": "true"})
     if wishes.namespaces is not None:
         env.append(_from("FNOP_RUN_NAMESPACE", "annotations['olm.targetNamespaces']"))
+    ports: list[Manifest] = [{"name": "probes", "containerPort": 8080}]
+    if has_webhooks:
+        env += _served()
+        ports.append({"name": "webhooks", "containerPort": SERVICE_PORT})
     env.append(_from("POD_ID", "name"))
     container = {
         "name": "operator",
         "image": about.image,
         "env": env,
-        "ports": [{"name": "probes", "containerPort": 8080}],
+        "ports": ports,
         "livenessProbe": {
             "httpGet": {"path": "/healthz", "port": "probes"},
             "periodSeconds": 10,

@@ -23,8 +23,8 @@ from fnop.adapters.plain import echo
 from fnop.core.handlers.rights import by_right
 
 if TYPE_CHECKING:
-    from fnop.adapters.rights import Study, Wishes
-    from fnop.adapters.roles import Difference
+    from fnop.adapters.rights import Account, Study, Wishes
+    from fnop.adapters.roles import Difference, Grants
 
 __all__ = ["rbac", "study_options", "study_with", "wishes_of"]
 
@@ -187,6 +187,11 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
         for name in ("against", *OF_CLUSTER):
             if options[name]:
                 raise click.UsageError(f"{flag_of(name)} needs --verify")
+    grants = None
+    if options["against"]:
+        grants, account = _granted(options)
+        # Some rights are in the namespace of the account.
+        options["service_account"] = str(account)
     wishes = wishes_of(paths, options, "fnop rbac")
     found = study_with(wishes, quiet=options["quiet"])
     if not verify:
@@ -196,25 +201,32 @@ def rbac(paths: Sequence[str], verify: bool, **options: Any) -> None:
         for line in shown(found.needs, wishes.account).splitlines():
             echo(line)
         return
-    if options["against"]:
-        difference = _against(found, options)
-    else:
+    if grants is None:
         difference = _in_cluster(found, options)
+    else:
+        difference = _against(found, grants)
     sys.exit(_verdict(difference, found))
 
 
-def _against(study: Study, options: dict[str, Any]) -> Difference:
+def _granted(options: dict[str, Any]) -> tuple[Grants, Account]:
+    """The rights in the manifests, and whose they are."""
     from fnop.adapters.manifests import ManifestProblem, read_manifests
     from fnop.adapters.rights import account_of
-    from fnop.adapters.roles import NoAccount, compared, granted_by
+    from fnop.adapters.roles import NoAccount, granted_by, only_account
 
     given = options["service_account"]
     account = account_of(given, options["name"]) if given else None
     try:
         manifests = read_manifests(options["against"], warn)
-        grants = granted_by(manifests, account)
+        account = account or only_account(manifests)
+        return granted_by(manifests, account), account
     except (ManifestProblem, NoAccount) as problem:
         fail(str(problem), EXIT_USAGE)
+
+
+def _against(study: Study, grants: Grants) -> Difference:
+    from fnop.adapters.roles import compared
+
     for note in grants.notes:
         warn(note)
     return compared(study.needs, grants.granted)

@@ -26,6 +26,7 @@ __all__ = [
     "granted_by",
     "line_of",
     "manifests_for",
+    "only_account",
     "rules_for",
     "shown",
 ]
@@ -193,7 +194,7 @@ def granted_by(
     Without one, the only account that is bound is meant. Raises `NoAccount`.
     """
     if account is None:
-        account = _only_account(manifests)
+        account = only_account(manifests)
     roles = {
         (each["kind"], (each.get("metadata") or {}).get("namespace") or "", name): each
         for each in manifests
@@ -238,7 +239,8 @@ def _is_in_group(binding: Mapping[str, Any], account: Account) -> bool:
     )
 
 
-def _only_account(manifests: Sequence[Mapping[str, Any]]) -> Account:
+def only_account(manifests: Sequence[Mapping[str, Any]]) -> Account:
+    """The account that is bound in some manifests. Raises `NoAccount`."""
     found = accounts_in(manifests)
     if len(found) == 1:
         return found[0]

@@ -14,7 +14,7 @@ from string import Template
 
 from fnop.adapters.project_names import Names
 
-__all__ = ["FILES", "files_of", "generated_by"]
+__all__ = ["FILES", "WEBHOOK_FILES", "files_of", "generated_by"]
 
 FOLDER = files("fnop.adapters") / "scaffold"
 
@@ -40,6 +40,17 @@ FILES = (
     "tests/test_simulation.py",
 )
 
+# In a project with webhooks these are there, too, or in the place of the others.
+WEBHOOK_FILES = (
+    "Dockerfile",
+    "deploy/kustomization.yaml",
+    "deploy/service.yaml",
+    "deploy/webhooks.yaml",
+    "src/__package__/__init__.py",
+    "src/__package__/admission.py",
+    "tests/test_admission.py",
+)
+
 # The groups are those that `Template` asks for; the last three never match.
 _WORD = r"""
     __(?P<named> project | package | Kind | kind | plural | group )__
@@ -58,8 +69,10 @@ class Words(Template):
     pattern = _WORD  # type: ignore[assignment]  # `Template` compiles it
 
 
-def files_of(names: Names) -> dict[str, str]:
+def files_of(names: Names, *, webhooks: bool = False) -> dict[str, str]:
     """The texts of a project's files by their paths, without those that are generated.
+
+    With `webhooks` it has admission handlers, and serves them.
 
     >>> from fnop.adapters.project_names import names_of
     >>> made = files_of(names_of("dns-operator", kind="Record", group="dns.dev"))
@@ -78,7 +91,13 @@ def files_of(names: Names) -> dict[str, str]:
         "plural": names.plural,
         "group": names.group,
     }
-    return {_filled(path, words): _filled(_text(path), words) for path in FILES}
+    sources = {path: path for path in FILES}
+    if webhooks:
+        sources |= {path: f"webhooks/{path}" for path in WEBHOOK_FILES}
+    return {
+        _filled(path, words): _filled(_text(source), words)
+        for path, source in sources.items()
+    }
 
 
 def generated_by(names: Names) -> dict[str, tuple[str, ...]]:

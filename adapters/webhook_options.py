@@ -222,7 +222,7 @@ def _address(options: Mapping[str, Any]) -> Address:
             raise click.UsageError(
                 "--webhook-service needs the namespace, too: NAMESPACE/NAME"
             )
-    elif home is not None:
+    elif home is not None and not options["webhook_unmanaged"]:
         raise click.UsageError(
             "in a pod --webhooks needs the Service through which the API server "
             "reaches it: --webhook-service NAME"

@@ -1,18 +1,22 @@
-"""The figures of an operator seen from outside: a fold over its steps, and its API.
+"""The figures of an operator seen from outside: of its steps, its API, its reviews.
 
 `Meter` sees what every observer sees, and keeps what the state forgets: when a stream
 was last heard, since when a command awaits its answer, how attempts have ended.  It
 reads no clock, so a meter that is fed a recording counts what the run has counted.
-`MeteredApi` counts requests, where they are sent.
+`MeteredApi` counts requests, where they are sent, `MeteredReviews` what the operator's
+webhooks are asked.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import AsyncGenerator, Sequence
-from typing import Literal
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from typing import Any, Literal
 
+from fnop.core.admission.configurations import UnknownWebhook
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import MalformedReview
 from fnop.core.operator.health import Timings
 from fnop.core.seam.commands import (
     CloseStream,
@@ -37,13 +41,15 @@ from fnop.effects import Call, Raised, Unknown, Unreachable
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 
-__all__ = ["Histogram", "Meter", "MeteredApi", "counted_as"]
+__all__ = ["Histogram", "Meter", "MeteredApi", "MeteredReviews", "counted_as"]
 
 Counted = Literal["success", "error", "requeue"]
 
-# Seconds: of requests as client-go has them, of calls up to the hour.
+# Seconds: of requests as client-go has them, of calls up to the hour, of reviews as
+# long as an API server waits.
 REQUEST_BOUNDS = (0.005, 0.025, 0.1, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0, 60.0)
 CALL_BOUNDS = (0.01, 0.1, 0.5, 1.0, 5.0, 15.0, 60.0, 300.0, 900.0, 3600.0)
+REVIEW_BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0)
 
 _HEARD = (WatchEvent, Bookmark, ListItem, ListDone)
 
@@ -225,3 +231,44 @@ class MeteredApi:
     async def close(self) -> None:
         """Release connections and files."""
         await self._api.close()
+
+
+class MeteredReviews:
+    """Decides as another one does (`Runner.review`), and counts.
+
+    `answers` counts by webhook and HTTP status, `results` by handler and `allowed`,
+    `denied` or `error`; `times` are the durations by webhook. What is asked of no
+    webhook, or of one that is none, has the webhook "".
+    """
+
+    def __init__(
+        self, review: Callable[..., Awaitable[Decision]], clock: Clock | None = None
+    ) -> None:
+        self.answers: Counter[tuple[str, ...]] = Counter()
+        self.results: Counter[tuple[str, ...]] = Counter()
+        self.times: dict[str, Histogram] = {}
+        self._review = review
+        self._clock = clock or SystemClock()
+
+    async def __call__(
+        self, body: Any, *, webhook: str | None = None, **given: Any
+    ) -> Decision:
+        """Decide about a review; raises what the other one raises."""
+        began = self._clock.now().mono
+        # A caller may name anything: only webhooks that there are get a label.
+        label, code = "", "500"
+        try:
+            decision = await self._review(body, webhook=webhook, **given)
+            label, code = webhook or "", "200"
+        except MalformedReview:
+            code = "400"
+            raise
+        except UnknownWebhook:
+            code = "404"
+            raise
+        finally:
+            self.answers[label, code] += 1
+            times = self.times.setdefault(label, Histogram(REVIEW_BOUNDS))
+            times.add(self._clock.now().mono - began)
+        self.results.update(decision.results.items())
+        return decision

@@ -23,6 +23,7 @@ log = getLogger("fnop.webhooks")
 
 # The phases of a connection: it waits for a request, a head, a body, an answer.
 IDLE, HEAD, BODY, ANSWER = "idle", "head", "body", "answer"
+_WORTH = {HEAD: 0, BODY: 1, IDLE: 2, ANSWER: 3}
 # The connections that may wait to be accepted.
 BACKLOG = 1024
 _REASONS: Mapping[int, str] = {
@@ -128,9 +129,12 @@ class Connection(web.RequestHandler):
         self.phase, self._ends = ANSWER, inf
 
     @property
-    def idle_until(self) -> float:
-        """When an idle connection ends; infinite while it has work."""
-        return self._ends if self.phase == IDLE else inf
+    def worth(self) -> tuple[int, float]:
+        """The order in which connections are closed if there are too many.
+
+        Those that have asked for nothing yet come first, and the oldest of them.
+        """
+        return _WORTH[self.phase], self._ends
 
     def look(self, now: float) -> None:
         """End the connection if it has been in its phase for too long."""
@@ -239,14 +243,12 @@ class Listener:
             await self._server.shutdown(self.limits.farewell_seconds)
 
     def joined(self, connection: Connection) -> None:
-        """One more connection; if there are too many, the idlest one is closed."""
+        """One more connection; if there are too many, one that waits is closed."""
         self.connections.add(connection)
-        if len(self.connections) <= self.limits.connections:
-            return
-        others = (each for each in self.connections if each is not connection)
-        oldest = min(others, key=lambda each: each.idle_until, default=connection)
-        victim = oldest if oldest.idle_until < inf else connection
-        victim.abort()
+        if len(self.connections) > self.limits.connections:
+            others = (each for each in self.connections if each is not connection)
+            least = min(others, key=lambda each: each.worth, default=connection)
+            (connection if least.phase == ANSWER else least).abort()
 
     def _ring(self) -> None:
         """Look for connections whose time is over, and again after a while."""

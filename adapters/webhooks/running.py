@@ -11,7 +11,7 @@ import inspect
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.activities import Surroundings
 from fnop.adapters.webhooks.addresses import is_local
@@ -42,6 +42,9 @@ from fnop.interpreters.keeping import (
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import Asked
 from fnop.interpreters.run import Runner
+
+if TYPE_CHECKING:
+    from fnop.adapters.webhooks.answering import Reviewing
 
 __all__ = ["Webhooks"]
 
@@ -106,12 +109,15 @@ class Webhooks:
         self._seen = state.lifecycle.phase, state.survey.catalogue
         self._wake.set()
 
-    def start(self, runner: Runner, api: Asked) -> None:
-        """Begin: the server is started when the kinds are known."""
+    def start(self, runner: Runner, api: Asked, review: Reviewing) -> None:
+        """Begin: the server is started when the kinds are known.
+
+        `review` decides as the runner does (`Runner.review`).
+        """
         if not self._groups:
             self.ready.set()
             return
-        self._task = asyncio.create_task(self._run(runner, api))
+        self._task = asyncio.create_task(self._run(runner, api, review))
 
     async def end(self) -> None:
         """Unregister, answer what is under way, and stop the server."""
@@ -131,7 +137,7 @@ class Webhooks:
         phase = self._around.state().lifecycle.phase
         return self._is_ending or phase not in (*_BEFORE, *IN_SERVICE)
 
-    async def _run(self, runner: Runner, api: Asked) -> None:
+    async def _run(self, runner: Runner, api: Asked, review: Reviewing) -> None:
         while self._around.state().lifecycle.phase in _BEFORE and not self._ends:
             await self._woken(None)
         settings = self._around.settings
@@ -146,7 +152,7 @@ class Webhooks:
         self._server = getattr(api, "server", "https://localhost")
         runner.account = await account_by(api) or getattr(api, "account", "")
         serving = asyncio.create_task(
-            self._serve(settings.admission_server, _answering(runner, self))
+            self._serve(settings.admission_server, _answering(review, self))
         )
         try:
             await self._keep(settings, api, runner.account)
@@ -334,10 +340,10 @@ def _out_of_reach(server: str, url: str) -> str:
     )
 
 
-def _answering(runner: Runner, webhooks: Webhooks) -> WebhookFn:
+def _answering(review: Reviewing, webhooks: Webhooks) -> WebhookFn:
     from fnop.adapters.webhooks.answering import answering
 
-    function = answering(runner.review)
+    function = answering(review)
 
     async def answer(
         request: Any,

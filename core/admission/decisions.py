@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import orjson
 
@@ -12,7 +12,9 @@ from fnop.core.api.reviews import Request
 from fnop.core.seam.commands import Say
 from fnop.core.values.merge import operations
 
-__all__ = ["Decision", "Denial", "response_of"]
+__all__ = ["Decision", "Denial", "Result", "response_of"]
+
+Result = Literal["allowed", "denied", "error"]
 
 # Nobody is told more than that; the API server has no limit of its own.
 MESSAGE_LENGTH_MAX = 16_000
@@ -73,6 +75,20 @@ class Decision(NamedTuple):
     def code(self) -> int:
         """The HTTP status of the first denial; 200 where there is none."""
         return self.ranked[0].code if self.denials else 200
+
+    @property
+    def results(self) -> dict[str, Result]:
+        """The result of each handler that was asked, by its id.
+
+        One that failed has given no answer, whatever its failure policy decided.
+        """
+        found: dict[str, Result] = dict.fromkeys(self.asked, "allowed")
+        for denial in self.denials:
+            found[denial.handler] = "denied" if denial.meant else "error"
+        for line in self.lines:
+            if line.error is not None and line.handler in found:
+                found[line.handler] = "error"
+        return found
 
     @property
     def patch(self) -> tuple[dict[str, Any], ...]:

@@ -25,6 +25,7 @@ __all__ = [
     "MANAGED_BY",
     "OWNER",
     "SERVED_BY",
+    "WEBHOOKS",
     "Keeper",
     "Move",
     "needs_of_webhooks",
@@ -32,6 +33,8 @@ __all__ = [
     "unreached",
 ]
 
+# Who needs the rights to keep them.
+WEBHOOKS = Who("webhooks", is_handler=False)
 MANAGED_BY = "app.kubernetes.io/managed-by"
 # The annotations of a configuration that is kept: the operator, and its processes.
 OWNER = "fnop.dev/operator"
@@ -133,9 +136,11 @@ class Keeper(NamedTuple):
         is_written = same_json(written.asked, webhooks)
         if is_written and self._agrees(written, webhooks, stored):
             return self._stay(stored)
-        if self.doubted is not None and now - self.doubted < RETURN_SECONDS:
+        listed = _listed(stored)
+        waits = self.doubted is not None and now - self.doubted < RETURN_SECONDS
+        if listed and waits:  # the newer one may be alive; one that ends empties it
             return self._stay(stored, self._overruled(stored))
-        return self._write(webhooks, stored, _listed(stored))
+        return self._write(webhooks, stored, listed)
 
     def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
         """Whether the webhooks are in the cluster as wanted."""
@@ -221,7 +226,7 @@ def needs_of_webhooks(
     Both are looked at, as there may be one of former handlers. What is created has no
     name yet, for RBAC.
     """
-    who = Who("webhooks", is_handler=False)
+    who = WEBHOOKS
     roles = {each.role for each in groups}
     for role, kind in CONFIGURATIONS.items() if roles else ():
         for verb in ("get", "patch"):

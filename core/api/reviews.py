@@ -7,12 +7,16 @@ answers are those of `VerifyAdmissionResponse` in k8s.io/apiserver.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from fnop.core.values.table import NOTHING
 from fnop.effects.values import shown
 
-__all__ = ["MalformedReview", "Request", "request_in"]
+__all__ = ["OPERATIONS", "MalformedReview", "Operation", "Request", "request_in"]
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+"""The argument `operation`: what is being done to the object."""
+OPERATIONS: tuple[str, ...] = get_args(Operation)
 
 GROUP = "admission.k8s.io"
 VERSIONS = ("v1", "v1beta1")
@@ -98,18 +102,26 @@ def request_in(
     known = [f"{GROUP}/{version}" for version in VERSIONS]
     if kind != "AdmissionReview" or api_version not in known:
         raise MalformedReview(
-            f"the body is a {shown(kind)} of {shown(api_version)}, and no "
-            f"AdmissionReview of {known[0]}; register the webhook with "
-            "admissionReviewVersions: [v1]"
+            f"the body is no AdmissionReview of {known[0]}, but has the kind "
+            f"{shown(kind)} and the apiVersion {shown(api_version)}; register the "
+            "webhook with admissionReviewVersions: [v1]"
         )
     request = _mapping(review, "request", "")
     if request is None:
         raise MalformedReview("the AdmissionReview has no request")
+    operation = _text(request, "operation", "request.")
+    if operation not in OPERATIONS:
+        raise MalformedReview(
+            f"request.operation is {shown(operation)}, and is to be one of "
+            f"{', '.join(OPERATIONS)}"
+        )
+    if operation in ("CREATE", "UPDATE") and request.get("object") is None:
+        raise MalformedReview(f"request.object is missing in an {operation}")
     resource = _mapping(request, "resource", "request.") or {}
     form = _mapping(request, "kind", "request.") or {}
     return Request(
         uid=_text(request, "uid", "request."),
-        operation=_text(request, "operation", "request."),
+        operation=operation,
         group=_text(resource, "group", "request.resource.", optional=True),
         version=_text(resource, "version", "request.resource."),
         plural=_text(resource, "resource", "request.resource."),

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, get_args
 
+from fnop.core.api.reviews import OPERATIONS, Operation
 from fnop.core.values.errors import RegistrationError, joined
 from fnop.core.values.table import NOTHING
 from fnop.effects.values import freeze_json, shown
@@ -22,10 +23,7 @@ __all__ = [
     "webhook_of",
 ]
 
-Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
-"""The argument `operation`: what is being done to the object."""
 MatchPolicy = Literal["Exact", "Equivalent"]
-OPERATIONS: tuple[str, ...] = get_args(Operation)
 # The API server waits so long at most, in whole seconds.
 SECONDS = range(1, 31)
 # The API server's own default.

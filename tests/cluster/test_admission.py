@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 from collections.abc import Iterator
 from functools import partial
@@ -10,7 +11,10 @@ from typing import Any
 
 import pytest
 
+from fnop.adapters.rights import Account, Wishes, studied
+from fnop.adapters.roles import manifests_for
 from fnop.core.admission.keeping import OWNER, SERVED_BY
+from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import MERGE_PATCH, Operator, operating, serve
 from tests.patience import eventually, patience
@@ -21,10 +25,8 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 NAME = "admitting.fnop.dev"
 SORTS = ("mutating", "validating")
 OWN = ("admitter", "system:masters")
-OPTIONS = (
-    *("--webhooks", "--name", "admitting", "--standalone", "-A"),
-    *("--as", OWN[0], "--as-group", OWN[1]),
-)
+WORDS = ("--webhooks", "--name", "admitting", "--standalone", "-A")
+OPTIONS = (*WORDS, "--as", OWN[0], "--as-group", OWN[1])
 CLAIMS = "/apis/admission.fnop.dev/v1/namespaces/default/claims"
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -255,3 +257,33 @@ def test_somebody_else_s_configuration_is_left_alone(
         assert annotations[OWNER] == "admitting"
         assert found.stop() == 0
     assert cluster.webhooks() == []
+
+
+def test_the_rights_that_are_printed_are_enough(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    for sort in SORTS:
+        cluster.api.raw("DELETE", path_of(sort))
+    definition = tmp_path / "crd.json"
+    definition.write_text(json.dumps(DEFINITION))
+    account = Account(namespace, "operator")
+    files, crds = (str(FILE),), (str(definition),)
+    found = studied(Wishes(files, account, "admitting", crds=crds, budget=0))
+    made = manifests_for(found.needs, account)
+    with (
+        an_account(cluster.api, made, account, tmp_path) as config,
+        operating(
+            FILE, cluster.api, "default", tmp_path, *WORDS, config=config
+        ) as operator,
+    ):
+        operator.start()
+        working(cluster, operator)
+        # The token tells who the operator is.
+        own = {
+            "Impersonate-User": f"system:serviceaccount:{namespace}:operator",
+            "Impersonate-Group": "system:masters",
+        }
+        assert cluster.shrink(**own)[0] == 200
+        assert operator.stop() == 0
+    assert not any("may not" in each or "forbidden" in each for each in operator.lines)
+    assert [*map(cluster.webhooks, SORTS)] == [[], []]

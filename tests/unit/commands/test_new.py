@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import doctest
 import os
 import re
@@ -9,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +23,7 @@ from fnop.adapters import project_names, scaffolding
 from fnop.adapters.cluster_fixture import SimulatedCluster
 from fnop.adapters.project_names import NameProblem, Names, names_of
 from fnop.adapters.scaffolding import files_of
+from fnop.adapters.webhooks.addresses import SERVICE_PORT
 from tests.commands import PYTEST, Done, fnop
 from tests.patience import patience
 from tests.simulations import ROOT
@@ -94,6 +97,65 @@ def test_a_new_project_passes_its_own_tests_and_lint(tmp_path: Path) -> None:
     assert re.search(r"TEST_KUBECONFIG does not name the kubeconfig", told)
     assert re.search(r"= 14 passed, 1 skipped in ", told)
     the_manifests_fit_together(project)
+
+
+def test_a_new_project_with_webhooks_passes_its_own_tests_and_lint(
+    tmp_path: Path,
+) -> None:
+    made = fnop("new", "hooked", "--webhooks", folder=tmp_path)
+    assert made.status == 0, made.err
+    project = tmp_path / "hooked"
+    passes(project, "ruff", "check", "--no-cache")
+    passes(project, "ruff", "format", "--check", "--no-cache")
+    chosen = ("tests/test_admission.py", "tests/test_manifests.py")
+    assert "7 passed" in passes(project, *PYTEST, *chosen)
+    text = (project / "deploy/rbac.yaml").read_text()
+    assert "validatingwebhookconfigurations" in text
+
+
+def test_webhooks_are_reached_by_the_service() -> None:
+    files = files_of(NAMES, webhooks=True)
+    (service,) = documents(files["deploy/service.yaml"])
+    (patch,) = documents(files["deploy/webhooks.yaml"])
+    (deployment,) = documents(files["deploy/deployment.yaml"])
+    assert patch["metadata"]["name"] == deployment["metadata"]["name"]
+    labels = deployment["spec"]["template"]["metadata"]["labels"]
+    assert service["spec"]["selector"] == labels
+    (container,) = patch["spec"]["template"]["spec"]["containers"]
+    (inside,) = deployment["spec"]["template"]["spec"]["containers"]
+    assert container["name"] == inside["name"]
+    variables = {each["name"]: each["value"] for each in container["env"]}
+    named = {key: service["metadata"][key] for key in ("namespace", "name")}
+    assert variables["FNOP_RUN_WEBHOOK_SERVICE"] == "{namespace}/{name}".format(**named)
+    (port,) = container["ports"]
+    assert service["spec"]["ports"][0]["targetPort"] == port["name"]
+    assert port["containerPort"] == SERVICE_PORT
+
+
+def test_webhooks_change_no_more_of_a_file_than_they_need() -> None:
+    usual, hooked = files_of(NAMES), files_of(NAMES, webhooks=True)
+    assert {*hooked} > {*usual}
+    changed = {
+        path: [each for each in ndiff(usual[path], hooked[path]) if each[0] in "+-"]
+        for path in usual
+        if usual[path] != hooked[path]
+    }
+    added = {path: [each[2:] for each in lines] for path, lines in changed.items()}
+    assert added["deploy/kustomization.yaml"] == [
+        "  - service.yaml",
+        "patches:",
+        "  - path: webhooks.yaml",
+    ]
+    assert len(added["Dockerfile"]) == 2
+    assert [*added] == [
+        "Dockerfile",
+        "deploy/kustomization.yaml",
+        "src/my_operator/__init__.py",
+    ]
+
+
+def ndiff(one: str, other: str) -> Iterator[str]:
+    return difflib.ndiff(one.splitlines(), other.splitlines())
 
 
 @pytest.mark.long

@@ -610,3 +610,67 @@ def test_an_image_that_cannot_be_is_told(image: str, tmp_path: Path) -> None:
         main, [*words, "--image", image, "--output", str(tmp_path / "bundle")]
     )
     assert done.exit_code != 0
+
+
+# ------------------------------------------------------------------------ admission
+
+ADMITTING = """
+import fnop
+
+@fnop.on.validate("fnopexamples.fnop.dev", labels={"tier": "prod"})
+def judged(**_): ...
+
+@fnop.on.mutate("fnopexamples.fnop.dev", operations=["CREATE"])
+def filled(**_): ...
+"""
+
+
+def test_olm_registers_the_webhooks(tmp_path: Path) -> None:
+    file = tmp_path / "operator.py"
+    file.write_text(ADMITTING)
+    (tmp_path / "crd.yaml").write_text(yaml.safe_dump(DEFINITION))
+    asked = Wishes((str(file),), Account("parents", "parents"), budget=0)
+    files = made(studied(asked), asked, ABOUT)
+    assert not [each for each in judged(bundle_of(files)) if each.is_error]
+    assert CRD in files
+    spec = version(files)["spec"]
+    first, second = spec["webhookdefinitions"]
+    assert first["type"] == "MutatingAdmissionWebhook"
+    assert second == {
+        "type": "ValidatingAdmissionWebhook",
+        "generateName": "judged.default.fnop.dev",
+        "deploymentName": "parents",
+        "containerPort": 9443,
+        "targetPort": 9443,
+        "webhookPath": "/judged",
+        "rules": [
+            {
+                "apiGroups": ["fnop.dev"],
+                "apiVersions": ["v1"],
+                "operations": ["*"],
+                "resources": ["fnopexamples"],
+                "scope": "*",
+            }
+        ],
+        "failurePolicy": "Fail",
+        "matchPolicy": "Equivalent",
+        "objectSelector": {"matchLabels": {"tier": "prod"}},
+        "sideEffects": "None",
+        "timeoutSeconds": 10,
+        "admissionReviewVersions": ["v1"],
+    }
+    install = spec["install"]["spec"]
+    (deployment,) = install["deployments"]
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    variables = {each["name"]: each.get("value") for each in container["env"]}
+    assert variables["FNOP_RUN_WEBHOOKS"] == "true"
+    assert variables["FNOP_RUN_WEBHOOK_UNMANAGED"] == "true"
+    # OLM keeps the configurations and the certificates.
+    (wide,) = install["clusterPermissions"]
+    groups = [each["apiGroups"] for each in wide["rules"]]
+    assert groups == [["authentication.k8s.io"]]
+    assert "permissions" not in install
+
+
+def test_without_admission_handlers_there_are_no_webhooks() -> None:
+    assert "webhookdefinitions" not in version(files_of())["spec"]

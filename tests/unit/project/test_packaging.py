@@ -47,7 +47,8 @@ def test_every_file_of_new_projects_is_declared_and_filled_in() -> None:
         for file in SCAFFOLD.rglob("*")
         if file.is_file() and not {"__pycache__", ".ruff_cache"} & {*file.parts}
     }
-    assert {Path(each) for each in scaffolding.FILES} == found
+    with_webhooks = (f"webhooks/{each}" for each in scaffolding.WEBHOOK_FILES)
+    assert {Path(each) for each in (*scaffolding.FILES, *with_webhooks)} == found
     hidden = {each for each in found if any(p.startswith(".") for p in each.parts)}
     declared = {
         name

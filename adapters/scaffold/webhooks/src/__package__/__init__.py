@@ -1,0 +1,3 @@
+"""A Kubernetes operator for __plural__.__group__."""
+
+from __package__ import admission as admission
