@@ -870,7 +870,9 @@ def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
     for kind in FAULTS:
         if Place.RUN not in kind.places:
             continue
-        if kind.name == "F15:former" and case.former is None:
+        if kind.mode == "former" and case.former is None:
+            continue
+        if kind.code == "F23" and not has_admission(case.program):
             continue
         targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
         for target in targets:

@@ -271,6 +271,14 @@ FAULTS: tuple[FaultKind, ...] = (
         severity=Severity.SPECIAL,
     ),
     FaultKind(
+        "F23",
+        "former",
+        _RUN,
+        "the former code answers every other review of a write",
+        merges=True,
+        severity=Severity.SPECIAL,
+    ),
+    FaultKind(
         "F15",
         "two",
         _RUN,

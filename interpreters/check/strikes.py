@@ -411,6 +411,8 @@ def from_the_start(trial: Trial, fault: Fault) -> None:
             trial.backlog = True
             # Its webhooks are not registered yet.
             trial.is_unreviewed = has_admission(trial.scene.program)
+        case "F23:former":
+            trial.is_shared = trial.is_unreviewed = True
         case "F15:two" | "F15:former":
             trial.begin_second(
                 trial.scene.program
@@ -429,7 +431,7 @@ def heal(trial: Trial) -> None:
     trial.forbidden.clear()
     trial.slow = trial.backlog = False
     trial.down = 0
-    trial.outage = None
+    trial.outage, trial.is_shared = None, False
     if trial.second is not None:
         trial.run.drawn += trial.second.drawn
     trial.second = None
