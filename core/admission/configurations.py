@@ -22,6 +22,7 @@ from fnop.core.values.diff import Path
 
 __all__ = [
     "CONFIGURATIONS",
+    "NAME_LABEL",
     "Group",
     "Registration",
     "asked_by",

@@ -221,7 +221,7 @@ class Admitting:
                 )
 
     def _denials_on_behalf(self) -> Iterator[str]:
-        """What the cluster's controllers have made, which in a cluster is reviewed."""
+        """Denials of objects that the controllers of the cluster have made."""
         assert self._trial is not None
         mine = {e.body["metadata"]["uid"] for e in self._trial.writes if _is_whole(e)}
         reviewed = {

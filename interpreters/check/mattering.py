@@ -244,7 +244,7 @@ class _Ways:
                         return
 
     def situations(self) -> Iterator[Inputs]:
-        """Those that were found, with one input changed, and with a few."""
+        """All situations that were found, with one input changed, and with a few."""
         for inputs in self._situations:
             yield inputs
             for path in self.looks:

@@ -27,7 +27,7 @@ def idempotent(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 
 def accepted(benign: Benign, seen: Seen) -> Iterator[Violation]:
-    """What mutations make of an object is accepted, if the object was."""
+    """An object that is accepted is so after its mutations, too."""
     if seen is benign.seen:
         yield from told("accepted", benign.admitting.accepted)
 
