@@ -230,7 +230,7 @@ async def _audited(
 
 
 async def audited(program: Program, api: Api, masking: Masking | None = None) -> Audit:
-    """The answers of the admission handlers of a program about a cluster, as it is now."""
+    """The answers of a program's admission handlers about a cluster as it is now."""
     import random
 
     from fnop.interpreters.plan.audit import Auditor
