@@ -61,6 +61,13 @@ EXPLAINED = {
     "refers": "what the operator makes refers to what is there",
     "keeps_secrets": "passwords, tokens and keys of Secrets are nowhere else",
     "serves": "the operator starts, and its handlers may come to a good end",
+    "deletable": "each object can be deleted, and goes once it is",
+    "updatable": "each stored object can be updated, if only its labels",
+    "admits_itself": "the operator's own writes are admitted",
+    "idempotent": "mutations change nothing that they have changed already",
+    "accepted": "what mutations make is accepted by validations and the schema",
+    "traceless": "denied writes and dry runs leave nothing behind outside",
+    "steady": "validations give one answer to one question, in any order",
     "history": "the end does not depend on how the object became what it is",
 }
 

@@ -17,9 +17,12 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import Family
 from fnop.core.values.errors import nearest
 from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
+from fnop.interpreters.admission import has_admission
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, Explorer, prepared
+from fnop.interpreters.check.records import Scene
 from fnop.interpreters.check.scripts import Script
+from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -58,7 +61,8 @@ class Subjects(NamedTuple):
     `definitions` and `given` are there before the operator begins; `subjects` are the
     objects that the scripts create, edit and delete. `notes` say what was made up, and
     `made_up` are the plurals of kinds without a definition of the author's, which was
-    looked for in vain in what `searched` names.
+    looked for in vain in what `searched` names. The subjects are the author's unless
+    they are drawn from the schemas.
     """
 
     definitions: tuple[Manifest, ...]
@@ -67,6 +71,7 @@ class Subjects(NamedTuple):
     notes: tuple[str, ...] = ()
     made_up: tuple[str, ...] = ()
     searched: str = ""
+    is_drawn: bool = False
 
 
 def subjects_for(
@@ -134,7 +139,8 @@ def subjects_of(
     searched = _searched(definitions, looked_at)
     missing = [*_made_up_definitions(program, definitions, searched, notes)]
     definitions += missing
-    run = prepared(Case(program, definitions)).base
+    scene = prepared(Case(program, definitions))
+    run = scene.base
     handled = _handled(program, run)
     for each in [e for e in others if e in beside and _kind_of(run, e) is None]:
         others.remove(each)
@@ -142,8 +148,9 @@ def subjects_of(
         notes.append(f"left out {name} beside the operator: nobody defines its kind")
     subjects = [each for each in others if _kind_of(run, each) in handled]
     given = [each for each in others if _kind_of(run, each) not in handled]
-    if not subjects and not scripted:
-        subjects = [*_made_up_objects(run, handled, definitions, notes)]
+    is_drawn = not subjects and not scripted
+    if is_drawn:
+        subjects = [*_made_up_objects(scene, handled, definitions, notes)]
     if not subjects and not scripted:
         raise CheckProblem(
             "there is no object to check the operator with; give one with --object"
@@ -155,6 +162,7 @@ def subjects_of(
         tuple(notes),
         tuple(each["spec"]["names"]["plural"] for each in missing),
         searched,
+        is_drawn,
     )
 
 
@@ -251,11 +259,12 @@ def _definition(selector: Selector, plural: str) -> Manifest:
 
 
 def _made_up_objects(
-    run: SimulatedRun,
+    scene: Scene,
     handled: Sequence[Resource],
     definitions: Sequence[Manifest],
     notes: list[str],
 ) -> Iterator[Manifest]:
+    run, asked = scene.base, scene.booted
     schemas = {
         f"{each['spec']['names']['plural']}.{each['spec']['group']}": each["spec"]
         for each in definitions
@@ -281,6 +290,9 @@ def _made_up_objects(
                 f"no valid {made['kind']} could be made up from its schema "
                 f"({problem}); give one with --object"
             )
+        if has_admission(scene.program) and _refusal(asked, made):
+            # Its handlers may take another one; else they show why they take none.
+            made = _drawn(asked, spec, version, [*made]) or made
         notes.append(f"made up {made['kind']} x; give your own with --object")
         yield made
 
@@ -364,6 +376,9 @@ def cases_of(
     scripts = _own_scripts({} if module is None else vars(module))
     if not scripts:
         base = with_another_namespace(base._replace(made_up=True))
+        anew: list[Case] = []
+        if has_admission(program) and not subjects.is_drawn:
+            base, anew = _with_what_is_denied(base, subjects.subjects, tell)
         try:
             found = made_up_scripts(base, subjects.subjects)
         except ActionRefused as problem:
@@ -372,15 +387,43 @@ def cases_of(
             ) from None
         except LookupError as problem:
             raise CheckProblem(str(problem)) from None
-        scripts = [*found.scripts]
         for note in found.notes:
             tell(note)
+        return [*_cases(base, found.scripts), *anew]
+    return _cases(base, scripts)
+
+
+def _cases(base: Case, scripts: Iterable[Script]) -> list[Case]:
     return [
         base._replace(
             name=each.name, script=each.actions, calm=each.calm, mistake=each.mistake
         )
         for each in scripts
     ]
+
+
+def _with_what_is_denied(
+    base: Case, subjects: Sequence[Manifest], tell: Callable[[str], object]
+) -> tuple[Case, list[Case]]:
+    """The case in which objects that the operator denies are stored already.
+
+    A rule is for new objects, and others were stored before it. Their creation is a
+    case of its own.
+    """
+    script = tuple(Apply(dict(each)) for each in subjects)
+    trial = Trial(prepared(base)._replace(script=script)).play()
+    stored = [e for e in trial.refusals if e.denials and isinstance(e.action, Apply)]
+    for refusal in stored:
+        denial = refusal.denials[0]
+        tell(
+            f"{denial.handler} ({denial.place}) denies `{refusal.action}`: "
+            f"{denial.message}; it is tried as one that was stored before the rule"
+        )
+    if not stored:
+        return base, []
+    given = [each.action.manifest for each in stored if isinstance(each.action, Apply)]
+    anew = base._replace(name="create what is denied", script=script, calm=True)
+    return base._replace(given=(*base.given, *given)), [anew]
 
 
 def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
@@ -407,11 +450,27 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
             notes.append(f"left out the script {explorer.case.name!r}: {reason}")
         else:
             kept.append(explorer)
+    notes += _denied(explorers)
     notes += _unmatched(explorers)
     made_up = [each.case.script for each in explorers if each.case.made_up]
     if made_up and not any(isinstance(each, Edit) for each in chain(*made_up)):
         notes.append(_NO_EDITS)
     return kept, notes
+
+
+def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
+    """A note for each handler that denies what a script does, with the first action."""
+    known: set[str] = set()
+    for explorer in explorers:
+        for refusal in explorer.denied:
+            for denial in refusal.denials:
+                if denial.handler not in known and not explorer.case.mistake:
+                    known.add(denial.handler)
+                    yield (
+                        f"{denial.handler} ({denial.place}) denies "
+                        f"`{refusal.action}` of the script {explorer.case.name!r}, "
+                        f"which goes on without it: {denial.message}"
+                    )
 
 
 def _unmatched(explorers: Sequence[Explorer]) -> Iterator[str]:

@@ -23,7 +23,9 @@ __all__ = ["made_up_scripts", "with_another_namespace"]
 
 Manifest = Mapping[str, Any]
 # The families of handlers that see each state of an object.
-_SEEING = frozenset((Family.EVENT, Family.INDEX, Family.BACKGROUND, Family.LEVEL))
+_SEEING = frozenset(
+    (*(Family.EVENT, Family.INDEX, Family.BACKGROUND, Family.LEVEL), Family.ADMISSION)
+)
 # Labels and annotations of tools, which users do not edit by hand.
 _OF_TOOLS = ("kubernetes.io/", "k8s.io/", "fnop.dev/")
 
@@ -36,7 +38,7 @@ def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
     """
     catalogue = catalogue_of(prepared(case).base)
     made = [_subject(case, catalogue, each) for each in subjects]
-    beside = [*case.given]
+    beside = [each for each in case.given if each not in subjects]
     if any(_is_custom(catalogue, each) for each in subjects):
         beside += [each for each in subjects if not _is_custom(catalogue, each)]
     labels = [*_selectors_in([each.get("spec") for each in subjects])]

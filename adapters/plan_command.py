@@ -19,6 +19,8 @@ from fnop.adapters.plain import echo, one_line
 from fnop.adapters.programs import program_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
+from fnop.core.planned.audited import Audit
+from fnop.interpreters.admission import has_admission
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
 
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from fnop.core.planned.facts import Plan
     from fnop.interpreters.plan.masking import Masking
 
-__all__ = ["plan", "planned"]
+__all__ = ["audited", "plan", "planned"]
 
 EXIT_CHANGES, EXIT_FAIL_ON = 2, 3
 _ROUNDS_MAX = 100
@@ -126,6 +128,12 @@ def _words(
     "nothing is kept.",
 )
 @click.option(
+    "--admission",
+    is_flag=True,
+    help="Audit instead: ask the admission handlers about each live object, as if a "
+    "user wrote it now, and end with 2 if any would be refused or changed.",
+)
+@click.option(
     "--bookkeeping",
     is_flag=True,
     help="Show in full what fnop notes for itself: finalizer, state, condition, marks.",
@@ -154,11 +162,15 @@ def plan(
       fnop plan operator.py -n prod
       fnop plan operator.py --rounds 3 -o json
       fnop plan operator.py --detailed-exitcode --fail-on delete,raise
+      fnop plan operator.py --admission
 
     Exit status: 0 when there is a plan; 1 when there is none, as for an operator that
     would not serve, or a wrong call; 2 with --detailed-exitcode when something would
-    change, or is not known; 3 when --fail-on or --takeover say so.
+    change, or is not known, and with --admission when an object would be refused or
+    changed; 3 when --fail-on or --takeover say so.
     """
+    if options["admission"]:
+        _check_audit(options)
     if "refused" in options["fail_on"] and not options["server_dry_run"]:
         raise click.UsageError("--fail-on refused needs --server-dry-run")
     if namespace and all_namespaces:
@@ -175,15 +187,73 @@ def plan(
     from fnop.interpreters.plan.planner import PlanProblem
     from fnop.interpreters.reading import ReadProblem
 
+    if options["admission"] and not has_admission(program):
+        fail(f"{', '.join((*paths, *module))} declares no admission handlers")
     masking = _masking(program, options)
+    found: Plan | Audit
     try:
-        found = asyncio.run(_connected(program, masking, options))
+        if options["admission"]:
+            found = asyncio.run(_audited(program, masking, options))
+        else:
+            found = asyncio.run(_connected(program, masking, options))
     except Unreachable as problem:
         fail(f"the API server cannot be reached: {problem}")
     except (ConfigurationProblem, PlanProblem, ReadProblem) as problem:
         fail(str(problem))
+    if isinstance(found, Audit):
+        _print_audit(found, options)
+        sys.exit(0 if found.is_clean else EXIT_CHANGES)
     _print(found, options)
     sys.exit(_status(found, options))
+
+
+def _check_audit(options: dict[str, Any]) -> None:
+    """Refuse the options of a plan for an audit, which plans nothing."""
+    for name in ("detailed_exitcode", "fail_on", "takeover", "server_dry_run"):
+        if options[name]:
+            word = name.replace("_", "-")
+            raise click.UsageError(f"--admission plans nothing: leave out --{word}")
+    if options["rounds"] > 1:
+        raise click.UsageError("--admission plans nothing: leave out --rounds")
+
+
+async def _audited(
+    program: Program, masking: Masking, options: dict[str, Any]
+) -> Audit:
+    from fnop.adapters.kubernetes import connect
+
+    api = await connect(**cluster_of(options))
+    try:
+        return await audited(program, api, masking)
+    finally:
+        await api.close()
+
+
+async def audited(program: Program, api: Api, masking: Masking | None = None) -> Audit:
+    """The answers of a program's admission handlers about a cluster as it is now."""
+    import random
+
+    from fnop.interpreters.plan.audit import Auditor
+
+    auditor = Auditor(
+        program,
+        api,
+        wall=SystemClock().now().wall,
+        seed=secrets.token_hex(4),
+        jitter=random.random,
+        masking=masking,
+    )
+    return await auditor.audit()
+
+
+def _print_audit(found: Audit, options: dict[str, Any]) -> None:
+    from fnop.adapters.audit_report import as_json, as_lines
+
+    if options["output"].lower() == "json":
+        echo(json.dumps(as_json(found)))
+        return
+    for line in as_lines(found):
+        echo(one_line(line))
 
 
 def _masking(program: Program, options: dict[str, Any]) -> Masking:

@@ -12,7 +12,15 @@ from fnop.core.planned.facts import Change, Failure, Notice, Place, Plan, Source
 from fnop.core.planned.fields import UNKNOWN, FieldChange
 from fnop.core.values.errors import joined, number_of
 
-__all__ = ["FORMAT", "as_json", "as_lines", "source_text"]
+__all__ = [
+    "FORMAT",
+    "as_json",
+    "as_lines",
+    "by_json",
+    "field_text",
+    "place_json",
+    "source_text",
+]
 
 FORMAT = 1
 # The most letters of a value in a line.
@@ -74,11 +82,11 @@ def _one_change(change: Change, *, own: bool) -> Iterator[str]:
     yield f"{sign:>3} {change.place.label}"
     yield f"      {_done(change)}"
     for field in change.fields:
-        yield f"        {_field_text(field)}"
+        yield f"        {field_text(field)}"
     if change.own:
         yield f"      fnop's own: {', '.join(change.own)}"
         for field in change.own_fields if own else ():
-            yield f"        {_field_text(field)}"
+            yield f"        {field_text(field)}"
 
 
 def _done(change: Change) -> str:
@@ -104,7 +112,12 @@ def _noted_lines(changes: Sequence[Change]) -> Iterator[str]:
         yield f"  ~ fnop's own: {', '.join(own)}: {', '.join(names)}{more}"
 
 
-def _field_text(field: FieldChange) -> str:
+def field_text(field: FieldChange) -> str:
+    """A field with its values before and after.
+
+    >>> field_text(FieldChange("spec.size", 1, 2))
+    'spec.size: 1 → 2'
+    """
     path = field.path or "."
     if field.unknown:
         return f"{path}: {UNKNOWN}"
@@ -203,7 +216,7 @@ def _tried_lines(plan: Plan) -> Iterator[str]:
             continue
         yield f"  dry run: {each.place.label} would be stored otherwise:"
         for field in each.fields:
-            yield f"        {_field_text(field)}"
+            yield f"        {field_text(field)}"
     if not plan.tried:
         yield "  dry run: the server answers as the simulated one has"
 
@@ -262,7 +275,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
             {
                 "function": each.function.removeprefix(SCRIPT),
                 "impure_handler": each.is_handler,
-                **_by(each.sources),
+                **by_json(each.sources),
                 "object": _object_json(each.subject),
                 "after_unknown": True,
                 "round": each.round,
@@ -276,7 +289,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "message": each.message,
                 "again": list(each.again),
                 "times": each.times,
-                **_by(each.sources),
+                **by_json(each.sources),
                 "object": _object_json(each.subject),
                 "round": each.round,
             }
@@ -287,17 +300,17 @@ def as_json(plan: Plan) -> dict[str, Any]:
                 "message": each.message,
                 "retried": each.retried,
                 "again": list(each.again),
-                **_by(each.sources),
+                **by_json(each.sources),
                 "object": _object_json(each.subject),
                 "round": each.round,
             }
             for each in plan.failures
         ],
         "unread": [
-            {**_place_json(each.place), "why": each.why, "round": each.round}
+            {**place_json(each.place), "why": each.why, "round": each.round}
             for each in plan.unread
         ],
-        "stale": [{**_place_json(each.place), "why": each.why} for each in plan.stale],
+        "stale": [{**place_json(each.place), "why": each.why} for each in plan.stale],
         "notes": list(plan.notes),
         "rounds": plan.rounds,
         "reads": plan.reads,
@@ -307,7 +320,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         found["dry_runs"] = plan.tries
         found["dry_run"] = [
             {
-                **_place_json(each.place),
+                **place_json(each.place),
                 "refusal": each.refusal or None,
                 "fields": [
                     {"field": field.path, "simulated": field.old, "server": field.new}
@@ -318,7 +331,7 @@ def as_json(plan: Plan) -> dict[str, Any]:
         ]
     if plan.again is not None:
         found["takeover"] = [
-            {**_by([source]), "objects": [_place_json(each) for each in places]}
+            {**by_json([source]), "objects": [place_json(each) for each in places]}
             for source, places in plan.again
         ]
     return found
@@ -326,8 +339,8 @@ def as_json(plan: Plan) -> dict[str, Any]:
 
 def _change_json(change: Change) -> dict[str, Any]:
     return {
-        **_place_json(change.place),
-        **_by(change.sources),
+        **place_json(change.place),
+        **by_json(change.sources),
         "object": _object_json(change.subject),
         "actions": list(change.actions),
         "before": change.before,
@@ -339,7 +352,8 @@ def _change_json(change: Change) -> dict[str, Any]:
     }
 
 
-def _place_json(place: Place) -> dict[str, Any]:
+def place_json(place: Place) -> dict[str, Any]:
+    """The object that something is about."""
     return {
         "apiVersion": place.api_version,
         "kind": place.kind,
@@ -349,10 +363,10 @@ def _place_json(place: Place) -> dict[str, Any]:
 
 
 def _object_json(place: Place | None) -> dict[str, Any] | None:
-    return None if place is None else _place_json(place)
+    return None if place is None else place_json(place)
 
 
-def _by(sources: Iterable[Source]) -> dict[str, Any]:
+def by_json(sources: Iterable[Source]) -> dict[str, Any]:
     """The handlers and their lines; several that share a write are joined."""
     found = tuple(sources)
     return {

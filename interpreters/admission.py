@@ -29,6 +29,8 @@ from fnop.interpreters.cluster.admission.questions import (
     Question,
     Reply,
     Reviewed,
+    Unreached,
+    allowed,
     unreached,
 )
 from fnop.interpreters.cluster.admission.webhooks import Webhook
@@ -67,8 +69,9 @@ class _Known(NamedTuple):
 class OwnWebhooks:
     """The webhooks of one operator in a simulated cluster.
 
-    `decide` asks its handlers about the request of a question; `catalogue` tells the
-    kinds of a cluster; `settings` are those in force.
+    `decide` asks its handlers about the request of a question, and returns None where
+    they cannot be reached; `catalogue` tells the kinds of a cluster; `settings` are
+    those in force.
     """
 
     def __init__(
@@ -76,7 +79,7 @@ class OwnWebhooks:
         program: Program,
         settings: Callable[[], Settings],
         catalogue: Callable[[Cluster], Catalogue],
-        decide: Callable[[Request, frozenset[str]], Decision],
+        decide: Callable[[Request, frozenset[str]], Decision | None],
         others: Ask = unreached,
     ) -> None:
         self._groups = {each.name: each for each in groups_of(program.handlers)}
@@ -133,7 +136,17 @@ class OwnWebhooks:
         if group is None:
             return self._others(question)
         request = request_in(question.review)
-        return Reviewed(response_of(self._decide(request, group.ids)))
+        is_own = request.user == ACCOUNT.name
+        if group.webhook.spares(is_ending=request.is_ending, is_own=is_own):
+            return allowed(question)  # its match conditions say so
+        decision = self._decide(request, group.ids)
+        if decision is None:
+            seconds = question.seconds
+            return Unreached(
+                f'Post "{question.client["url"]}?timeout={seconds}s": context deadline '
+                "exceeded"
+            )
+        return Reviewed(response_of(decision))
 
     def _group(self, question: Question) -> Group | None:
         address, _, name = str(question.client.get("url")).rpartition("/")

@@ -126,6 +126,7 @@ class Machine:
         """A turn of the author's code: no event loop is visible, acts are noticed."""
         loop, thread = asyncio._get_running_loop(), get_ident()
         asyncio._set_running_loop(None)
+        outer = GUARDED.get(thread)
         if self._guard is not None:
             GUARDED[thread] = self._guard
         eye = self.eye
@@ -138,6 +139,8 @@ class Machine:
             if eye is not None:
                 eye.shut()
             GUARDED.pop(thread, None)
+            if outer is not None:
+                GUARDED[thread] = outer
             asyncio._set_running_loop(loop)
 
     def review(

@@ -138,6 +138,15 @@ class Director(Protocol):
         """The request as the cluster's webhooks make it."""
         ...
 
+    def reviews(
+        self,
+        request: AdmissionRequest,
+        asks: frozenset[str],
+        decide: Callable[[], Decision],
+    ) -> Decision | None:
+        """The decision of handlers, by their ids; None where they are not reached."""
+        ...
+
 
 class SimulatedRun:
     """One operator, one cluster, one clock.
@@ -173,6 +182,8 @@ class SimulatedRun:
         self.on_say = on_say
         self._watchdog = watchdog
         self.ready = False
+        # Whether the cluster asks its webhooks: it has been ready once.
+        self.is_registered = False
         self.exit: Exit | None = None
         self.steps = 0
         # The refused acts that have failed no handler: nothing else counts them.
@@ -297,7 +308,7 @@ class SimulatedRun:
         if request.body is not None:
             request = replace(request, body=thaw_json(request.body))
         wall, own = self.clock.now().wall, self._webhooks
-        if own is None:
+        if own is None or not self.is_registered:
             found = simulated.answer(self.cluster, request, wall)
         else:
             found = simulated.answer(self.cluster, request, wall, own.ask, own.beside)
@@ -322,7 +333,7 @@ class SimulatedRun:
             self.machine.program,
             lambda: run().machine.settings,
             lambda cluster: run().catalogue_for(cluster),
-            lambda request, asks: run().decide(request, asks),
+            lambda request, asks: run()._reviewed(request, asks),
         )
 
     def begin_reviewing(self) -> None:
@@ -344,6 +355,18 @@ class SimulatedRun:
             return simulated.answer(cluster, request, wall)[1]
 
         return discovered(ask)
+
+    def _reviewed(
+        self, request: AdmissionRequest, asks: frozenset[str]
+    ) -> Decision | None:
+        """The decision, as far as the director lets the handlers be reached."""
+
+        def decide() -> Decision:
+            return self.decide(request, asks)
+
+        if self.director is None:
+            return decide()
+        return self.director.reviews(request, asks, decide)
 
     def decide(self, request: AdmissionRequest, asks: Collection[str] = ()) -> Decision:
         """The decision of the operator's admission handlers about a write.
@@ -665,7 +688,7 @@ class SimulatedRun:
             case Say():
                 self._hear(command)
             case Ready():
-                self.ready = True
+                self.ready = self.is_registered = True
             case Exit():
                 self._end(command)
             case Trace():

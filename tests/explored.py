@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import fnop
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.objects.expectations import LOOKS_MAX
@@ -165,6 +167,11 @@ class Explored(Scenario):
 
     def admits(self, request: ApiRequest) -> ApiRequest:
         return request
+
+    def reviews(
+        self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]
+    ) -> Decision | None:
+        return decide()
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
         effect = command.effect

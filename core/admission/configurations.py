@@ -27,6 +27,7 @@ from fnop.effects.values import shown
 
 __all__ = [
     "CONFIGURATIONS",
+    "NAME_LABEL",
     "Group",
     "Registration",
     "UnknownWebhook",

@@ -94,6 +94,22 @@ class Reviewer(NamedTuple):
         kind = request.kind if not request.subresource else ""
         return Resource(*wanted, kind, kind.lower(), namespaced)
 
+    def situation(self, handler: Handler, request: Request, now: Now) -> Situation:
+        """The facts from which the arguments of a handler are computed."""
+        resource, body = self.resource_of(request), Body(request.present)
+        key = Key(resource.key, request.namespace or "", body.name)
+        return Situation(
+            handler,
+            self.settings,
+            now,
+            resource,
+            body,
+            started=now.wall,
+            memo=self.memo_of(key, body.uid),
+            indices=self.indices,
+            request=request,
+        )
+
 
 def reviewer_of(program: Program, state: State, account: str = "") -> Reviewer:
     """The facts for reviews in this state of an operator."""
@@ -210,8 +226,7 @@ class _Course:
         request = self.request
         return (
             webhook.is_about(request.operation, request.subresource)
-            and (webhook.deleted or not request.is_ending)
-            and (webhook.own_writes or not self._is_own())
+            and not webhook.spares(is_ending=request.is_ending, is_own=self._is_own())
             and _may_change(handler, request.operation)
             and self._is_of_kind(handler)
             and self._is_served()
@@ -252,20 +267,7 @@ class _Course:
         )
 
     def _situation(self, handler: Handler, request: Request) -> Situation:
-        reviewer, body = self.reviewer, Body(request.present)
-        resource = reviewer.resource_of(request)
-        key = Key(resource.key, request.namespace or "", body.name)
-        return Situation(
-            handler,
-            reviewer.settings,
-            self.now,
-            resource,
-            body,
-            started=self.now.wall,
-            memo=reviewer.memo_of(key, body.uid),
-            indices=reviewer.indices,
-            request=request,
-        )
+        return self.reviewer.situation(handler, request, self.now)
 
     def _attempt(
         self, handler: Handler, request: Request

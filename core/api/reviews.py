@@ -59,6 +59,17 @@ class Request(NamedTuple):
         found = self.object if self.object is not None else self.old
         return {} if found is None else found
 
+    def about(self, body: dict[str, Any] | None) -> Request:
+        """The request about another object, which it leaves as it is.
+
+        >>> Request("1", "DELETE", "", "v1", "pods", "Pod").about({"kind": "Pod"}).old
+        {'kind': 'Pod'}
+        """
+        old = None if self.operation == "CREATE" else body
+        return self._replace(
+            object=None if self.operation == "DELETE" else body, old=old
+        )
+
     @property
     def user(self) -> str:
         """The name of who asks; "" if it is not told."""

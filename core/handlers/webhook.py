@@ -68,6 +68,16 @@ class Webhook(NamedTuple):
             wanted in ("*", subresource)
         )
 
+    def spares(self, *, is_ending: bool, is_own: bool) -> bool:
+        """Whether nobody asks about a write for the safety of the cluster.
+
+        It is about an object that is being deleted, or the operator's own.
+
+        >>> Webhook().spares(is_ending=True, is_own=False)
+        True
+        """
+        return (is_ending and not self.deleted) or (is_own and not self.own_writes)
+
 
 def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
     """The webhook that the options of a decorator mean.

@@ -15,6 +15,7 @@ from itertools import zip_longest
 from typing import NamedTuple
 
 from fnop.core.values.errors import described
+from fnop.interpreters.admission import has_admission
 from fnop.interpreters.check.explore import (
     LIKELY_MAX,
     LIKELY_SECONDS,
@@ -24,7 +25,7 @@ from fnop.interpreters.check.explore import (
     explorers_of,
 )
 from fnop.interpreters.check.faults import Schedule
-from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
 from fnop.interpreters.check.reports import (
     Groups,
     Pairs,
@@ -114,8 +115,15 @@ class Campaign:
 
     @property
     def properties(self) -> tuple[str, ...]:
-        """The names of the properties that are judged."""
-        return self.options.properties
+        """The names of the properties that are judged.
+
+        Those of admission handlers are left out where there are none, unless named.
+        """
+        names = self.options.properties
+        if any(has_admission(each.program) for each in self._cases):
+            return names
+        named = self.options.only
+        return tuple(e for e in names if e not in OF_ADMISSION or e in named)
 
     @property
     def _cases(self) -> list[Case]:

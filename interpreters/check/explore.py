@@ -31,6 +31,8 @@ from fnop.interpreters.actions import (
     SetPace,
     act,
 )
+from fnop.interpreters.admission import has_admission
+from fnop.interpreters.check.admitting import Admitting
 from fnop.interpreters.check.aftermath import aftermath_of
 from fnop.interpreters.check.differences import Volatile, learned
 from fnop.interpreters.check.expectations import Expectation
@@ -333,7 +335,7 @@ def _benign(
         volatile,
         handled_kinds(trial),
         has_background(case.program),
-        None if trial.is_endless else _created(case, trial.scene),
+        None if trial.is_endless else _created(trial),
         case.history,
         tuple(map(str, gates.purity.findings)),
         unsteady(seen, again),
@@ -342,6 +344,7 @@ def _benign(
         gates.heeding,
         followed,
         aftermath_of(trial, volatile),
+        Admitting(trial),
         case.calm,
         case.mistake,
     )
@@ -355,12 +358,16 @@ def _volatile(seen: Seen, again: Seen) -> Volatile:
     return found._replace(paths=paths, objects=objects)
 
 
-def _created(case: Case, scene: Scene) -> Seen | None:
-    """The run of a user who creates at once what the script ends with.
+def _created(trial: Trial) -> Seen | None:
+    """The run of a user who creates at once what the script of a run ends with.
 
-    None where the script changes nothing that it has created.
+    What the operator has denied is no part of it. None where the script changes nothing
+    that it has created.
     """
-    script = case.script
+    scene = trial.scene
+    script = tuple(
+        each for place, each in enumerate(scene.script, 1) if place not in trial.denied
+    )
     changed = any(isinstance(each, (Delete, Edit)) for each in script)
     if not changed or any(isinstance(each, SetPace) for each in script):
         return None
@@ -469,8 +476,22 @@ class Explorer:
 
     @property
     def refused(self) -> tuple[Refusal, ...]:
-        """The actions of the script that the cluster refuses without any fault."""
-        return tuple(self._trial.refusals)
+        """The actions of the script that the cluster refuses without any fault.
+
+        Those that the operator denies are none, nor those of what is not there then:
+        that is what its handlers are for.
+        """
+        follows = bool(self._trial.denied)
+        return tuple(
+            each
+            for each in self._trial.refusals
+            if not each.denials and not (follows and each.status == 404)
+        )
+
+    @property
+    def denied(self) -> tuple[Refusal, ...]:
+        """The actions of the script that the operator itself denies."""
+        return tuple(each for each in self._trial.refusals if each.denials)
 
     @property
     def mistakes(self) -> tuple[str, ...]:
@@ -729,6 +750,7 @@ def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
     changed between them.
     """
     actions, elected = len(case.script), is_elected(case.program)
+    reviews = has_admission(case.program)
     crashes: set[tuple[str, int, int]] = set()
     for visit, following in _with_next(visits):
         for kind in FAULTS:
@@ -737,6 +759,8 @@ def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
             if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
                 continue
             if kind.code == "F15" and not elected:
+                continue
+            if kind.code == "F23" and not reviews:
                 continue
             if kind.code == "F1" or kind.name == "F3:crash":
                 is_done = kind.mode in ("after", "crash")
@@ -785,7 +809,7 @@ def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
     match kind.name:
         case "F13:before" | "F13:after" | "F13:event" | "F2:action" | "F3:gap":
             return left > 0
-        case "F11:zombie" | "F3:down" | "F3:crash":
+        case "F11:zombie" | "F3:down" | "F3:crash" | "F23:down" | "F23:slow":
             return left > 0
         case "F3:down twice":
             return left > 1
@@ -846,7 +870,9 @@ def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
     for kind in FAULTS:
         if Place.RUN not in kind.places:
             continue
-        if kind.name == "F15:former" and case.former is None:
+        if kind.mode == "former" and case.former is None:
+            continue
+        if kind.code == "F23" and not has_admission(case.program):
             continue
         targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
         for target in targets:

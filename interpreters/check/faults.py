@@ -239,6 +239,20 @@ FAULTS: tuple[FaultKind, ...] = (
         "F18", "backlog", _RUN, "the operator starts after all of it", merges=True
     ),
     FaultKind(
+        "F23",
+        "down",
+        _REST,
+        "the operator's webhooks are not reached after {site}, until the user's next "
+        "action has been tried",
+    ),
+    FaultKind(
+        "F23",
+        "slow",
+        _REST,
+        "the operator's webhooks answer too late after {site}, until the user's next "
+        "action has been tried",
+    ),
+    FaultKind(
         "F22", "forbidden", _REQUEST, "{site} and its like are refused ten times"
     ),
     FaultKind(
@@ -253,6 +267,14 @@ FAULTS: tuple[FaultKind, ...] = (
         "former",
         _RUN,
         "the former code runs beside this one",
+        merges=True,
+        severity=Severity.SPECIAL,
+    ),
+    FaultKind(
+        "F23",
+        "former",
+        _RUN,
+        "the former code answers every other review of a write",
         merges=True,
         severity=Severity.SPECIAL,
     ),

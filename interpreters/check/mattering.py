@@ -28,9 +28,16 @@ from fnop.interpreters.check.likely import (
     others_of,
 )
 from fnop.interpreters.check.looking import Look, fetched, looks_at, unsaid
-from fnop.interpreters.check.redeciding import ABSENT, Attempt, Inputs, Path, code_of
+from fnop.interpreters.check.redeciding import (
+    ABSENT,
+    Attempt,
+    Decision,
+    Inputs,
+    Path,
+    code_of,
+)
 
-__all__ = ["Looked", "asked_for", "looked_at"]
+__all__ = ["Looked", "asked_for", "endings_of", "looked_at"]
 
 # An input of which nothing has come yet is tried in so many random situations.
 TRIES = 1000
@@ -198,6 +205,14 @@ def _differs_later(
             yield attempt.decided(inputs.with_(path, other)).differs(usual)
 
 
+def endings_of(attempt: Attempt) -> Iterator[tuple[Inputs, Decision]]:
+    """The decisions of an attempt in all situations that are searched for."""
+    ways = _Ways(attempt, random.Random(0))
+    ways.go_further()
+    for inputs in ways.situations():
+        yield inputs, attempt.decided(inputs)
+
+
 class _Ways:
     """The situations of one attempt, and the ways on which its code looks further."""
 
@@ -227,6 +242,21 @@ class _Ways:
                     self._look_at(inputs.with_(path, other))
                     if steps >= STEPS_MAX or len(self._situations) >= SITUATIONS_MAX:
                         return
+
+    def situations(self) -> Iterator[Inputs]:
+        """All situations that were found, with one input changed, and with a few."""
+        for inputs in self._situations:
+            yield inputs
+            for path in self.looks:
+                for other in self.others(path, inputs.at(path)):
+                    yield inputs.with_(path, other)
+        paths = [*self.looks]
+        for _ in range(TRIES if paths else 0):
+            inputs = self._random.choice(self._situations)
+            number = self._random.randint(1, min(4, len(paths)))
+            for each in self._random.sample(paths, number):
+                inputs = self._changed(inputs, each)
+            yield inputs
 
     def _look_at(self, inputs: Inputs) -> None:
         """Keep a situation in which the code looks at what it never did before."""

@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
+from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
+from fnop.core.operator.step import State
 from fnop.core.seam.commands import Say
 from fnop.effects import Outcome, Refused
 from fnop.effects.values import canonical
@@ -27,6 +29,7 @@ __all__ = [
     "Phase",
     "Refusal",
     "Rejection",
+    "Reviewed",
     "Rival",
     "Scene",
     "Unrest",
@@ -164,6 +167,18 @@ class Kept(NamedTuple):
         return Kept(self.asked.copy(), self.models.copy(), self.glimpses.copy())
 
 
+class Reviewed(NamedTuple):
+    """A decision of the operator's admission handlers.
+
+    The cluster, the operator's state and the models are those before the write.
+    """
+
+    decision: Decision
+    cluster: Cluster
+    state: State
+    calls: Mapping[str, Any]
+
+
 class Rejection(NamedTuple):
     """A write that the API server itself has refused, in the handling of a subject."""
 
@@ -175,12 +190,15 @@ class Rejection(NamedTuple):
 class Refusal(NamedTuple):
     """An action of the user that the cluster has refused, and why.
 
-    `status` is the HTTP status, 0 where no request could be made of it.
+    `status` is the HTTP status, 0 where no request could be made of it; `place` is the
+    number of the action. `denials` are those of the operator's own handlers.
     """
 
     action: Action
     reason: str
     status: int
+    place: int = 0
+    denials: tuple[Denial, ...] = ()
 
     def __str__(self) -> str:
         remedy = {

@@ -220,6 +220,9 @@ class Attempt:
         situation = self.situation._replace(retry=inputs.retry, now=moved)
         if situation.body is not None:
             situation = situation._replace(body=Body(inputs.object))
+        if situation.request is not None:
+            request = situation.request.about(inputs.object)
+            situation = situation._replace(request=request)
         return situation
 
     def decided(self, inputs: Inputs) -> Decision:

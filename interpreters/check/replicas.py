@@ -13,6 +13,8 @@ from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
@@ -136,3 +138,12 @@ class Beside:
     def admits(self, request: ApiRequest) -> ApiRequest:
         """The request as it is."""
         return request
+
+    def reviews(
+        self,
+        request: Request,
+        asks: frozenset[str],
+        decide: Callable[[], Decision],
+    ) -> Decision | None:
+        """The decision of its handlers."""
+        return decide()

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from fnop.interpreters.check.explore import Failure, Verdict, is_special
 from fnop.interpreters.check.faults import Schedule
+from fnop.interpreters.check.properties import OF_ADMISSION
 
 __all__ = [
     "CAUSES",
@@ -35,7 +36,7 @@ SHOWN_MAX = 10
 FAULTLESS = frozenset(
     (
         *("apart", "heeds", "history", "idle", "no_refused_writes"),
-        *("pure", "quiet", "refers", "serves"),
+        *("pure", "quiet", "refers", "serves", *OF_ADMISSION),
     )
 )
 

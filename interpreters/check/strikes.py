@@ -16,6 +16,7 @@ from fnop.core.seam.commands import Perform
 from fnop.core.values.errors import text_of
 from fnop.effects import Call, Outcome, Raised, Refused, Unknown, Unreachable
 from fnop.interpreters.actions import SetPace, act
+from fnop.interpreters.admission import has_admission
 from fnop.interpreters.calls import called
 from fnop.interpreters.check.faults import Fault, Site
 from fnop.interpreters.check.records import Hold
@@ -269,6 +270,9 @@ def released_at_rest(trial: Trial) -> bool:
     """End what lasts until rest, or until an action has settled; whether it did."""
     ended = False
     is_last = trial.place >= len(trial.scene.script)
+    if trial.outage is not None and (is_last or trial.place > trial.outage.since):
+        trial.outage = None
+        ended = True
     for source, hold in tuple(trial.holds.items()):
         if hold.until == "rest" or trial.place > hold.since or is_last:
             del trial.holds[source]
@@ -316,6 +320,9 @@ def at_rest(trial: Trial, fault: Fault) -> bool:
             trial.run.crash(trial.scene.program)
         case "F21:backup":
             _restore(trial)
+        case "F23:down" | "F23:slow":
+            trial.outage = Hold(fault.kind.mode, trial.place)
+            return False
         case "F19:labels" | "F19:owner" | "F19:deleted":
             _tamper(trial, fault)
         case name:
@@ -402,6 +409,10 @@ def from_the_start(trial: Trial, fault: Fault) -> None:
             trial.hooked = True
         case "F18:backlog":
             trial.backlog = True
+            # Its webhooks are not registered yet.
+            trial.is_unreviewed = has_admission(trial.scene.program)
+        case "F23:former":
+            trial.is_shared = trial.is_unreviewed = True
         case "F15:two" | "F15:former":
             trial.begin_second(
                 trial.scene.program
@@ -420,6 +431,7 @@ def heal(trial: Trial) -> None:
     trial.forbidden.clear()
     trial.slow = trial.backlog = False
     trial.down = 0
+    trial.outage, trial.is_shared = None, False
     if trial.second is not None:
         trial.run.drawn += trial.second.drawn
     trial.second = None

@@ -14,6 +14,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import NamedTuple
 
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Journal
@@ -135,6 +137,15 @@ class Window:
     def admits(self, request: ApiRequest) -> ApiRequest:
         """The request as it is."""
         return request
+
+    def reviews(
+        self,
+        request: Request,
+        asks: frozenset[str],
+        decide: Callable[[], Decision],
+    ) -> Decision | None:
+        """The decision of its handlers about a write."""
+        return self._trial.reviews(request, asks, decide)
 
 
 def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:

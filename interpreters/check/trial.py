@@ -14,8 +14,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
 
+from fnop.core.admission.decisions import Decision
 from fnop.core.api.resources import path_of
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.program import Program
+from fnop.core.operator.step import State
 from fnop.core.seam.commands import Perform, Say
 from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
 from fnop.core.state.guards import uid_meant
@@ -40,9 +43,11 @@ from fnop.interpreters.actions import (
     act,
     address_of,
 )
+from fnop.interpreters.admission import has_admission
 from fnop.interpreters.check import replicas, strikes
 from fnop.interpreters.check.expectations import error_in
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
+from fnop.interpreters.check.grounds import Ground
 from fnop.interpreters.check.records import (
     Asked,
     Glimpse,
@@ -53,6 +58,7 @@ from fnop.interpreters.check.records import (
     Phase,
     Refusal,
     Rejection,
+    Reviewed,
     Rival,
     Scene,
     Unrest,
@@ -104,6 +110,15 @@ class Trial:
     _healed_work: tuple[Any, ...] = ()
     # Whether it goes through all phases, though one may be that before over again.
     whole = False
+    # The number of reviews that got no answer in time, and whether a write went on
+    # without one.
+    unanswered, is_unreviewed = 0, False
+    # Whether the action that is blocked waits for the operator's webhooks.
+    awaits_review = False
+    # Until when webhooks are not reached ("down"), or answer too late ("slow").
+    outage: Hold | None = None
+    # Whether the former code answers every other review.
+    is_shared = False
 
     def __init__(
         self,
@@ -132,6 +147,8 @@ class Trial:
         self.actors: list[tuple[int, str]] = []
         # The user's actions that came to nothing; those that the cluster has refused.
         self.refused, self.refusals = list[str](), list[Refusal]()
+        # The decisions of admission handlers, and the operator's states at rests.
+        self.reviewed, self.rest_states = list[Reviewed](), dict[int, State]()
         self.healed_calls: Mapping[str, Any] = {}  # the models by then
         self.kept = Kept.nothing()
         # The processes that began anew, or in another's place, before all was healed.
@@ -155,8 +172,7 @@ class Trial:
         self.bursts: dict[tuple[str, str, str], tuple[Fault, int]] = {}
         self.forbidden: dict[tuple[str, str], int] = {}
         self.hooked = self.slow = self.backlog = False
-        self.paces: set[str] = set()
-        self.down = 0
+        self.paces, self.down = set[str](), 0
         # A second process of the operator in the same cluster.
         self.second: SimulatedRun | None = None
         self.absence, self.successions = Absence.NONE, 0
@@ -521,6 +537,8 @@ class Trial:
             self.rested = self.place
             self.rests[self.place] = self.run.cluster
             self.rest_times[self.place] = self.run.clock.elapsed
+            if has_admission(self.scene.program):
+                self.rest_states[self.place] = self.run.machine.state
             self.backup, self._present = self._present, self.run.cluster
             if not self.left and not self.struck:
                 self.outside.append(digests_of(self.run.calls))
@@ -576,18 +594,31 @@ class Trial:
     def _act(self, action: Action) -> None:
         self.tell("user", action)
         self.begins("user")
+        known, unanswered = len(self.reviewed), self.unanswered
+        self.awaits_review = False
         try:
             act(self.run, action, self.scene.namespace)
         except ActionRefused as problem:
+            if self.unanswered > unanswered and not self.is_healed:
+                self.blocked, self.awaits_review = action, True  # and tries again
+                return
+            denials = [e for one in self.reviewed[known:] for e in one.decision.denials]
             self.refused.append(f"{action}: {problem}")
-            self.refusals.append(Refusal(action, str(problem), problem.status))
+            self.refusals.append(
+                Refusal(
+                    *(action, str(problem), problem.status, self.place), tuple(denials)
+                )
+            )
 
     def _is_blocked(self, action: Action) -> bool:
         """Whether users await what comes first.
 
         They do not create what is still being deleted; and where a fault has struck,
-        what they are to edit or to delete may not have been made yet.
+        what they are to edit or to delete may not have been made yet, or the operator's
+        webhooks are not reached.
         """
+        if self.awaits_review:
+            return not self._is_reached
         path = self._path_of(action)
         if path is None:
             return False
@@ -761,6 +792,57 @@ class Trial:
         """The request, as a webhook changes it where there is one."""
         return strikes.admitted(request) if self.hooked else request
 
+    def reviews(
+        self,
+        request: Request,
+        asks: frozenset[str],
+        decide: Callable[[], Decision],
+    ) -> Decision | None:
+        """The decision about a write; None where the handlers are not reached.
+
+        One that comes too late may have had effects outside.
+        """
+        is_late = self.outage is not None and self.outage.until == "slow"
+        run = self.run
+        state, calls = run.machine.state, forked(run.calls)
+        found: Decision | None = None
+        if self._is_reached and self.is_shared and len(self.reviewed) % 2:
+            found = self._by_former(request, asks)
+        elif self._is_reached or (is_late and run.ready):
+            found = decide()
+        if found is None or is_late:
+            self.unanswered += 1
+            self.is_unreviewed |= any(
+                each.id in asks and each.webhook.ignore_failures
+                for each in self.scene.program.handlers
+                if each.webhook is not None
+            )
+            return None
+        self.reviewed.append(Reviewed(found, run.cluster, state, calls))
+        return found
+
+    def _by_former(self, request: Request, asks: frozenset[str]) -> Decision:
+        """The decision of the former code, as far as it has such handlers."""
+        run, former = self.run, self.scene.former
+        assert former is not None, "the fault is of a former code"
+        known = [each.id for each in former.handlers if each.id in asks]
+        if not known:
+            return Decision(request, object=request.object)
+        wall, state = run.clock.now().wall, run.machine.state
+        return Ground(former, wall, run.cluster, state, run.calls).decision(
+            request, known
+        )
+
+    @property
+    def denied(self) -> frozenset[int]:
+        """The numbers of the user's actions that the operator has denied."""
+        return frozenset(each.place for each in self.refusals if each.denials)
+
+    @property
+    def _is_reached(self) -> bool:
+        """Whether the API server reaches the operator's webhooks."""
+        return self.run.ready and self.outage is None
+
     def hears(self, say: Say, wall: float) -> None:
         """Take in a line of the log; the end of an attempt ends what it has read."""
         if say.level in ("warning", "error"):
@@ -923,12 +1005,13 @@ _CONTAINERS = (
         "said",
         "refused",
         "refusals",
+        "reviewed",
         "late",
         "rejections",
     ),
     *("counts", "unsettled", "ends", "holds", "bursts", "forbidden", "paces"),
     *("_rivals_at", "stray", "outside", "actors", "users", "rests"),
-    *("rest_times", "end_times", "kept"),
+    *("rest_times", "rest_states", "end_times", "kept"),
 )
 
 

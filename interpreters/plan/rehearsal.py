@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from fnop.core.admission.configurations import NAME_LABEL
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, Program
@@ -359,7 +360,7 @@ class Rehearsal(SimulatedRun):
             else:
                 self._cannot(command, need, refusal)
             return None
-        self._have_namespace(command)
+        self._have_namespace(command.resource, command.namespace)
         return super()._performed(command)
 
     def _cannot(self, command: Perform, need: Need, refusal: ApiResponse) -> None:
@@ -385,9 +386,8 @@ class Rehearsal(SimulatedRun):
         """Whether the operator may list none of its kinds."""
         return bool(self._lists) and self._lists <= self._knows.refused.keys()
 
-    def _have_namespace(self, command: Perform) -> None:
+    def _have_namespace(self, resource: Resource | None, name: str | None) -> None:
         """Take a namespace for granted that nobody may read: objects are asked for."""
-        resource, name = command.resource, command.namespace
         if resource is None or not resource.namespaced or not name:
             return
         if self._knows.has(Need(NAMESPACES, "", name)):
@@ -396,7 +396,11 @@ class Rehearsal(SimulatedRun):
             body = {
                 "apiVersion": "v1",
                 "kind": "Namespace",
-                "metadata": {"name": name, "resourceVersion": "0"},
+                "metadata": {
+                    "name": name,
+                    "labels": {NAME_LABEL: name},
+                    "resourceVersion": "0",
+                },
                 "status": {"phase": "Active"},
             }
             path = ("", "v1", "namespaces")

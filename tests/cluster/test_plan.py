@@ -11,11 +11,15 @@ from typing import Any
 import orjson
 import pytest
 
+import fnop as fnop_api
 from fnop.adapters.kubernetes import connect
 from fnop.adapters.loading import handlers_of_file
+from fnop.adapters.plan_command import audited
 from fnop.adapters.rights import Account
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
+from fnop.core.planned.audited import Audit
 from fnop.core.planned.facts import Place, Plan, Write
 from fnop.effects.values import thaw_json
 from fnop.interpreters.clock import SystemClock
@@ -85,6 +89,35 @@ def written(api: ApiServer) -> float:
 
 def counted(api: ApiServer, samples: re.Pattern[str]) -> float:
     return sum(float(each) for each in samples.findall(api.metrics()))
+
+
+def test_an_audit_asks_about_live_objects_and_writes_nothing(
+    kept: tuple[User, str], apiserver: ApiServer
+) -> None:
+    _, namespace = kept
+    registry = Registry()
+
+    @fnop_api.on.validate("fnopexamples", id="small", registry=registry)
+    def small(spec: fnop_api.Spec, **_: Any) -> None:
+        if spec["size"] >= OBJECTS - 2:
+            raise fnop_api.Denied("it is too large", field="spec.size")
+
+    program = Program(registry.handlers, Settings(namespaces=(namespace,)))
+
+    async def asked() -> Audit:
+        api = await connect(kubeconfig=str(apiserver.kubeconfig), context=None)
+        try:
+            return await audited(program, api)
+        finally:
+            await api.close()
+
+    before = written(apiserver)
+    audit = asyncio.run(asked())
+    assert written(apiserver) == before
+    assert audit.asked == OBJECTS
+    told = [(each.source.handler, each.place.name) for each in audit.findings]
+    large = [("small", f"e{number}") for number in (OBJECTS - 2, OBJECTS - 1)]
+    assert sorted(told) == large
 
 
 READER = "reader"

@@ -9,6 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
+from fnop.interpreters.check.properties.admission import (
+    accepted,
+    admits_itself,
+    deletable,
+    idempotent,
+    steady,
+    traceless,
+    updatable,
+)
 from fnop.interpreters.check.properties.ends import history, same_end
 from fnop.interpreters.check.properties.evidence import Benign, Judge, Seen, Violation
 from fnop.interpreters.check.properties.expected import matches
@@ -34,7 +43,7 @@ from fnop.interpreters.check.properties.writes import (
     right_object,
 )
 
-__all__ = ["PROPERTIES", "judged"]
+__all__ = ["OF_ADMISSION", "PROPERTIES", "judged"]
 
 PROPERTIES: dict[str, Judge] = {
     "matches": matches,
@@ -60,7 +69,21 @@ PROPERTIES: dict[str, Judge] = {
     "apart": apart,
     "refers": refers,
     "keeps_secrets": keeps_secrets,
+    "deletable": deletable,
+    "updatable": updatable,
+    "admits_itself": admits_itself,
+    "idempotent": idempotent,
+    "accepted": accepted,
+    "traceless": traceless,
+    "steady": steady,
 }
+# Those of operators with admission handlers; for others there is nothing to judge.
+OF_ADMISSION = frozenset(
+    (
+        *("deletable", "updatable", "admits_itself", "idempotent", "accepted"),
+        *("traceless", "steady"),
+    )
+)
 
 
 # The properties that look at the end alone, and not at what was before.

@@ -35,6 +35,8 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults the world becomes that of the benign run."""
     if tampers(seen.trial) or seen is benign.seen or _gave_up(benign, seen):
         return
+    if _is_reviewed_otherwise(benign, seen):
+        return
     found = [*map(str, _astray(benign, seen, benign.seen.world, _End.RESTARTED))]
     # A restart may repair what nobody would have repaired without one.
     found = found or [f"{each}{_UNTIL}" for each in _mended(benign, seen)]
@@ -45,6 +47,20 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if each.partition(": ")[0] not in usual
     ]
     yield from told("same_end", found)
+
+
+def _is_reviewed_otherwise(benign: Benign, seen: Seen) -> bool:
+    """Whether the operator has let the user do something else than without faults.
+
+    What it denies may depend on other objects, and what is ignored while it is down is
+    neither denied nor mutated.
+    """
+    usual, trial = benign.seen.trial, seen.trial
+    if trial.is_unreviewed and any(
+        each.decision.denials or each.decision.patch for each in usual.reviewed
+    ):
+        return True
+    return trial.denied != usual.denied
 
 
 class _End(Enum):
@@ -171,7 +187,7 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     if not benign.mistake and seen.trial.unsettled:
         return  # one that waits for somebody is not at its end
-    if not benign.straight:
+    if not benign.straight or _is_mutated_otherwise(benign, benign.created):
         return
     if not benign.mistake and given_up(seen.trial):
         return  # nor is one that the operator has refused to follow
@@ -191,6 +207,25 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     ]
     for violation in told("history", found):
         yield violation._replace(calls=calls_for_edits(seen.trial))
+
+
+def _is_mutated_otherwise(benign: Benign, created: Seen) -> bool:
+    """Whether a mutation has made another object of what the user creates at once.
+
+    Then the two users do not want the same.
+    """
+    trial = benign.seen.trial
+    mutated = {
+        f"{request.plural}.{request.group}".rstrip(".")
+        for one in (trial, created.trial)
+        for request in (e.decision.request for e in one.reviewed if e.decision.patch)
+    }
+    return any(
+        each.alias.partition("/")[0] in mutated
+        for each in differences(
+            created.world, benign.seen.world, benign.volatile, without_status=mutated
+        )
+    )
 
 
 def _depends(benign: Benign, created: Seen) -> bool:

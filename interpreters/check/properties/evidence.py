@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from fnop.interpreters.check.admitting import Admitting
 from fnop.interpreters.check.aftermath import Aftermath
 from fnop.interpreters.check.differences import Volatile
 from fnop.interpreters.check.heeding import Heeding
@@ -65,6 +66,10 @@ class Seen(NamedTuple):
         return alias_of(resource, found, self.trial.drawn)
 
 
+# An operator without admission handlers keeps their laws.
+NOTHING_ADMITTED = Admitting()
+
+
 class Followed(NamedTuple):
     """A sequel of the script, and the trial in which it has followed.
 
@@ -106,7 +111,8 @@ class Benign(NamedTuple):
     except for what begins like one of `history`. `impure` says which pure
     handlers have asked the world, `unsteady` which numbers in status two benign runs
     have written otherwise. `background` tells of timers and daemons, `aftermath` of
-    what goes on while the user does nothing. No fault strikes a script that is `calm`;
+    what goes on while the user does nothing, `admitting` of the laws of admission
+    handlers. No fault strikes a script that is `calm`;
     with a `mistake` the user writes what the operator does not serve, and corrects it.
     """
 
@@ -123,6 +129,7 @@ class Benign(NamedTuple):
     heeding: Heeding = Heeding()
     followed: tuple[Followed, ...] = ()
     aftermath: Aftermath = Aftermath()
+    admitting: Admitting = NOTHING_ADMITTED
     calm: bool = False
     mistake: bool = False
 

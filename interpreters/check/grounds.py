@@ -1,0 +1,117 @@
+"""The world at one moment of a run, in which writes are tried without consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request
+from fnop.core.handlers.program import Program
+from fnop.core.operator.step import State
+from fnop.core.seam.commands import Perform
+from fnop.effects import Outcome
+from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.externals import forked
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation import Delivery, SimulatedRun
+
+__all__ = ["Ground", "Objects", "Tried"]
+
+# The objects of a cluster, each with the group and the plural of its kind.
+Objects = Iterator[tuple[tuple[str, str], dict[str, Any]]]
+
+
+class Tried(NamedTuple):
+    """A write that was tried: the response, and the decisions about it.
+
+    `reads` are the effects by which the handlers have looked at the world.
+    """
+
+    response: ApiResponse
+    decisions: tuple[Decision, ...]
+    cluster: Cluster
+    reads: tuple[Perform, ...] = ()
+
+    @property
+    def is_denied(self) -> bool:
+        """Whether one of the operator's handlers has denied it."""
+        return any(not each.allowed for each in self.decisions)
+
+
+class Ground(NamedTuple):
+    """A cluster, the operator's state and its models at one moment."""
+
+    program: Program
+    wall: float
+    cluster: Cluster
+    state: State
+    calls: Mapping[str, Any]
+
+    def tried(self, request: ApiRequest, *, is_reviewed: bool = True) -> Tried:
+        """The result of a write here; no handler is asked unless it is reviewed."""
+        run = self.run()
+        run.is_registered = is_reviewed
+        listener = _Listener()
+        run.director, run.listener = listener, listener.hears
+        response = run.request(request)
+        found, reads = tuple(listener.decisions), tuple(listener.reads)
+        return Tried(response, found, run.cluster, reads)
+
+    def after(self, *requests: ApiRequest) -> Ground | None:
+        """The same after writes that nobody reviews; None where one is refused."""
+        ground = self
+        for each in requests:
+            found = ground.tried(each, is_reviewed=False)
+            if found.response.status >= 300:
+                return None
+            ground = ground._replace(cluster=found.cluster)
+        return ground
+
+    def decision(self, request: Request, asks: Collection[str] = ()) -> Decision:
+        """The decision of handlers, by their ids, about a write; without ids of all."""
+        return self.run().decide(request, asks)
+
+    def run(self) -> SimulatedRun:
+        """An operator that answers here, and nothing else."""
+        clock = VirtualClock(self.wall)
+        calls = forked(self.calls)
+        run = SimulatedRun(self.program, self.cluster, clock=clock, calls=calls)
+        run.machine.state = self.state
+        run.ready = True
+        return run
+
+    def objects(self) -> Objects:
+        """All objects that are stored here."""
+        for resource, shelf in sorted(self.cluster.shelves.items()):
+            for _, found in sorted(shelf.items()):
+                yield resource, found
+
+
+class _Listener:
+    """A director that notes what the handlers decide, and by what."""
+
+    def __init__(self) -> None:
+        self.decisions: list[Decision] = []
+        self.reads: list[Perform] = []
+
+    def hears(self, command: Any) -> None:
+        if isinstance(command, Perform):
+            self.reads.append(command)
+
+    def choose(self, inbox: Sequence[Delivery]) -> int | None:
+        return None
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        return perform()
+
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        return request
+
+    def reviews(
+        self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]
+    ) -> Decision | None:
+        found = decide()
+        self.decisions.append(found)
+        return found

@@ -1,0 +1,62 @@
+"""Properties of admission handlers, which the runs without faults show.
+
+Their writes are tried again (`fnop.interpreters.check.admitting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, told
+
+__all__ = [
+    "accepted",
+    "admits_itself",
+    "deletable",
+    "idempotent",
+    "steady",
+    "traceless",
+    "updatable",
+]
+
+
+def idempotent(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Mutations change nothing that they have changed already."""
+    if seen is benign.seen:
+        yield from told("idempotent", benign.admitting.idempotent)
+
+
+def accepted(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """An object that is accepted is so after its mutations, too."""
+    if seen is benign.seen:
+        yield from told("accepted", benign.admitting.accepted)
+
+
+def traceless(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """A denied write and a dry run leave nothing behind outside."""
+    if seen is benign.seen:
+        yield from told("traceless", benign.admitting.traceless)
+
+
+def steady(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Validations give one answer to one question."""
+    if seen is benign.seen:
+        yield from told("steady", benign.admitting.steady)
+
+
+def deletable(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Each object can be deleted, and goes once it is."""
+    if seen is benign.seen:
+        yield from told("deletable", benign.admitting.deletable)
+
+
+def updatable(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """Each stored object can be updated."""
+    if seen is benign.seen:
+        yield from told("updatable", benign.admitting.updatable)
+
+
+def admits_itself(benign: Benign, seen: Seen) -> Iterator[Violation]:
+    """The operator's own writes are admitted."""
+    if seen is benign.seen:
+        yield from told("admits_itself", benign.admitting.admits_itself)

@@ -1,0 +1,276 @@
+"""The audit of a cluster: which objects would be refused or changed if written now.
+
+The admission handlers are asked about an update that changes nothing, by a user. Rules
+are not ratcheted for that: a stored object counts as one that is written anew. The
+cluster is read alone, and a handler that reads another object is asked again once that
+was read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from fnop.core.admission.configurations import NAME_LABEL
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.namespaces import served_namespaces
+from fnop.core.api.resources import Resource, Selectors, path_of
+from fnop.core.api.reviews import Request
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import ADMISSION, INDICES, Role
+from fnop.core.planned.audited import Answer, Audit, Finding
+from fnop.core.planned.facts import Place, Unread, sources_of
+from fnop.core.planned.fields import changed_fields, without_server_fields
+from fnop.core.seam.commands import Perform
+from fnop.core.values.evolve import replace
+from fnop.effects import Call, Outcome, Random
+from fnop.interpreters.answers import message_of
+from fnop.interpreters.plan.planner import Planner, PlanProblem
+from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
+from fnop.interpreters.plan.source import Known, Need
+from fnop.interpreters.protocol import ApiRequest
+
+__all__ = ["Auditor"]
+
+Json = dict[str, Any]
+# Masks the secrets in two states of an object.
+Shown = Callable[[Json | None, Json | None], tuple[Json | None, Json | None]]
+
+
+class _Lacking(Exception):
+    """A handler reads what nobody has read yet."""
+
+    def __init__(self, need: Need) -> None:
+        super().__init__()
+        self.need = need
+
+
+class _Unanswered(Exception):
+    """A handler cannot answer; the text says what it waits for."""
+
+
+class Auditor(Planner):
+    """Asks the admission handlers of an operator about the objects of a cluster.
+
+    It is made as a `Planner` is, and raises the same.
+    """
+
+    async def audit(self) -> Audit:
+        """Read all objects that admission handlers are for, and ask about each."""
+        base, basis = await self._restored()
+        run = _Questioned(self._program, base, seed=self._seed, wall=self._wall)
+        run.learn(map(_labelled, basis))
+        await self._rehearse(run, 1)
+        if not run.is_registered:
+            why = "; ".join(run.hindrances()) or "its startup does not end"
+            raise PlanProblem(
+                f"the operator would not serve: {self._masking.text(why)}"
+            )
+        objects, unread = await self._objects(run, basis)
+        self._masking.learn(run.found.values())
+        findings = [e for one in objects for e in await self._asked(run, *one)]
+        if unread and not objects:
+            why = "; ".join(dict.fromkeys(each.why for each in unread))
+            raise PlanProblem(f"nothing that the handlers are for can be read: {why}")
+        return Audit(
+            tuple(map(self._masked_finding, findings)),
+            len(objects),
+            self.source.reads,
+            tuple(unread),
+            tuple(map(self._masking.text, (*self.notes, *_unasked(self._program)))),
+        )
+
+    async def _objects(
+        self, run: _Questioned, basis: list[Known]
+    ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[Unread]]:
+        """The objects of the kinds that handlers are for, and what may not be read."""
+        settings = run.machine.settings
+        given = settings.namespaces
+        every = next((e for e in basis if e.need.resource == NAMESPACES), None)
+        present = [e["metadata"]["name"] for e in every.objects] if every else []
+        places: list[str | None] = [None]
+        if given is not None:
+            places = [*(served_namespaces(given, present) or given)]
+        chosen = Selectors(labels=settings.selector)
+        needs = [
+            Need(kind, place if kind.namespaced else None, "", chosen)
+            for kind in run.kinds()
+            for place in places
+        ]
+        found = await self.source.read(needs)
+        run.learn(found)
+        unread = [
+            Unread(1, _place(e.need.resource, "", "*"), message_of(e.refusal), (), None)
+            for e in found
+            if e.refusal is not None
+        ]
+        objects = [(known.need.resource, e) for known in found for e in known.objects]
+        return objects, unread
+
+    async def _asked(
+        self, run: _Questioned, resource: Resource, body: dict[str, Any]
+    ) -> list[Finding]:
+        """The answers about one object, once all is known that the handlers read."""
+        while True:
+            try:
+                return run.answers(resource, body, self._masking.shown)
+            except _Lacking as lacking:
+                run.learn(await self.source.read([lacking.need]))
+
+    def _masked_finding(self, found: Finding) -> Finding:
+        return found._replace(message=self._masking.text(found.message))
+
+
+def _labelled(known: Known) -> Known:
+    """The namespaces with their names as a label, by which webhooks select them.
+
+    An API server before Kubernetes 1.21 gives them none.
+    """
+    if known.need.resource != NAMESPACES:
+        return known
+    return known._replace(objects=tuple(map(_with_name, known.objects)))
+
+
+def _with_name(namespace: Json) -> Json:
+    metadata = namespace["metadata"]
+    labels = {NAME_LABEL: metadata["name"], **(metadata.get("labels") or {})}
+    return {**namespace, "metadata": {**metadata, "labels": labels}}
+
+
+def _unasked(program: Program) -> Iterator[str]:
+    """A note about handlers that are asked about other requests alone."""
+    names = [
+        each.id
+        for each in program.handlers
+        if each.webhook is not None and not each.webhook.is_about("UPDATE", "")
+    ]
+    if names:
+        yield f"not asked, since they are not about updates: {', '.join(names)}"
+
+
+def _strict(handler: Handler) -> Handler:
+    """The handler as it judges a new object."""
+    assert handler.webhook is not None, "admission handlers have the options of one"
+    return replace(handler, webhook=handler.webhook._replace(ratcheting=False))
+
+
+class _Questioned(Rehearsal):
+    """An operator that only answers reviews, in the restored cluster."""
+
+    def __init__(self, program: Program, *given: Any, **options: Any) -> None:
+        handlers = tuple(
+            _strict(each) if each.role in ADMISSION else each
+            for each in program.handlers
+            if each.role in (*ADMISSION, *INDICES, Role.STARTUP)
+        )
+        super().__init__(Program(handlers, program.settings), *given, **options)
+
+    def kinds(self) -> list[Resource]:
+        """The kinds that admission handlers are for, each in one version."""
+        found: dict[tuple[str, str], Resource] = {}
+        for handler in self.machine.program.handlers:
+            if handler.role in ADMISSION and handler.selector is not None:
+                for each in self.machine.state.survey.catalogue.find(handler.selector):
+                    found.setdefault((each.group, each.plural), each)
+        return [*found.values()]
+
+    def answers(
+        self, resource: Resource, body: dict[str, Any], shown: Shown
+    ) -> list[Finding]:
+        """The answers about an object that is written as it is.
+
+        `shown` masks two states of it. Raises `_Lacking`.
+        """
+        metadata = body["metadata"]
+        namespace, name = metadata.get("namespace", ""), metadata["name"]
+        self._have_namespace(resource, namespace)
+        path = path_of(resource, namespace or None, name)
+        found = self.request(ApiRequest("GET", path)).body
+        witness = _Witness(self, _place(resource, namespace, name), shown)
+        before, self.director = self.cluster, witness
+        try:
+            response = self.request(ApiRequest("PUT", path, body=found))
+        finally:
+            self.cluster, self.director = before, None
+        if response.status >= 300 and witness.changers:
+            why = f"after its change: {message_of(response)}"
+            witness.tell(Answer.REFUSED, witness.changers[-1], why)
+        return witness.findings
+
+    def _read(self, command: Perform) -> Outcome:
+        match command.effect:
+            case Call() as call:
+                raise _Unanswered(f"{call.function.rpartition(':')[2]} is not called")
+            case Random():
+                return super()._read(command)
+            case _:
+                pass
+        need = self._need_of(command)
+        if need is None or self._has_known(need):
+            return super()._read(command)
+        refusal = self._knows.refused.get(need)
+        if refusal is None:
+            raise _Lacking(need)
+        raise _Unanswered(f"{need.path} cannot be read: {message_of(refusal)}")
+
+
+class _Witness:
+    """Asks one handler after the other, and notes what each says of an object."""
+
+    def __init__(self, run: _Questioned, place: Place, shown: Shown) -> None:
+        self.run, self.place, self.shown = run, place, shown
+        self.findings: list[Finding] = []
+        self.changers: list[Handler] = []
+
+    def choose(self, inbox: Any) -> int | None:
+        """None: the operator does nothing else."""
+        return None
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        """The outcome of a request, as it is."""
+        return perform()
+
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        """The request as it is."""
+        return request
+
+    def reviews(
+        self, request: Request, asks: frozenset[str], decide: Callable[[], Decision]
+    ) -> Decision:
+        """Let it through as the mutations leave it: all handlers are to be asked."""
+        given = request
+        for handler in self.run.machine.program.handlers:
+            if handler.id not in asks:
+                continue
+            try:
+                found = self.run.decide(request, (handler.id,))
+            except _Unanswered as problem:
+                self.tell(Answer.UNKNOWN, handler, str(problem))
+                continue
+            self._note(handler, request, found)
+            if found.allowed:
+                request = request._replace(object=found.object)
+        return Decision(given, object=request.object)
+
+    def _note(self, handler: Handler, request: Request, found: Decision) -> None:
+        for denial in found.denials:
+            self.tell(Answer.REFUSED, handler, denial.message)
+        for warning in found.warnings:
+            self.tell(Answer.WARNED, handler, warning)
+        if found.allowed and found.object != request.object:
+            self.changers.append(handler)
+            states = self.shown(request.object, found.object)
+            plain = (without_server_fields(each or {}) for each in states)
+            self.tell(Answer.CHANGED, handler, fields=changed_fields(*plain))
+
+    def tell(
+        self, answer: Answer, handler: Handler, message: str = "", fields: Any = ()
+    ) -> None:
+        """Note an answer of a handler."""
+        (source,) = sources_of([handler], handler.id)
+        self.findings.append(Finding(answer, source, self.place, message, fields))
+
+
+def _place(resource: Resource, namespace: str, name: str) -> Place:
+    return Place(resource.api_version, resource.kind, resource.label, namespace, name)

@@ -1,0 +1,343 @@
+"""The laws of admission handlers: what a check finds, and what is meant so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fnop.interpreters.check.explore import Case, Explorer
+from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.externals import PostService
+from fnop.testing import apply, edit
+from tests.unit.check.made_up import NUMBER, alarms, cases, definition, x
+
+LIST = {"type": "array", "items": {"type": "string"}}
+CRD = definition(size=NUMBER, tags=LIST)
+SERVES = """
+@fnop.on.create("xs.example.com")
+def made(name, **_):
+    return fnop.adopt(
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    )
+"""
+
+
+def case_of(folder: Path, code: str, **spec: Any) -> Case:
+    """The case of a user who creates an object."""
+    several, _ = cases(folder, SERVES + code, x(**spec), CRD)
+    return several[0]
+
+
+def found(folder: Path, code: str, **spec: Any) -> set[str]:
+    """The properties that creating an object violates."""
+    return alarms([case_of(folder, code, **spec)]).get("create", set())
+
+
+BUGS = {
+    "a mutation appends at each update": (
+        "idempotent",
+        """
+@fnop.on.mutate("xs.example.com")
+def tagged(spec, patch, **_):
+    patch.spec["tags"] = [*spec.get("tags", ()), "x"]
+""",
+    ),
+    "a mutation makes what a validation denies": (
+        "accepted",
+        """
+@fnop.on.mutate("xs.example.com")
+def sized(spec, patch, **_):
+    if "tags" not in spec:
+        patch.spec["tags"] = ["", "x"]
+
+@fnop.on.validate("xs.example.com")
+def named(spec, **_):
+    if "" in spec.get("tags", ()):
+        raise fnop.Denied("a tag has no name", field="spec.tags")
+""",
+    ),
+    "a mutation makes what the schema refuses": (
+        "accepted",
+        """
+@fnop.on.mutate("xs.example.com")
+def sized(spec, patch, **_):
+    if spec.get("size") == 0:
+        patch.spec["size"] = "1Gi"
+""",
+    ),
+    "no deletion is admitted": (
+        "deletable",
+        """
+@fnop.on.validate("xs.example.com", operations=["DELETE"])
+def kept(**_):
+    raise fnop.Denied("objects are kept")
+""",
+    ),
+    "a validation does not think of deletions": (
+        "deletable",
+        """
+@fnop.on.validate("xs.example.com")
+def small(new, **_):
+    if new["spec"].get("size", 0) > 100:
+        raise fnop.Denied("it is too large")
+""",
+    ),
+    "what is deleted cannot be changed": (
+        "deletable",
+        """
+@fnop.on.validate("xs.example.com", deleted=True, ratcheting=False)
+def ending(meta, operation, **_):
+    if operation == "UPDATE" and meta.get("deletionTimestamp"):
+        raise fnop.Denied("it is being deleted")
+""",
+    ),
+    "what is deleted needs what is gone": (
+        "deletable",
+        """
+@fnop.on.validate("xs.example.com", deleted=True, ratcheting=False)
+async def mapped(name, operation, **_):
+    gone = await fnop.get("serviceaccounts", name="default") is None
+    if operation == "UPDATE" and gone:
+        raise fnop.Denied("no account")
+""",
+    ),
+    "an update has to change the spec": (
+        "updatable",
+        """
+@fnop.on.validate("xs.example.com", operations=["UPDATE"], ratcheting=False)
+def changed(old, new, **_):
+    if old["spec"] == new["spec"]:
+        raise fnop.Denied("nothing changes")
+""",
+    ),
+    "nothing may change, not even a label": (
+        "updatable",
+        """
+@fnop.on.validate("xs.example.com", operations=["UPDATE"])
+def sealed(old, new, **_):
+    if old != new:
+        raise fnop.Denied("it is immutable")
+""",
+    ),
+    "updates alone need a label": (
+        "updatable",
+        """
+@fnop.on.validate("xs.example.com", operations=["UPDATE"], ratcheting=False)
+def owned(labels, **_):
+    if "team" not in labels:
+        raise fnop.Denied("a team is missing")
+""",
+    ),
+    "the operator denies its own children": (
+        "admits_itself",
+        """
+@fnop.on.validate("configmaps", own_writes=True)
+def labelled(labels, **_):
+    if "team" not in labels:
+        raise fnop.Denied("a team is missing")
+""",
+    ),
+    "every second answer is another one": (
+        "steady",
+        """
+TIMES = []
+
+@fnop.on.validate("xs.example.com", operations=["UPDATE"])
+def seldom(**_):
+    pass
+
+@fnop.on.validate("xs.example.com")
+def first(spec, **_):
+    if spec.get("size", 0) > 1:
+        TIMES.append(1)
+        if len(TIMES) % 2:
+            raise fnop.Denied("once more")
+""",
+    ),
+}
+
+
+@pytest.mark.parametrize("bug", BUGS)
+def test_a_defect_of_admission_is_found_without_any_fault(
+    bug: str, tmp_path: Path
+) -> None:
+    law, code = BUGS[bug]
+    assert law in found(tmp_path, code, size=1)
+
+
+def test_the_pods_of_a_deployment_are_made_on_the_operators_behalf(
+    tmp_path: Path,
+) -> None:
+    code = """
+@fnop.on.create("xs.example.com")
+def deployed(name, **_):
+    labels = {"app": name}
+    containers = [{"name": "main", "image": "main"}]
+    template = {"metadata": {"labels": labels}, "spec": {"containers": containers}}
+    spec = {"selector": {"matchLabels": labels}, "template": template}
+    return fnop.adopt({"apiVersion": "apps/v1", "kind": "Deployment",
+                       "metadata": {"name": name}, "spec": spec})
+
+@fnop.on.validate("pods")
+def limited(spec, **_):
+    if any("limits" not in e.get("resources", {}) for e in spec["containers"]):
+        raise fnop.Denied("a container has no limits")
+"""
+    assert found(tmp_path, code) == {"admits_itself"}
+
+
+MEANT = {
+    "a label protects": """
+@fnop.on.validate("xs.example.com", operations=["DELETE"])
+def kept(labels, **_):
+    if labels.get("allow-deletion") != "yes":
+        raise fnop.Denied("it is protected")
+""",
+    "a state protects": """
+@fnop.on.validate("xs.example.com", operations=["DELETE"])
+def kept(old, status, **_):
+    if old["spec"].get("size", 0) > 0 and status.get("phase") != "Released":
+        raise fnop.Denied("it is in use")
+""",
+    "some users delete": """
+@fnop.on.validate("xs.example.com", operations=["DELETE"])
+def kept(userinfo, **_):
+    if "admins" not in userinfo["groups"]:
+        raise fnop.Denied("admins delete it")
+""",
+    "children protect": """
+@fnop.on.validate("xs.example.com", operations=["DELETE"])
+async def kept(name, **_):
+    if await fnop.get("configmaps", name=name) is not None:
+        raise fnop.Denied("its ConfigMap is there")
+""",
+    "a field is fixed, and the operator's finalizer is its own": """
+@fnop.on.validate("xs.example.com", operations=["UPDATE"], ratcheting=False)
+def fixed(old, spec, **_):
+    if old["spec"].get("size") != spec.get("size"):
+        raise fnop.Denied("the size is fixed", field="spec.size")
+
+@fnop.on.validate("xs.example.com", deleted=True, operations=["UPDATE"])
+def finalized(old, new, userinfo, **_):
+    before, after = ({*each["metadata"].get("finalizers", ())} for each in (old, new))
+    if "fnop.dev/default" in before - after and "fnop" not in userinfo["username"]:
+        raise fnop.Denied("the operator removes its finalizer")
+""",
+    "defaults, and what must not shrink": """
+@fnop.on.mutate("xs.example.com")
+def sized(spec, patch, **_):
+    tags = spec.get("tags", ())
+    if "x" not in tags:
+        patch.spec["tags"] = [*tags, "x"]
+
+@fnop.on.validate("xs.example.com", own_writes=True)
+def shrinks_not(spec, old, **_):
+    if old is not None and spec.get("size", 0) < old["spec"].get("size", 0):
+        raise fnop.Denied("it must not shrink", field="spec.size")
+""",
+}
+
+
+@pytest.mark.parametrize("rule", MEANT)
+def test_what_is_meant_so_is_no_alarm(rule: str, tmp_path: Path) -> None:
+    assert found(tmp_path, MEANT[rule], size=1) == set()
+
+
+MODEL = """
+def reserve(size):
+    raise NotImplementedError
+
+@fnop.on.validate("xs.example.com"{options})
+async def reserved(spec, **_):
+    {before}
+    await fnop.call(reserve, size=spec.get("size"))
+    {after}
+"""
+DENIES = 'if spec.get("size", 0) > 9: raise fnop.Denied("too large")'
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "laws"),
+    [
+        ("pass", DENIES, {"traceless"}),
+        ("pass", "pass", {"traceless"}),  # in a dry run
+    ],
+    ids=["denied", "dry run"],
+)
+def test_what_is_not_stored_leaves_nothing_outside(
+    before: str, after: str, laws: set[str], tmp_path: Path
+) -> None:
+    code = SERVES + MODEL.format(options="", before=before, after=after)
+    several, _ = cases(
+        tmp_path, code, x(size=5), CRD, calls={"reserve": _Stock().reserve}
+    )
+    assert laws <= alarms(several[:1]).get("create", set())
+
+
+class _Stock(PostService):
+    def reserve(self, size: int | None) -> None:
+        """Keep a thing of this size."""
+        self.create({"size": size})
+
+
+def test_an_object_that_the_operator_denies_was_stored_before(tmp_path: Path) -> None:
+    code = """
+@fnop.on.validate("xs.example.com", operations=["CREATE", "UPDATE"]{option})
+def small(spec, **_):
+    if spec.get("size", 0) > 100:
+        raise fnop.Denied("it is too large", field="spec.size")
+"""
+    folders = [tmp_path / "safe", tmp_path / "strict"]
+    for each in folders:
+        each.mkdir()
+    safe, notes = cases(folders[0], SERVES + code.format(option=""), x(size=500), CRD)
+    assert any("tried as one that was stored before the rule" in e for e in notes)
+    assert alarms(safe[:1]) == {}
+    strict, _ = cases(
+        folders[1], SERVES + code.format(option=", ratcheting=False"), x(size=500), CRD
+    )
+    assert alarms(strict[:1]) == {"create": {"updatable"}}
+
+
+OUTAGES = {"F23:down", "F23:slow"}
+
+
+def test_the_user_tries_again_while_webhooks_are_not_reached(tmp_path: Path) -> None:
+    case = case_of(tmp_path, MEANT["defaults, and what must not shrink"], size=1)
+    (action,) = case.script
+    case = case._replace(script=(action, edit("xs/x", spec={"size": 2})))
+    explorer = Explorer(case)
+    outages = [e for e in explorer.singles() if e[0].kind.name in OUTAGES]
+    assert {each[0].kind.name for each in outages} == OUTAGES
+    for schedule in outages:
+        trial = explorer.played(schedule)
+        assert trial.unanswered
+        assert not trial.refused
+        assert not explorer.verdict_of(trial, schedule).violations
+
+
+def test_ignored_failures_let_a_write_go_on_without_its_mutation(
+    tmp_path: Path,
+) -> None:
+    code = """
+@fnop.on.mutate("xs.example.com", ignore_failures=True)
+def sized(spec, patch, **_):
+    if "tags" not in spec:
+        patch.spec["tags"] = ["x"]
+"""
+    explorer = Explorer(case_of(tmp_path, code, size=1))
+    site = Site(Place.REST, "", "", "0")
+    schedule = (Fault(BY_NAME["F23:down"], site),)
+    trial = explorer.played(schedule)
+    (found,) = trial.run.cluster.shelves["example.com", "xs"].values()
+    assert "tags" not in found["spec"]
+    assert not explorer.verdict_of(trial, schedule).violations
+
+
+def test_operators_without_admission_have_no_such_faults(tmp_path: Path) -> None:
+    several, _ = cases(tmp_path, SERVES, x(size=1), CRD)
+    case = several[0]._replace(script=(apply(x(size=1)),))
+    kinds = {fault.kind.name for (fault,) in Explorer(case).singles()}
+    assert not kinds & OUTAGES
