@@ -149,7 +149,7 @@ class Files:
         except (OSError, ValueError) as problem:
             if not self._known:
                 raise
-            self._complaints.say(f"{problem}; the certificate before it is served on")
+            self._complaints.say(f"{problem}; the previous certificate stays in use")
         else:
             self._complaints.say(self._doubt(now))
         self._forget(now)

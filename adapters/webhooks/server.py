@@ -192,7 +192,7 @@ class _Serving:
             if base is not None and self._server.context is None:
                 base.sni_callback = self._choose
         else:
-            self._changes.put_nowait(self._served)
+            self._changes.put_nowait(self._served._replace(bundle=self._given_bundle()))
         sockets = _sockets_at(self._server.addr, self._server.port)
         self._port = sockets[0].getsockname()[1]
         await self._listener.start(sockets, base)
@@ -220,12 +220,18 @@ class _Serving:
     def config(self, served: Served) -> WebhookClientConfig:
         """The configuration of clients by which they reach this server."""
         found = WebhookClientConfig(url=self.url)
-        bundle = served.bundle or self._server.cadata or b""
-        if bundle:
-            found["caBundle"] = base64.b64encode(bundle).decode()
+        if served.bundle:
+            found["caBundle"] = base64.b64encode(served.bundle).decode()
             if self._server.cadump is not None:
-                Path(self._server.cadump).write_bytes(bundle)
+                Path(self._server.cadump).write_bytes(served.bundle)
         return found
+
+    def _given_bundle(self) -> bytes:
+        """The authorities of whoever ends TLS before a server that speaks HTTP."""
+        server = self._server
+        if server.cadata is not None or server.cafile is None:
+            return server.cadata or b""
+        return content_of(server.cafile)
 
     def published(self, served: Served) -> None:
         """Clients have been told by now."""
@@ -290,7 +296,7 @@ class _Serving:
             text = f"{path} has no authorities of clients: {text_of(problem)}"
             if not self._clients:
                 raise ValueError(text) from None
-            self._complaints_of_clients.say(f"{text}; those from before are trusted on")
+            self._complaints_of_clients.say(f"{text}; the previous ones stay in use")
             return self._clients
 
     def _settings(self, clients: str) -> ssl.SSLContext:

@@ -314,7 +314,7 @@ async def test_broken_files_are_one_warning(
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert all(str(folder.folder / name) in record.getMessage() for name in names)
-    assert "is served on" in record.getMessage()
+    assert "stays in use" in record.getMessage()
     folder.put()
     assert (await files.at(NOW + 9)).pair != before.pair
     assert len(caplog.records) == 1
