@@ -279,7 +279,7 @@ class Runner:
             for command in commands:
                 self._perform(command)
             taken += 1
-            if taken % _BATCH == 0:
+            if taken % _BATCH == 0 or took > SLOW_STEP_SECONDS:
                 await asyncio.sleep(0)
 
     @contextmanager

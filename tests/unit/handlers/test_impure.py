@@ -1338,7 +1338,7 @@ def test_a_process_that_was_stopped_blames_nobody() -> None:
 
 
 def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
-    """On a busy machine not each time: what a process waits for its turn is no block."""
+    """On a busy machine not each time: to wait for one's turn is no block."""
 
     @fnop.on.create(KIND, registry=registry, id="blocking")
     def blocking(**_: Any) -> None:
