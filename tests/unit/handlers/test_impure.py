@@ -1342,14 +1342,18 @@ def test_a_handler_that_blocks_is_named(registry: Registry) -> None:
 
     @fnop.on.create(KIND, registry=registry, id="blocking")
     def blocking(**_: Any) -> None:
-        threading.Event().wait(SLOW_STEP_SECONDS * 2)
-        raise fnop.TemporaryError("it blocks again", delay=0)
+        if not named.is_set():
+            named.wait(SLOW_STEP_SECONDS * 2)
+            raise fnop.TemporaryError("it blocks again", delay=0)
+
+    named = threading.Event()
 
     async def story() -> None:
         async with operating(registry, [example()]) as run:
             await run.until(
                 lambda: any("blocking blocked the operator" in e for e in run.lines)
             )
+            named.set()
 
     asyncio.run(story())
 
