@@ -53,7 +53,7 @@ from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
 from fnop.adapters.streams import prepared, status_after
 from fnop.adapters.uninstall_command import uninstall
-from fnop.adapters.webhook_options import of_webhooks, with_webhooks
+from fnop.adapters.webhook_options import OF_WEBHOOKS, of_webhooks, with_webhooks
 from fnop.adapters.webhooks_command import webhooks
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
@@ -382,7 +382,7 @@ def _check_simulate(
 def _refuse_of_clusters() -> None:
     """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
-    for name in ("liveness", "metrics", "webhooks", *OF_CLUSTER):
+    for name in ("liveness", "metrics", *OF_WEBHOOKS, *OF_CLUSTER):
         if source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{flag_of(name)} cannot be used with --simulate")
 

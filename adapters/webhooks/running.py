@@ -32,7 +32,12 @@ from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.errors import described, joined
 from fnop.core.values.now import Now
 from fnop.effects.values import shown
-from fnop.interpreters.keeping import Configurations, KeepingProblem, account_by
+from fnop.interpreters.keeping import (
+    Configurations,
+    KeepingProblem,
+    account_by,
+    labels_namespaces,
+)
 from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import Asked
 from fnop.interpreters.run import Runner
@@ -248,22 +253,23 @@ class Webhooks:
             manager=settings.marker,
         )
         about = Registration(
-            name, {}, account, self._namespace, settings.namespaces, settings.selector
+            name,
+            {},
+            account,
+            self._namespace,
+            settings.namespaces,
+            settings.selector,
+            await labels_namespaces(api),
         )
         tries = 0
         while not self._ends:
-            pause = LOOK_SECONDS
-            try:
-                await self._look(configurations, about)
-                tries = 0
-            except KeepingProblem as problem:
-                self._tell("keeping", str(problem))
-                if not self.ready.is_set():
-                    self.unready = (str(problem),)
+            if await self._look(configurations, about):
+                tries, pause = 0, LOOK_SECONDS
+            else:
                 pause = growing_seconds(tries, 0.0, most=PAUSE_MOST_SECONDS)
                 tries += 1
             await self._woken(pause)
-        if self.ready.is_set():
+        if configurations.has_written:
             await self._leave(configurations)
 
     async def _only_serve(self) -> None:
@@ -275,12 +281,15 @@ class Webhooks:
                 self.ready.set()
             await self._woken(None)
 
-    async def _look(self, configurations: Configurations, about: Registration) -> None:
+    async def _look(self, configurations: Configurations, about: Registration) -> bool:
+        """Make the configurations as wanted; False if they cannot be kept."""
         client = self._client
         if client is None:
-            return
+            return True
         if (url := client.get("url")) and is_local(url) and not is_local(self._server):
-            raise KeepingProblem(_out_of_reach(self._server, url))
+            self.unready = (_out_of_reach(self._server, url),)
+            self._tell("keeping", *self.unready)
+            return False
         catalogue = self._around.state().survey.catalogue
         about = about._replace(client=client)
         wanted = configurations_of(self._groups, catalogue, about)
@@ -290,11 +299,13 @@ class Webhooks:
             self._say(Say("info", f"webhooks are registered: {names}"))
         idle = unreached(self._groups, catalogue)
         self._tell("keeping", *kept.problems, *kept.notes, *([idle] if idle else []))
-        self.unready = kept.problems
         if not kept.problems:
             self.ready.set()
-            if client is self._client:
-                self._taken.set()
+        if not (kept.failed and self.ready.is_set()):  # what was written stays
+            self.unready = kept.problems
+        if kept.agree and client is self._client:
+            self._taken.set()
+        return not kept.failed
 
     async def _leave(self, configurations: Configurations) -> None:
         """Unregister, and serve for as long as somebody may still ask."""

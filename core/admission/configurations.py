@@ -84,6 +84,7 @@ class Registration(NamedTuple):
     or a `service`, and a `caBundle`; each webhook adds its own path. `account` is the
     user as whom the operator writes, and `namespace` the one that it runs in; both are
     "" where they are not known. `namespaces` and `selector` restrict what it serves.
+    Namespaces are `labelled` with their names, unless Kubernetes is older than 1.21.
     """
 
     name: str
@@ -92,6 +93,7 @@ class Registration(NamedTuple):
     namespace: str = ""
     namespaces: tuple[str, ...] | None = None
     selector: str = ""
+    labelled: bool = True
 
 
 def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:
@@ -326,6 +328,8 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
     """
     if webhook.namespace_selector:
         return dict(webhook.namespace_selector)
+    if not about.labelled:
+        return {}
     named = about.namespaces
     if named is not None and not has_patterns(named):
         return {"matchExpressions": [_expression("In", named)]}

@@ -64,7 +64,8 @@ class Move(NamedTuple):
     """The next move of a keeper: a request if there is one, and the state after it.
 
     `problem` says why no webhook leads to this operator, `note` why they are not as
-    this process wants them; both are "" if all is well. After the `last` move of a
+    this process wants them; both are "" if all is well. They are as wanted after it if
+    it `agrees`. After the `last` move of a
     process that ends nothing is left to do.
     """
 
@@ -72,6 +73,7 @@ class Move(NamedTuple):
     effect: Create | Patch | None = None
     problem: str = ""
     note: str = ""
+    agrees: bool = True
     last: bool = False
 
     @property
@@ -106,7 +108,7 @@ class Keeper(NamedTuple):
         if stored is None:
             return Move(self, self._create(wanted) if webhooks else None)
         if problem := self._foreign(stored):
-            return Move(self, problem=problem if webhooks else "")
+            return Move(self, problem=problem, agrees=False) if webhooks else Move(self)
         if self.written is None:
             # The list may name killed processes: those that are alive will return.
             return self._write(webhooks, stored, ())
@@ -116,10 +118,11 @@ class Keeper(NamedTuple):
         if self._agrees(self.written, webhooks, stored):
             return self._stay(stored)
         if self.doubted is not None and now - self.doubted < DOUBT_SECONDS:
-            return self._stay(stored, self._overruled(stored))
+            return self._overruled(webhooks, stored)
         older = (each for each in listed if each < self.process)
         patch = _patch(stored, (*older, self.process))
-        return Move(self._replace(doubted=now), patch, note=self._overruled(stored))
+        overruled = self._overruled(webhooks, stored)
+        return overruled._replace(keeper=self._replace(doubted=now), effect=patch)
 
     def _create(self, wanted: Manifest) -> Create:
         metadata = {
@@ -139,7 +142,7 @@ class Keeper(NamedTuple):
         listed = _listed(stored)
         waits = self.doubted is not None and now - self.doubted < RETURN_SECONDS
         if listed and waits:  # the newer one may be alive; one that ends empties it
-            return self._stay(stored, self._overruled(stored))
+            return self._overruled(webhooks, stored)
         return self._write(webhooks, stored, listed)
 
     def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
@@ -155,11 +158,11 @@ class Keeper(NamedTuple):
         found = [_trusting(each, stored) for each in webhooks]
         return Move(self, _patch(stored, (*others, self.process), found))
 
-    def _stay(self, stored: Manifest, note: str = "") -> Move:
+    def _stay(self, stored: Manifest) -> Move:
         listed = _listed(stored)
         if self.process in listed:
-            return Move(self, note=note)
-        return Move(self, _patch(stored, (*listed, self.process)), note=note)
+            return Move(self)
+        return Move(self, _patch(stored, (*listed, self.process)))
 
     def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
         """The keeper after the API server's answer to a write of the webhooks."""
@@ -191,8 +194,9 @@ class Keeper(NamedTuple):
         if owner is None:
             return (
                 f"{label} is somebody else's (it has no annotation {OWNER}), so it is "
-                "left as it is and does not lead to this operator; delete it, or give "
-                "the configurations another name with --webhook-name"
+                "left as it is and does not lead to this operator; delete it, give the "
+                "configurations another name with --webhook-name, or apply them by "
+                "hand with --webhook-unmanaged"
             )
         return (
             f"{label} is that of the operator {owner!r}, so it is left as it is and "
@@ -200,13 +204,22 @@ class Keeper(NamedTuple):
             "--webhook-name"
         )
 
-    def _overruled(self, stored: Manifest) -> str:
+    def _overruled(self, webhooks: Webhooks, stored: Manifest) -> Move:
+        """The move of a process whose webhooks are not those in the cluster.
+
+        A replica may hear of a new authority later than the others: that passes.
+        """
+        move = self._stay(stored)._replace(agrees=False)
+        found = stored.get("webhooks") or []
+        if _covers(found, [*map(_without_authority, webhooks)]):
+            return move
         label = f"{stored['kind']} {stored['metadata']['name']}"
-        return (
+        note = (
             f"{label} is kept by a newer process of an operator {self.operator!r}, "
             "whose webhooks are different; if that is another operator, give one of "
             "them another --name"
         )
+        return move._replace(note=note)
 
 
 def secret_of(operator: str) -> str:
@@ -301,6 +314,11 @@ def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
         if each["name"] == webhook["name"] and bundle and "caBundle" not in client:
             return {**webhook, "clientConfig": {**client, "caBundle": bundle}}
     return webhook
+
+
+def _without_authority(webhook: Manifest) -> Manifest:
+    client = {k: v for k, v in webhook["clientConfig"].items() if k != "caBundle"}
+    return {**webhook, "clientConfig": client}
 
 
 def _covers(stored: Any, asked: Any) -> bool:

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.arguments import Situation
@@ -193,6 +194,7 @@ class _Course:
             webhook.is_about(request.operation, request.subresource)
             and (webhook.deleted or not request.is_ending)
             and (webhook.own_writes or not self._is_own())
+            and self._is_served(webhook)
             and _may_change(handler, request.operation)
             and self._is_of_kind(handler)
             and sees(handler, self._situation(handler, request))
@@ -201,6 +203,16 @@ class _Course:
     def _is_own(self) -> bool:
         account = self.reviewer.account
         return bool(account) and self.request.user == account
+
+    def _is_served(self, webhook: Webhook) -> bool:
+        """Whether the namespace is one that the operator serves.
+
+        No configuration can say a pattern, nor a name before Kubernetes 1.21.
+        """
+        named, namespace = self.reviewer.settings.namespaces, self.request.namespace
+        if named is None or namespace is None or webhook.namespace_selector:
+            return True
+        return namespace in served_namespaces(named, (namespace,))
 
     def _is_of_kind(self, handler: Handler) -> bool:
         """Whether the kind is one of the handler's, in whatever version it is asked."""

@@ -304,6 +304,64 @@ async def test_an_error_is_one_line_and_tried_again(
     assert sum(part in each for each in caplog.messages) == 1
 
 
+async def test_one_of_them_that_cannot_be_kept_does_not_hold_up_the_other(
+    cluster: Cluster, registry: Registry
+) -> None:
+    @fnop.on.mutate(KIND, registry=registry, id="fill")
+    def fill(**_: Any) -> None: ...
+
+    def refuses(request: ApiRequest) -> int | None:
+        return 403 if f"{GROUP}/mutating" in request.path else None
+
+    cluster.fails = refuses
+    async with operator(cluster, registry, Server(cluster)) as running:
+        await soon(lambda: bool(cluster.urls))
+        assert not running.health().is_ready
+        cluster.fails = lambda request: None
+        await ready(running)
+        assert cluster.stored("mutating") is not None
+        cluster.fails = refuses
+        # What was written stays, and so does the operator's readiness.
+        assert running.health().is_ready
+        cluster.fails = lambda request: None
+    assert cluster.urls == []
+
+
+@pytest.mark.parametrize(
+    ("version", "is_named"),
+    [
+        (("1", "20"), False),
+        (("1", "20+"), False),
+        (("1", "21"), True),
+        (("2", "0"), True),
+        (("", ""), True),
+    ],
+)
+async def test_namespaces_are_named_if_the_server_labels_them(
+    cluster: Cluster, registry: Registry, version: tuple[str, str], is_named: bool
+) -> None:
+    send = cluster.send
+
+    async def answering(request: ApiRequest) -> ApiResponse:
+        if request.path == "/version":
+            return ApiResponse(200, dict(zip(("major", "minor"), version, strict=True)))
+        return await send(request)
+
+    cluster.send = answering  # type: ignore[method-assign]
+    server = Server(cluster)
+    async with operator(cluster, registry, server, namespaces=["default"]) as running:
+        await ready(running)
+        found = cluster.stored()
+        assert found is not None
+        assert bool(found["webhooks"][0]["namespaceSelector"]) is is_named
+        # It is for the operator to know which namespaces it serves.
+        for namespace, allowed in (("default", False), ("other", True)):
+            wrong = review(wrong=True)
+            wrong["request"]["namespace"] = namespace
+            answer = await server.answer(wrong)
+            assert answer["response"]["allowed"] is allowed
+
+
 async def test_without_a_server_there_is_a_warning_and_no_end(
     cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
