@@ -48,7 +48,7 @@ def review_of(
         "namespace": "default",
         "operation": operation,
         "userInfo": {"username": "admin", "groups": ["system:authenticated"]},
-        "object": new,
+        "object": None if operation == "DELETE" else new,
         "oldObject": old,
         "dryRun": False,
         "options": {"kind": "CreateOptions", "apiVersion": "meta.k8s.io/v1"},

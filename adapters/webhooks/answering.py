@@ -18,11 +18,16 @@ __all__ = ["ASKED", "Asked", "Reviewing", "answering"]
 
 
 class Asked:
-    """When a review came, and how long the API server waits for its answer."""
+    """The moment at which a review came, and the seconds for which it is waited for."""
 
     def __init__(self, timeout: str | None = None) -> None:
         self.timeout = timeout_of(timeout)
         self._began = asyncio.get_running_loop().time()
+
+    @property
+    def ends(self) -> float:
+        """The time of the event loop at which nobody waits any more."""
+        return self._began + self.timeout
 
     @property
     def left(self) -> float:

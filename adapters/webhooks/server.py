@@ -16,7 +16,7 @@ from contextlib import suppress
 from logging import getLogger
 from pathlib import Path
 from types import TracebackType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 from urllib.parse import urlunsplit
 
 import orjson
@@ -334,16 +334,12 @@ class _Serving:
             raise Refusal(405, "an AdmissionReview is sent by POST")
         if request.headers.get("Content-Encoding", "identity") != "identity":
             raise Refusal(415, "an AdmissionReview is sent as JSON, without encoding")
-        body = await self._listener.body_of(request)
-        try:
-            review = orjson.loads(body)
-        except orjson.JSONDecodeError as problem:
-            raise Refusal(400, f"the body is no JSON: {problem}") from None
+        review = _parsed(await self._listener.body_of(request))
         ASKED.set(asked)
         headers, transport = request.headers, request.transport
         peer = transport.get_extra_info("peercert") if transport else None
         try:
-            async with asyncio.timeout(asked.timeout) as time:
+            async with asyncio.timeout_at(asked.ends) as time:
                 found = await self._fn(
                     review,
                     webhook=webhook,
@@ -369,6 +365,16 @@ class _Serving:
         if before != self._prefix or not rest.startswith("/"):
             raise Refusal(404, f"there are no webhooks here, but at {self._prefix}/")
         return rest[1:]
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return orjson.loads(body)
+    except orjson.JSONDecodeError as problem:
+        why = f"the body is no JSON: {problem}"
+        if "depth" in str(problem) or "ecursion" in str(problem):
+            why = "the review is nested too deeply: it may have a thousand levels"
+        raise Refusal(400, why) from None
 
 
 def _certificates_of(

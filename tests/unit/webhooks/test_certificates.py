@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -247,6 +248,15 @@ async def test_a_new_authority_is_published_before_it_is_used(folder: Folder) ->
     assert (await files.at(NOW + 9_999)).bundle == during.bundle
     folder.put(ends=20_000)
     assert (await files.at(NOW + 10_001)).bundle == folder.authority.certificate
+
+
+async def test_files_are_served_without_the_library(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    served = await folder.files().at(NOW)
+    assert served.pair.certificate == (folder.folder / "tls").read_bytes()
+    assert served.names == frozenset()
 
 
 async def test_files_that_are_put_back_are_served_again(folder: Folder) -> None:
