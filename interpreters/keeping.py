@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -122,11 +122,22 @@ class Configurations:
 
         Raises `KeepingProblem`.
         """
+        return await self._all(lambda keeper, stored: keeper.leave(groups, stored, now))
+
+    async def clear(self) -> bool:
+        """Remove webhooks of former handlers; whether nothing is left to do.
+
+        Raises `KeepingProblem`.
+        """
+        return await self._all(lambda keeper, stored: keeper.clear(stored))
+
+    async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> bool:
+        """Make a move about each; whether all were the last ones."""
         done, problem = True, None
         for role, keeper in self._keepers.items():
             try:
                 stored = await self._read(CONFIGURATIONS[role])
-                move = keeper.leave(groups, stored, now)
+                move = move_of(keeper, stored)
                 answer = await self._performed(role, move)
             except KeepingProblem as found:
                 problem = found

@@ -10,7 +10,12 @@ import asyncio
 import inspect
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    suppress,
+)
 from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.activities import Surroundings
@@ -113,10 +118,20 @@ class Webhooks:
 
         `review` decides as the runner does (`Runner.review`).
         """
-        if not self._groups:
-            self.ready.set()
+        if self._groups:
+            self._task = asyncio.create_task(self._run(runner, api, review))
             return
-        self._task = asyncio.create_task(self._run(runner, api, review))
+        self.ready.set()
+        if self._around.settings.admission_managed is not None:
+            self._task = asyncio.create_task(self._clear(api))
+
+    async def _clear(self, api: Asked) -> None:
+        """Remove the webhooks of handlers that a former version had.
+
+        Without the right to do so there have been none.
+        """
+        with suppress(KeepingProblem):
+            await self._configurations(self._around.settings, api).clear()
 
     async def end(self) -> None:
         """Unregister, answer what is under way, and stop the server."""
@@ -240,20 +255,12 @@ class Webhooks:
 
     async def _keep(self, settings: Settings, api: Asked, account: str) -> None:
         """Keep the configurations until the end, and leave them."""
-        name = settings.admission_managed
-        if name is None:
+        if settings.admission_managed is None:
             await self._only_serve()
             return
-        wall = self._around.clock.now().wall
-        configurations = Configurations(
-            api,
-            name,
-            operator=settings.operator,
-            process=f"{wall:014.3f}-{secrets.token_hex(4)}",
-            manager=settings.marker,
-        )
+        configurations = self._configurations(settings, api)
         about = Registration(
-            name,
+            configurations.name,
             {},
             account,
             self._namespace,
@@ -271,6 +278,17 @@ class Webhooks:
             await self._woken(pause)
         if configurations.has_written:
             await self._leave(configurations)
+
+    def _configurations(self, settings: Settings, api: Asked) -> Configurations:
+        assert settings.admission_managed is not None, "they have a name"
+        wall = self._around.clock.now().wall
+        return Configurations(
+            api,
+            settings.admission_managed,
+            operator=settings.operator,
+            process=f"{wall:014.3f}-{secrets.token_hex(4)}",
+            manager=settings.marker,
+        )
 
     async def _only_serve(self) -> None:
         """Nothing is registered here: who has done so is led to the server."""

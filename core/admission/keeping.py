@@ -185,6 +185,15 @@ class Keeper(NamedTuple):
         found = {**stored, "webhooks": stored.get("webhooks") or []}
         return Move(self, _patch(stored, (), persistent(found, groups)), last=True)
 
+    def clear(self, stored: Manifest | None) -> Move:
+        """The move of a process without admission handlers, which the former one had.
+
+        Those would be asked, and their failure policy would decide.
+        """
+        if stored is None or self._foreign(stored) or not stored.get("webhooks"):
+            return Move(self, last=True)
+        return Move(self, _patch(stored, (), ()), last=True)
+
     def _foreign(self, stored: Manifest) -> str:
         """Why a configuration is somebody else's; "" if it is this operator's."""
         owner = _annotations(stored).get(OWNER)

@@ -449,8 +449,14 @@ async def test_a_local_address_is_not_registered_with_a_distant_server(
 
 
 async def test_without_admission_handlers_no_server_is_started(
-    cluster: Cluster,
+    cluster: Cluster, registry: Registry
 ) -> None:
+    kept = fnop.on.validate(KIND, registry=registry, id="kept", persistent=True)
+    kept(lambda **_: None)
+    async with operator(cluster, registry, Server(cluster)) as running:
+        await ready(running)
+    # Those of the former version stay, and nobody would answer them.
+    assert cluster.urls == ["https://hooks.example.com/kept"]
     found = Registry()
 
     @fnop.on.create(KIND, registry=found)
@@ -459,6 +465,7 @@ async def test_without_admission_handlers_no_server_is_started(
     server = Server(cluster)
     async with operator(cluster, found, server) as running:
         await ready(running)
+        await soon(lambda: cluster.urls == [])
     assert server.starts == 0
 
 
