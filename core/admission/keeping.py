@@ -53,11 +53,13 @@ Webhooks: TypeAlias = Sequence[Manifest]
 class Written(NamedTuple):
     """Webhooks as they were written, and as the API server has stored them.
 
-    It adds defaults, and an older one drops fields that it does not know.
+    It adds defaults, and an older one drops fields that it does not know. `uid` is that
+    of the configuration.
     """
 
     asked: Webhooks
     stored: Webhooks
+    uid: str = ""
 
 
 class Move(NamedTuple):
@@ -120,7 +122,7 @@ class Keeper(NamedTuple):
         if self.doubted is not None and now - self.doubted < DOUBT_SECONDS:
             return self._overruled(webhooks, stored)
         older = (each for each in listed if each < self.process)
-        patch = _patch(stored, (*older, self.process))
+        patch = self._patch(stored, (*older, self.process))
         overruled = self._overruled(webhooks, stored)
         return overruled._replace(keeper=self._replace(doubted=now), effect=patch)
 
@@ -148,6 +150,8 @@ class Keeper(NamedTuple):
     def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
         """Whether the webhooks are in the cluster as wanted."""
         found = stored.get("webhooks") or []
+        if OWNER not in _annotations(stored):
+            return False
         if not same_json(written.asked, webhooks):
             return _covers(found, webhooks)
         return same_json(found, [_trusting(each, stored) for each in written.stored])
@@ -156,18 +160,19 @@ class Keeper(NamedTuple):
         self, webhooks: Webhooks, stored: Manifest, others: Iterable[str]
     ) -> Move:
         found = [_trusting(each, stored) for each in webhooks]
-        return Move(self, _patch(stored, (*others, self.process), found))
+        return Move(self, self._patch(stored, (*others, self.process), found))
 
     def _stay(self, stored: Manifest) -> Move:
         listed = _listed(stored)
         if self.process in listed:
             return Move(self)
-        return Move(self, _patch(stored, (*listed, self.process)))
+        return Move(self, self._patch(stored, (*listed, self.process)))
 
     def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
         """The keeper after the API server's answer to a write of the webhooks."""
         asked, stored = wanted["webhooks"], answer.get("webhooks") or []
-        return self._replace(written=Written(thaw_json(asked), stored))
+        uid = str(answer["metadata"].get("uid") or "")
+        return self._replace(written=Written(thaw_json(asked), stored, uid))
 
     def leave(
         self, groups: Iterable[Group], stored: Manifest | None, now: float
@@ -177,13 +182,13 @@ class Keeper(NamedTuple):
             return Move(self, last=True)
         others = _listed(stored) - {self.process}
         if others and self.leaving is None:
-            return Move(self._replace(leaving=now), _patch(stored, ()))
+            return Move(self._replace(leaving=now), self._patch(stored, ()))
         if others:
             return Move(self, last=True)  # they have returned
         if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
             return Move(self)
         found = {**stored, "webhooks": stored.get("webhooks") or []}
-        return Move(self, _patch(stored, (), persistent(found, groups)), last=True)
+        return Move(self, self._patch(stored, (), persistent(found, groups)), last=True)
 
     def clear(self, stored: Manifest | None) -> Move:
         """The move of a process without admission handlers, which the former one had.
@@ -192,13 +197,35 @@ class Keeper(NamedTuple):
         """
         if stored is None or self._foreign(stored) or not stored.get("webhooks"):
             return Move(self, last=True)
-        return Move(self, _patch(stored, (), ()), last=True)
+        return Move(self, self._patch(stored, (), ()), last=True)
+
+    def _patch(
+        self,
+        stored: Manifest,
+        listed: Iterable[str],
+        webhooks: Webhooks | None = None,
+    ) -> Patch:
+        """A change of the list, and of the webhooks, of this version of the object."""
+        found = stored["metadata"]
+        annotations = {OWNER: self.operator, SERVED_BY: " ".join(sorted({*listed}))}
+        metadata: dict[str, Any] = {
+            "resourceVersion": found["resourceVersion"],
+            "annotations": annotations,
+        }
+        merge: dict[str, Any] = {"metadata": metadata}
+        if webhooks is not None:
+            metadata["labels"] = {MANAGED_BY: "fnop"}
+            merge["webhooks"] = [*webhooks]
+        return Patch(Target(CONFIGURATIONS[self.role].plural, found["name"]), merge)
 
     def _foreign(self, stored: Manifest) -> str:
         """Why a configuration is somebody else's; "" if it is this operator's."""
         owner = _annotations(stored).get(OWNER)
         if owner == self.operator:
             return ""
+        uid = stored["metadata"].get("uid")
+        if owner is None and self.written is not None and uid == self.written.uid:
+            return ""  # somebody has edited the operator's own
         label = f"{stored['kind']} {stored['metadata']['name']}"
         if owner is None:
             return (
@@ -291,25 +318,6 @@ def _annotations(stored: Manifest) -> Mapping[str, Any]:
 
 def _listed(stored: Manifest) -> frozenset[str]:
     return frozenset(str(_annotations(stored).get(SERVED_BY) or "").split())
-
-
-def _patch(
-    stored: Manifest, listed: Iterable[str], webhooks: Webhooks | None = None
-) -> Patch:
-    """A change of the list, and of the webhooks, of this version of the object."""
-    metadata = stored["metadata"]
-    names = " ".join(sorted({*listed})) or None
-    merge: dict[str, Any] = {
-        "metadata": {
-            "resourceVersion": metadata["resourceVersion"],
-            "annotations": {SERVED_BY: names},
-        }
-    }
-    if webhooks is not None:
-        merge["metadata"]["labels"] = {MANAGED_BY: "fnop"}
-        merge["webhooks"] = [*webhooks]
-    plural = next(e.plural for e in CONFIGURATIONS.values() if e.kind == stored["kind"])
-    return Patch(Target(plural, metadata["name"]), merge)
 
 
 def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
