@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fnop
+from fnop.adapters import service_account
 from fnop.adapters.webhooks import running as webhooks_running
+from fnop.adapters.webhooks.addresses import Address, server_at
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from tests.commands import closed_port
 from tests.live import LiveCluster
 from tests.patience import patience, soon
 
@@ -491,6 +495,37 @@ async def test_the_operator_s_own_account_is_found_out(
     made = str([each.body for each in cluster.asked if each.method == "POST"])
     assert ("not-by-the-operator" in made) is bool(account)
     assert account in made
+
+
+@pytest.mark.parametrize("is_pod", [True, False])
+async def test_the_replicas_of_a_pod_share_their_authority(
+    cluster: Cluster,
+    registry: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_pod: bool,
+) -> None:
+    if is_pod:
+        (tmp_path / "namespace").write_text("prod")
+    monkeypatch.setattr(service_account, "FOLDER", tmp_path)
+    cluster.post("/api/v1/namespaces", {"metadata": {"name": "prod"}})
+    listen = f"127.0.0.1:{closed_port()}"
+    server = server_at(Address(listen, {"service": SERVICE}))
+    async with operator(cluster, registry, server) as running:
+        await ready(running)
+        path = "/api/v1/namespaces/prod/secrets/fnop-webhooks-default"
+        found = cluster.request(ApiRequest("GET", path))
+        assert (found.status == 200) is is_pod
+        stored = cluster.stored()
+        assert stored is not None
+        client = stored["webhooks"][0]["clientConfig"]
+        assert client["service"]["path"] == "/judge"
+        if is_pod:
+            data = found.body["data"]["ca.crt"]
+            assert client["caBundle"] == data
+
+
+SERVICE = {"namespace": "prod", "name": "claims"}
 
 
 async def test_it_ends_at_once_if_asked_twice(
