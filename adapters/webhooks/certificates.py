@@ -34,12 +34,14 @@ from fnop.core.values.errors import text_of
 
 __all__ = [
     "Certificates",
+    "Complaints",
     "Files",
     "Own",
     "Served",
     "Store",
     "Stored",
     "StrPath",
+    "content_of",
     "context_with",
     "named_hosts",
 ]
@@ -147,13 +149,9 @@ class Files:
         except (OSError, ValueError) as problem:
             if not self._known:
                 raise
-            self._complaints.say(f"{problem}; the certificate before it is served on")
+            self._complaints.say(f"{problem}; the previous certificate stays in use")
         else:
-            self._complaints.check_end(
-                self._newest.authority.ends,
-                now,
-                f"the certificate in {fspath(self._certificate)} has expired; renew it",
-            )
+            self._complaints.say(self._doubt(now))
         self._forget(now)
         return self._served(now)
 
@@ -161,6 +159,22 @@ class Files:
         for id, each in self._known.items():
             [authority] = published((each.authority,), authorities, now)
             self._known[id] = each._replace(authority=authority)
+
+    def _doubt(self, now: float) -> str:
+        """The reason for which an API server will refuse the newest; "" if none."""
+        file, bundle = fspath(self._certificate), self._bundle
+        if self._newest.authority.ends <= now:
+            return f"the certificate in {file} has expired; renew it"
+        where = "cadata=" if isinstance(bundle, bytes) else fspath(bundle)
+        ends = end_of_trust(self._newest.served)
+        if ends is None:
+            return (
+                f"no authority in {where} has signed the certificate in {file}: the "
+                "API server will refuse it; give the authority as cafile="
+            )
+        if ends <= now:
+            return f"the authority in {where} has expired; renew it"
+        return ""
 
     @property
     def _newest(self) -> Generation:
@@ -174,10 +188,10 @@ class Files:
             return self._read(now)
 
     def _read(self, now: float) -> Generation:
-        pair = Pair(_content(self._certificate), _content(self._key))
+        pair = Pair(content_of(self._certificate), content_of(self._key))
         bundle = self._bundle
         if not isinstance(bundle, bytes):
-            path, bundle = bundle, _content(bundle)
+            path, bundle = bundle, content_of(bundle)
             if not _BLOCK.search(bundle):
                 raise ValueError(f"{fspath(path)} has no certificate in PEM")
         if self._known and self._newest.served[:2] == (pair, bundle):
@@ -219,30 +233,19 @@ class Files:
 
 
 class Complaints:
-    """Warnings, each once as long as it holds."""
+    """Warnings, each once as long as it holds; "" stands for none."""
 
     def __init__(self) -> None:
         self._last = ""
 
     def say(self, text: str) -> None:
         """Warn, if the last warning was another one."""
-        if text != self._last:
-            self._last = text
+        if text and text != self._last:
             log.warning("%s", text)
-
-    def end(self) -> None:
-        """Nothing is wrong any more."""
-        self._last = ""
-
-    def check_end(self, ends: float, now: float, text: str) -> None:
-        """Warn about what has ended."""
-        if ends <= now:
-            self.say(text)
-        else:
-            self.end()
+        self._last = text
 
 
-def _content(path: StrPath) -> bytes:
+def content_of(path: StrPath) -> bytes:
     """The content of a file.  Raises `OSError` with a sentence."""
     try:
         return Path(path).read_bytes()
@@ -279,6 +282,33 @@ def facts_of(certificate: bytes) -> Facts:
         found.not_valid_after_utc.timestamp(),
         frozenset(names),
     )
+
+
+def end_of_trust(served: Served) -> float | None:
+    """The end of the authority that has signed a certificate, or its chain.
+
+    None if there is none in the bundle; without the library it never ends.
+    """
+    try:
+        from cryptography import x509
+        from cryptography.exceptions import InvalidSignature
+    except ImportError:
+        return inf
+    try:
+        chain = x509.load_pem_x509_certificates(served.pair.certificate)
+        roots = x509.load_pem_x509_certificates(served.bundle)
+    except ValueError:
+        return inf  # the API server may understand what this library does not
+    ends: list[float] = []
+    for root in roots:
+        for each in chain:
+            try:
+                if each != root:
+                    each.verify_directly_issued_by(root)
+            except (InvalidSignature, TypeError, ValueError):
+                continue
+            ends.append(root.not_valid_after_utc.timestamp())
+    return max(ends, default=None)
 
 
 # --------------------------------------------------------------------- fnop's own
@@ -343,7 +373,7 @@ class Own:
                 raise
             self._complaints.say(f"{problem}; the certificates stay as they are")
         else:
-            self._complaints.end()
+            self._complaints.say("")
 
     async def _found(self, now: float) -> None:
         """Make an authority, and store it; if others were faster, take theirs."""

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from logging import getLogger
 from math import inf
 from socket import socket
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import orjson
 from aiohttp import web
@@ -184,6 +184,30 @@ def _first_line(message: str | None) -> str:
     return (message or "it cannot be parsed").strip().split("\n")[0][:200].rstrip(": ")
 
 
+class Greeting(asyncio.Protocol):
+    """A connection until its TLS handshake is done.
+
+    asyncio tells of it only then; but those that never come so far cost something, too.
+    """
+
+    def __init__(self, listener: Listener) -> None:
+        self._listener = listener
+        self.early: list[bytes] = []
+        self.is_lost = False
+        self.transport: asyncio.Transport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = cast(asyncio.Transport, transport)
+        self.transport.pause_reading()  # the handshake reads
+        self._listener.greet(self)
+
+    def data_received(self, data: bytes) -> None:
+        self.early.append(data)  # with the end of the handshake
+
+    def connection_lost(self, error: BaseException | None) -> None:
+        self.is_lost = True
+
+
 Handler = Callable[[web.BaseRequest], Awaitable[web.StreamResponse]]
 
 
@@ -194,6 +218,8 @@ class Listener:
         self.limits = limits
         self.connections: set[Connection] = set()
         self.held = 0  # bytes of bodies that are being read
+        # Handshakes that are not done, the oldest first.
+        self._greetings: dict[Greeting, asyncio.Task[None]] = {}
         self._handler = handler
         self._servers: list[asyncio.Server] = []
         self._look: asyncio.TimerHandle | None = None
@@ -205,21 +231,54 @@ class Listener:
         loop = asyncio.get_running_loop()
         self.time = loop.time
         self._server = web.Server(self._handle, handler_cancellation=True)
-        limits = self.limits
-        tls: dict[str, Any] = {}
-        if context is not None:
-            tls = {
-                "ssl": context,
-                "ssl_handshake_timeout": limits.handshake_seconds,
-                "ssl_shutdown_timeout": limits.farewell_seconds,
-            }
+        self._context = context
+
+        def made() -> asyncio.Protocol:
+            return self._connection() if context is None else Greeting(self)
+
         for each in sockets:
-            self._servers.append(
-                await loop.create_server(
-                    self._connection, sock=each, backlog=1024, **tls
-                )
-            )
+            server = await loop.create_server(made, sock=each, backlog=BACKLOG)
+            self._servers.append(server)
         self._ring()
+
+    def greet(self, greeting: Greeting) -> None:
+        """Begin the handshake of a connection."""
+        task = asyncio.get_running_loop().create_task(self._greet(greeting))
+        self._greetings[greeting] = task
+        task.add_done_callback(lambda _: self._greetings.pop(greeting, None))
+        self._make_room(None)
+
+    async def _greet(self, greeting: Greeting) -> None:
+        limits, transport = self.limits, greeting.transport
+        assert self._context is not None, "without TLS there is no handshake"
+        assert transport is not None, "it is made"
+        try:
+            secured = await asyncio.get_running_loop().start_tls(
+                transport,
+                greeting,
+                self._context,
+                server_side=True,
+                ssl_handshake_timeout=limits.handshake_seconds,
+                ssl_shutdown_timeout=limits.farewell_seconds,
+            )
+        except OSError:  # it speaks no TLS, or not in time: it is told by TLS itself
+            return
+        if secured is None or greeting.is_lost:
+            return
+        self._greetings.pop(greeting, None)
+        connection = self._connection()
+        secured.set_protocol(connection)
+        connection.connection_made(secured)
+        for data in greeting.early:
+            connection.data_received(data)
+
+    def _forget(self, greeting: Greeting) -> asyncio.Task[None]:
+        """Give up a handshake."""
+        task = self._greetings.pop(greeting)
+        task.cancel()
+        if greeting.transport is not None:
+            greeting.transport.abort()
+        return task
 
     def _connection(self) -> Connection:
         return Connection(
@@ -238,17 +297,30 @@ class Listener:
             self._look.cancel()
         for server in self._servers:
             server.close()
+        greetings = [self._forget(each) for each in [*self._greetings]]
+        await asyncio.gather(*greetings, return_exceptions=True)
         if self._servers:
             self._server.pre_shutdown()
             await self._server.shutdown(self.limits.farewell_seconds)
 
     def joined(self, connection: Connection) -> None:
-        """One more connection; if there are too many, one that waits is closed."""
+        """Take one more connection in."""
         self.connections.add(connection)
-        if len(self.connections) > self.limits.connections:
-            others = (each for each in self.connections if each is not connection)
-            least = min(others, key=lambda each: each.worth, default=connection)
-            (connection if least.phase == ANSWER else least).abort()
+        self._make_room(connection)
+
+    def _make_room(self, newest: Connection | None) -> None:
+        """If there are too many connections, close one of those that wait."""
+        if len(self._greetings) + len(self.connections) <= self.limits.connections:
+            return
+        if len(self._greetings) > 1:
+            self._forget(next(iter(self._greetings)))
+            return
+        others = (each for each in self.connections if each is not newest)
+        least = min(others, key=lambda each: each.worth, default=newest)
+        if least is not None and least.phase == ANSWER:
+            least = newest
+        if least is not None:
+            least.abort()
 
     def _ring(self) -> None:
         """Look for connections whose time is over, and again after a while."""

@@ -25,11 +25,13 @@ from aiohttp import web
 from fnop.adapters.webhooks.answering import ASKED, Asked
 from fnop.adapters.webhooks.certificates import (
     Certificates,
+    Complaints,
     Files,
     Own,
     Served,
     Store,
     StrPath,
+    content_of,
     context_with,
     named_hosts,
 )
@@ -170,6 +172,9 @@ class _Serving:
         self._port = 0
         self._context: ssl.SSLContext | None = None
         self._served = Served.nothing()
+        self._clients = ""  # the authorities that verify clients
+        self._complaints = Complaints()
+        self._complaints_of_clients = Complaints()
         self._changes: asyncio.Queue[Served] = asyncio.Queue()
         self._keeping: asyncio.Task[None] | None = None
         self._strangers: set[str] = set()
@@ -188,7 +193,7 @@ class _Serving:
             if base is not None and self._server.context is None:
                 base.sni_callback = self._choose
         else:
-            self._changes.put_nowait(self._served)
+            self._changes.put_nowait(self._served._replace(bundle=self._given_bundle()))
         sockets = _sockets_at(self._server.addr, self._server.port)
         self._port = sockets[0].getsockname()[1]
         await self._listener.start(sockets, base)
@@ -216,12 +221,18 @@ class _Serving:
     def config(self, served: Served) -> WebhookClientConfig:
         """The configuration of clients by which they reach this server."""
         found = WebhookClientConfig(url=self.url)
-        bundle = served.bundle or self._server.cadata or b""
-        if bundle:
-            found["caBundle"] = base64.b64encode(bundle).decode()
+        if served.bundle:
+            found["caBundle"] = base64.b64encode(served.bundle).decode()
             if self._server.cadump is not None:
-                Path(self._server.cadump).write_bytes(bundle)
+                Path(self._server.cadump).write_bytes(served.bundle)
         return found
+
+    def _given_bundle(self) -> bytes:
+        """The authorities of whoever ends TLS before a server that speaks HTTP."""
+        server = self._server
+        if server.cadata is not None or server.cafile is None:
+            return server.cadata or b""
+        return content_of(server.cafile)
 
     def published(self, served: Served) -> None:
         """Clients have been told by now."""
@@ -244,33 +255,52 @@ class _Serving:
             await asyncio.sleep(min(self._server.file_check_interval, life / 10))
             try:
                 await self._look()
+                self._complaints.say("")
             except (OSError, ValueError) as problem:
-                log.warning("the certificate of the webhooks stays: %s", problem)
+                self._complaints.say(
+                    f"the certificate of the webhooks stays: {problem}"
+                )
             except Exception:
                 log.exception("the certificate of the webhooks was not looked at")
 
     async def _look_at_last(self) -> None:
         """Look for the first certificate, until those who share it can be reached."""
-        told = ""
         while True:
             try:
                 return await self._look()
             except ConnectionError as problem:
-                if str(problem) != told:
-                    told = str(problem)
-                    log.warning("the webhooks are not served yet: %s", problem)
+                self._complaints.say(f"the webhooks are not served yet: {problem}")
             await asyncio.sleep(min(self._server.file_check_interval, 1.0))
 
     async def _look(self) -> None:
         assert self._certificates is not None, "it serves HTTPS"
         served = await self._certificates.at(self._server.clock.now().wall)
-        before, self._served = self._served, served
-        if (served.pair, served.password) != (before.pair, before.password):
-            self._context = context_with(served, self._settings())
+        clients = self._authorities_of_clients()
+        before, known = self._served, self._clients
+        if (served.pair, clients) != (before.pair, known) or self._context is None:
+            self._context = context_with(served, self._settings(clients))
+        self._served, self._clients = served, clients
         if served.bundle != before.bundle:
             self._changes.put_nowait(served)
 
-    def _settings(self) -> ssl.SSLContext:
+    def _authorities_of_clients(self) -> str:
+        """The content of `verify_cafile`; if it is broken, that from before."""
+        path = self._server.verify_cafile
+        if path is None:
+            return ""
+        try:
+            found = content_of(path).decode("ascii", "replace")
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_verify_locations(cadata=found)
+            self._complaints_of_clients.say("")
+            return found
+        except (OSError, ValueError) as problem:
+            text = f"{path} has no authorities of clients: {text_of(problem)}"
+            if not self._clients:
+                raise ValueError(text) from None
+            self._complaints_of_clients.say(f"{text}; the previous ones stay in use")
+            return self._clients
+
+    def _settings(self, clients: str) -> ssl.SSLContext:
         """TLS settings without a certificate; one's own are those of the user."""
         server = self._server
         context = server.context
@@ -278,23 +308,24 @@ class _Serving:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             context.minimum_version = ssl.TLSVersion.TLSv1_2
             context.set_alpn_protocols(["http/1.1"])
+        if server.verify_mode is not None:
+            context.verify_mode = server.verify_mode
         data = server.verify_cadata
         if isinstance(data, bytes) and b"-----BEGIN" in data:
             data = data.decode("ascii", "replace")
-        if server.verify_mode is not None:
-            context.verify_mode = server.verify_mode
-        if server.verify_cafile or server.verify_capath or data:
-            try:
-                context.load_verify_locations(
-                    server.verify_cafile, server.verify_capath, data
-                )
-            except (OSError, ssl.SSLError) as problem:
-                where = server.verify_cafile or server.verify_capath or "verify_cadata="
-                raise ValueError(
-                    f"{where} has no authorities of clients: {text_of(problem)}"
-                ) from None
-            if context.verify_mode == ssl.CERT_NONE:
-                context.verify_mode = ssl.CERT_OPTIONAL
+        if not (clients or server.verify_capath or data):
+            return context
+        try:
+            if clients:
+                context.load_verify_locations(cadata=clients)
+            if server.verify_capath or data:
+                context.load_verify_locations(capath=server.verify_capath, cadata=data)
+        except (OSError, ValueError) as problem:
+            where = "verify_cadata=" if data else server.verify_capath
+            text = f"{where} has no authorities of clients: {text_of(problem)}"
+            raise ValueError(text) from None
+        if context.verify_mode == ssl.CERT_NONE:
+            context.verify_mode = ssl.CERT_OPTIONAL
         return context
 
     def _choose(

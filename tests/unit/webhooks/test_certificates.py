@@ -314,7 +314,7 @@ async def test_broken_files_are_one_warning(
     [record] = caplog.records
     assert record.levelname == "WARNING"
     assert all(str(folder.folder / name) in record.getMessage() for name in names)
-    assert "is served on" in record.getMessage()
+    assert "stays in use" in record.getMessage()
     folder.put()
     assert (await files.at(NOW + 9)).pair != before.pair
     assert len(caplog.records) == 1
@@ -329,6 +329,39 @@ async def test_broken_files_at_the_start_are_a_sentence(
         (folder.folder / name).write_bytes(content or b"")
     with pytest.raises((OSError, ValueError), match=names[0]):
         await folder.files().at(NOW)
+
+
+@pytest.mark.parametrize(
+    ("bundle", "text"),
+    [
+        (Authority(NOW), "no authority in {ca} has signed the certificate in {tls}: "),
+        (None, "the authority in {ca} has expired; renew it"),
+    ],
+    ids=["another authority", "an expired authority"],
+)
+async def test_a_bundle_that_verifies_nothing_is_a_warning(
+    folder: Folder, caplog: pytest.LogCaptureFixture, bundle: Any, text: str
+) -> None:
+    if bundle is None:
+        folder.put(Authority(NOW - 100, 50.0))
+    else:
+        folder.write(ca=bundle.certificate)
+    files = folder.files()
+    await files.at(NOW)
+    await files.at(NOW + 1)
+    [record] = caplog.records
+    paths = {name: folder.folder / name for name in ("ca", "tls")}
+    assert record.getMessage().startswith(text.format(**paths))
+
+
+async def test_a_chain_is_verified_by_its_root(
+    folder: Folder, caplog: pytest.LogCaptureFixture
+) -> None:
+    chain = (folder.folder / "tls").read_bytes() + folder.authority.certificate
+    others = Authority(NOW).certificate + folder.authority.certificate
+    folder.write(tls=chain, ca=others)
+    await folder.files().at(NOW)
+    assert caplog.records == []
 
 
 async def test_an_expired_file_is_a_warning(

@@ -274,6 +274,19 @@ async def test_a_handshake_that_does_not_come_is_given_up() -> None:
         assert (await client.send(REVIEW)).status == 200
 
 
+async def test_others_are_served_while_very_many_never_greet() -> None:
+    async with hurried() as client:
+        count = 8 * Hurried.limits.connections
+        silent = [
+            await asyncio.open_connection(client.host, client.port)
+            for _ in range(count)
+        ]
+        for _ in range(5):
+            assert (await client.send(REVIEW)).status == 200
+        for _, writer in silent:
+            writer.close()
+
+
 async def test_others_are_served_while_very_many_wait() -> None:
     async with hurried() as client:
         silent = [

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from fnop.adapters.certificates import Authority, Pair
@@ -207,6 +209,39 @@ def rsa_of(authority: Authority) -> Pair:
         return authority.for_server(("127.0.0.1",))
     finally:
         authority._ec = kept
+
+
+async def test_authorities_of_clients_are_read_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    now, file = SystemClock().now().wall, tmp_path / "clients.pem"
+    first, second = Authority(now), Authority(now)
+    paths = {}
+    for name, authority in (("first", first), ("second", second)):
+        pair = authority.for_client("apiserver", ())
+        (tmp_path / name).write_bytes(pair.certificate + pair.key)
+        paths[name] = str(tmp_path / name)
+    file.write_bytes(first.certificate)
+    how: dict[str, Any] = {"verify_cafile": file, "verify_mode": ssl.CERT_REQUIRED}
+    async with serving(WebhookServer(**LOCAL, **how), echo) as configs:
+        config = await next_of(configs)
+
+        async def is_known(name: str) -> bool:
+            async with Client(config, paths[name]) as client:
+                try:
+                    return (await client.send({})).status == 200
+                except (aiohttp.ClientError, ssl.SSLError):
+                    return False
+
+        assert await is_known("first")
+        assert not await is_known("second")
+        file.write_text("broken")
+        await soon(lambda: caplog.records)
+        assert await is_known("first")
+        file.write_bytes(second.certificate)
+        await soon(partial(is_known, "second"))
+        assert not await is_known("first")
+    assert "clients.pem has no authorities of clients" in caplog.text
 
 
 async def test_the_bundle_is_dumped(tmp_path: Path) -> None:

@@ -229,6 +229,11 @@ async def test_it_speaks_http_only_if_asked_to() -> None:
         assert "caBundle" not in config
         async with Client(config) as client:
             assert (await client.send({})).status == 200
+    async with serving(
+        WebhookServer(**LOCAL, insecure=True, cadata=b"of a proxy"), echo
+    ) as configs:
+        found = await next_of(configs)
+        assert base64.b64decode(found["caBundle"]) == b"of a proxy"
     both = WebhookServer(insecure=True, context=ssl.create_default_context())
     async with serving(both, echo) as configs:
         with pytest.raises(ValueError, match="insecure=True takes no context="):
