@@ -87,6 +87,13 @@ def a_version(
 @shared("name")
 @shared("namespace", ", or those of a pattern; repeat it for several")
 @shared("all_namespaces", " (as without -n)")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
+)
 @shared("crds")
 def webhooks(
     paths: Sequence[str],
@@ -120,7 +127,7 @@ def webhooks(
     if options["ca"] and cert_manager:
         raise click.UsageError("use either --ca or --cert-manager")
     try:
-        given = Settings(options["name"], tuple(namespace) or None)
+        given = Settings(options["name"], tuple(namespace) or None, options["selector"])
         bundle = {"caBundle": bundle_of(options["ca"])} if options["ca"] else {}
     except ValueError as problem:
         fail(str(problem), EXIT_USAGE)

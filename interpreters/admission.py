@@ -101,6 +101,7 @@ class OwnWebhooks:
             {"url": ADDRESS},
             account=ACCOUNT.name,
             namespaces=settings.namespaces,
+            selector=settings.selector,
         )
         made = configurations_of(self._groups.values(), self._catalogue(cluster), about)
         return {

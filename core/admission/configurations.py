@@ -20,6 +20,7 @@ from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import listed
+from fnop.core.values.label_selectors import requirements_of
 from fnop.effects.values import shown
 
 __all__ = [
@@ -243,7 +244,7 @@ def _spec(
         "failurePolicy": "Ignore" if webhook.ignore_failures else "Fail",
         "matchPolicy": webhook.match_policy,
         "namespaceSelector": _namespace_selector(webhook, about),
-        "objectSelector": _object_selector(webhook, group.filters),
+        "objectSelector": _object_selector(webhook, group.filters, about),
         "sideEffects": _side_effects(group),
         "timeoutSeconds": webhook.timeout,
         "admissionReviewVersions": ["v1"],
@@ -343,7 +344,9 @@ def _expression(operator: str, values: Iterable[str]) -> dict[str, Any]:
     return {"key": NAME_LABEL, "operator": operator, "values": [*values]}
 
 
-def _object_selector(webhook: Webhook, filters: Filters) -> dict[str, Any]:
+def _object_selector(
+    webhook: Webhook, filters: Filters, about: Registration
+) -> dict[str, Any]:
     """The labels of the objects that the API server asks about.
 
     It asks if the new object has them, or the old one.
@@ -360,6 +363,7 @@ def _object_selector(webhook: Webhook, filters: Filters) -> dict[str, Any]:
         for name, want in filters.labels
         if isinstance(want, Presence)
     ]
+    expressions += requirements_of(about.selector)
     if expressions:
         found["matchExpressions"] = [*found.get("matchExpressions", ()), *expressions]
     return found
