@@ -74,7 +74,14 @@ class Served(NamedTuple):
 
 
 class Certificates(Protocol):
-    """A source of certificates; times are in Unix seconds."""
+    """A source of certificates; times are in Unix seconds.
+
+    An authority signs what is served after the `overlap`, in seconds, since it was
+    published.
+    """
+
+    @property
+    def overlap(self) -> float: ...
 
     async def at(self, now: float) -> Served:
         """The certificate to serve; raises `OSError` or `ValueError` without one."""
@@ -138,7 +145,7 @@ class Files:
         self._certificate, self._key = certificate, key
         self._bundle = certificate if bundle is None else bundle
         self._password = password
-        self._overlap = overlap
+        self.overlap = overlap
         # By the digest of the bundle; the newest is the last one.
         self._known: dict[str, Generation] = {}
         self._complaints = Complaints()
@@ -226,7 +233,7 @@ class Files:
 
     def _served(self, now: float) -> Served:
         known = self._known.values()
-        chosen = signer_of((each.authority for each in known), now, self._overlap)
+        chosen = signer_of((each.authority for each in known), now, self.overlap)
         found = self._newest if chosen is None else self._known[chosen.id]
         bundle = b"\n".join(each.served.bundle for each in known)
         return found.served._replace(bundle=bundle, authorities=tuple(self._known))
@@ -332,6 +339,10 @@ class Own:
         self._leaf: tuple[Leaf, Pair] | None = None
         self._stored = Stored()
         self._complaints = Complaints()
+
+    @property
+    def overlap(self) -> float:
+        return self._lifetimes.overlap
 
     async def at(self, now: float) -> Served:
         await self._share(now)

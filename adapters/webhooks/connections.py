@@ -49,7 +49,7 @@ class Limits(NamedTuple):
 
     body: int = 7 * 1024 * 1024
     held: int = 64 * 1024 * 1024
-    connections: int = 1_000
+    connections: int = 500
     handshake_seconds: float = 10.0
     head_seconds: float = 10.0
     body_seconds: float = 30.0

@@ -176,6 +176,8 @@ class _Serving:
         self._complaints = Complaints()
         self._complaints_of_clients = Complaints()
         self._changes: asyncio.Queue[Served] = asyncio.Queue()
+        # The last bundle, and when it was yielded, until the consumer asks for more.
+        self._offered: tuple[Served, float] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._strangers: set[str] = set()
 
@@ -220,6 +222,7 @@ class _Serving:
 
     def config(self, served: Served) -> WebhookClientConfig:
         """The configuration of clients by which they reach this server."""
+        self._offered = served, self._now
         found = WebhookClientConfig(url=self.url)
         if served.bundle:
             found["caBundle"] = base64.b64encode(served.bundle).decode()
@@ -236,9 +239,13 @@ class _Serving:
 
     def published(self, served: Served) -> None:
         """Clients have been told by now."""
+        self._offered = None
         if self._certificates is not None:
-            now = self._server.clock.now().wall
-            self._certificates.publish(served.authorities, now)
+            self._certificates.publish(served.authorities, self._now)
+
+    @property
+    def _now(self) -> float:
+        return self._server.clock.now().wall
 
     @property
     def url(self) -> str:
@@ -274,7 +281,12 @@ class _Serving:
 
     async def _look(self) -> None:
         assert self._certificates is not None, "it serves HTTPS"
-        served = await self._certificates.at(self._server.clock.now().wall)
+        # A consumer that never comes back must not keep a certificate for ever.
+        if self._offered is not None:
+            offered, at = self._offered
+            if at + self._certificates.overlap <= self._now:
+                self.published(offered)
+        served = await self._certificates.at(self._now)
         clients = self._authorities_of_clients()
         before, known = self._served, self._clients
         if (served.pair, clients) != (before.pair, known) or self._context is None:

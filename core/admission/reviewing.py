@@ -37,7 +37,7 @@ from fnop.core.seam.commands import Perform, Say, Subject
 from fnop.core.seam.effect_rules import rule_of
 from fnop.core.state.turn import State, settings_of
 from fnop.core.values.body import Body, Key
-from fnop.core.values.errors import NotPure, act_of
+from fnop.core.values.errors import NotPure, act_of, shortened
 from fnop.core.values.merge import OperationFailed, applied, operated, transformed
 from fnop.core.values.now import Now
 from fnop.core.values.table import NOTHING
@@ -186,6 +186,7 @@ class _Course:
             self.warnings.append(f"{_words(failure)} (as it was before this change)")
         else:
             self.denials.append(_denial(handler, failure))
+            self._report(handler, failure)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is asked about the request; raises what a filter raises."""
@@ -373,6 +374,20 @@ class _Course:
                 error=str(failure),
                 exception=shown,
                 act=act_of(failure.exception) if failure.exception else None,
+            )
+        )
+
+    def _report(self, handler: Handler, failure: Failure) -> None:
+        """Log a denial with the user who was denied."""
+        request = self.request
+        who = f" by {shortened(request.user)}" if request.user else ""
+        words = shortened(_words(failure))
+        self.lines.append(
+            Say(
+                "debug" if request.dry_run else "info",
+                f"{handler.label} denied the {request.operation}{who}: {words}",
+                self._subject(),
+                handler.id,
             )
         )
 

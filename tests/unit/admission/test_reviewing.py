@@ -438,6 +438,18 @@ def test_a_validation_that_patches_is_told_what_to_do(registry: Registry) -> Non
     assert "declare it with @fnop.on.mutate" in review(registry, None, claim()).message
 
 
+@pytest.mark.parametrize(("dry_run", "level"), [(False, "info"), (True, "debug")])
+def test_a_denial_is_logged_with_the_user(
+    registry: Registry, dry_run: bool, level: str
+) -> None:
+    denying(registry, fnop.Denied("no"), id="judge")
+    [line] = review(registry, None, claim(), user="me", dry_run=dry_run).lines
+    assert (line.level, line.handler, line.error) == (level, "judge", None)
+    assert line.message == "validate handler judge denied the CREATE by me: no"
+    assert line.subject is not None
+    assert line.subject.label == "default/c"
+
+
 def test_log_lines_and_failures_come_with_their_handler(registry: Registry) -> None:
     @fnop.on.validate(KIND, registry=registry, id="judge")
     def judge(logger: fnop.Logger, **_: Any) -> None:

@@ -211,6 +211,26 @@ def rsa_of(authority: Authority) -> Pair:
         authority._ec = kept
 
 
+async def test_a_consumer_that_never_comes_back_delays_a_renewal_alone(
+    tmp_path: Path,
+) -> None:
+    mounted, now = Mounted(tmp_path), SystemClock().now().wall
+    authority = Authority(now)
+    mounted.put(authority.for_server(("127.0.0.1",)), authority.certificate)
+    async with serving(WebhookServer(**LOCAL, **mounted.options), echo) as configs:
+        await next_of(configs)
+        authority = Authority(now)
+        pair = authority.for_server(("127.0.0.1",))
+        mounted.put(pair, authority.certificate)
+        config = await next_of(configs)
+
+        async def is_new() -> bool:
+            shown = await certificate_of(Client(config))
+            return shown == ssl.PEM_cert_to_DER_cert(pair.certificate.decode())
+
+        await soon(is_new)
+
+
 async def test_authorities_of_clients_are_read_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
