@@ -53,9 +53,10 @@ from fnop.adapters.rbac_command import rbac
 from fnop.adapters.replay_command import replay
 from fnop.adapters.streams import prepared, status_after
 from fnop.adapters.uninstall_command import uninstall
-from fnop.adapters.webhook_options import of_webhooks, with_webhooks
+from fnop.adapters.webhook_options import OF_WEBHOOKS, of_webhooks, with_webhooks
 from fnop.adapters.webhooks_command import webhooks
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import ADMISSION
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import nearest, number_of
@@ -333,6 +334,11 @@ def run(
     if not simulate:
         settings = with_webhooks(settings, options)
     program = program_of(paths, module, settings)
+    if options["webhooks"] and not any(e.role in ADMISSION for e in program.handlers):
+        warn(
+            "--webhooks serves nothing, as there are no admission handlers; declare "
+            "one with @fnop.on.validate or @fnop.on.mutate"
+        )
     given = click.get_current_context().get_parameter_source("record_mode")
     if record is None and given is ParameterSource.COMMANDLINE:
         raise click.UsageError("--record-mode needs --record")
@@ -382,7 +388,7 @@ def _check_simulate(
 def _refuse_of_clusters() -> None:
     """Refuse options of clusters in a simulation; their variables are ignored."""
     source = click.get_current_context().get_parameter_source
-    for name in ("liveness", "metrics", "webhooks", *OF_CLUSTER):
+    for name in ("liveness", "metrics", *OF_WEBHOOKS, *OF_CLUSTER):
         if source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"{flag_of(name)} cannot be used with --simulate")
 

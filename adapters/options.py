@@ -210,7 +210,7 @@ def flag_of(name: str) -> str:
     >>> flag_of("as_groups"), flag_of("against")
     ('--as-group', '--against')
     """
-    return SHARED[name][0][0] if name in SHARED else f"--{name}"
+    return SHARED[name][0][0] if name in SHARED else f"--{name}".replace("_", "-")
 
 
 def cluster_of(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -82,11 +82,13 @@ def manifests_for(
     about: Registration,
     *,
     cert_manager: bool = False,
+    conditions: bool = True,
 ) -> list[Manifest]:
     """The configurations of a program's webhooks; one without webhooks is left out.
 
     With `cert_manager` there are an Issuer and a Certificate, too, whose authority
-    cert-manager puts into the configurations.
+    cert-manager puts into the configurations. Without `conditions` there are no match
+    conditions, which kubectl does not send to an API server that has none.
     """
     groups = groups_of(program.handlers)
     if not groups:
@@ -101,6 +103,9 @@ def manifests_for(
             "none of the admission handlers has a kind that is known here; give its "
             "definition with --crd"
         )
+    if not conditions:
+        for webhook in (each for manifest in found for each in manifest["webhooks"]):
+            webhook.pop("matchConditions", None)
     if not cert_manager:
         return found
     certificate = _Certificate.of(about)

@@ -12,12 +12,19 @@ from urllib.parse import urlsplit
 import click
 
 from fnop.adapters import service_account
-from fnop.adapters.options import shared
+from fnop.adapters.options import flag_of, shared
 from fnop.adapters.webhooks.addresses import Address, server_at
 from fnop.core.handlers.settings import Settings
 from fnop.effects.names import check_namespace
 
-__all__ = ["a_service", "a_url", "bundle_of", "of_webhooks", "with_webhooks"]
+__all__ = [
+    "OF_WEBHOOKS",
+    "a_service",
+    "a_url",
+    "bundle_of",
+    "of_webhooks",
+    "with_webhooks",
+]
 
 _SERVICE = re.compile(r"(?:([^/:]+)/)?([^/:]+)(?::(\d+))?")
 
@@ -184,7 +191,7 @@ def with_webhooks(settings: Settings, options: Mapping[str, Any]) -> Settings:
     given = [name for name in _DETAILS if options[name]]
     if not options["webhooks"]:
         if given:
-            raise click.UsageError(f"{_flag(given[0])} needs --webhooks")
+            raise click.UsageError(f"{flag_of(given[0])} needs --webhooks")
         return settings
     if options["webhook_service"] and options["webhook_url"]:
         raise click.UsageError("use either --webhook-service or --webhook-url")
@@ -205,10 +212,8 @@ _DETAILS = (
     *("webhook_addr", "webhook_service", "webhook_url", "webhook_cert"),
     *("webhook_key", "webhook_ca", "webhook_name", "webhook_unmanaged"),
 )
-
-
-def _flag(name: str) -> str:
-    return f"--{name}".replace("_", "-")
+OF_WEBHOOKS = ("webhooks", *_DETAILS)
+"""The options that say how admission handlers are served."""
 
 
 def _address(options: Mapping[str, Any]) -> Address:

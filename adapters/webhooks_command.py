@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,9 +15,34 @@ from fnop.adapters.options import files, shared
 from fnop.adapters.programs import program_of
 from fnop.adapters.webhook_options import a_service, a_url, bundle_of
 from fnop.core.admission.configurations import Registration
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 
 __all__ = ["webhooks"]
+
+
+# Kubernetes has match conditions from 1.27 on, and names of namespaces as labels from
+# 1.21 on.
+CONDITIONS, LABELS = (1, 27), (1, 21)
+_LATEST = (1, 999)
+
+
+def a_version(
+    ctx: click.Context | None, param: click.Parameter | None, value: str | None
+) -> tuple[int, int]:
+    """A version of Kubernetes; without one the latest is meant.
+
+    >>> a_version(None, None, "1.20"), a_version(None, None, "v1.27.3")
+    ((1, 20), (1, 27))
+    """
+    if value is None:
+        return _LATEST
+    found = re.fullmatch(r"v?(\d+)\.(\d+)(\..*)?", value)
+    if found is None:
+        raise click.BadParameter(
+            f"{value!r} is no version of Kubernetes; write 1.30", ctx, param
+        )
+    return int(found[1]), int(found[2])
 
 
 @click.command()
@@ -47,6 +73,12 @@ __all__ = ["webhooks"]
 )
 @shared("webhook_name")
 @click.option(
+    "--kube-version",
+    callback=a_version,
+    metavar="X.Y",
+    help="The oldest Kubernetes that takes them; match conditions need 1.27.",
+)
+@click.option(
     "--service-account",
     metavar="[NAMESPACE/]NAME",
     help="The account that its pod runs under; by default fnop-operator, in the "
@@ -55,6 +87,13 @@ __all__ = ["webhooks"]
 @shared("name")
 @shared("namespace", ", or those of a pattern; repeat it for several")
 @shared("all_namespaces", " (as without -n)")
+@click.option(
+    "-l",
+    "--selector",
+    default="",
+    metavar="LABELS",
+    help="Serve only objects with these labels, as in kubectl: app=db,tier!=test.",
+)
 @shared("crds")
 def webhooks(
     paths: Sequence[str],
@@ -74,6 +113,7 @@ def webhooks(
     \b
       fnop webhooks operator.py --service prod/claims --ca ca.crt | kubectl apply -f -
       fnop webhooks operator.py --service prod/claims --cert-manager
+      fnop webhooks operator.py --kube-version 1.26
 
     Each option has a variable: FNOP_WEBHOOKS_SERVICE for --service.
 
@@ -87,7 +127,7 @@ def webhooks(
     if options["ca"] and cert_manager:
         raise click.UsageError("use either --ca or --cert-manager")
     try:
-        given = Settings(options["name"], tuple(namespace) or None)
+        given = Settings(options["name"], tuple(namespace) or None, options["selector"])
         bundle = {"caBundle": bundle_of(options["ca"])} if options["ca"] else {}
     except ValueError as problem:
         fail(str(problem), EXIT_USAGE)
@@ -99,6 +139,13 @@ def webhooks(
             "one alone; name it with --ca, or have it put in with --cert-manager"
         )
     about = _registration(settings, bundle, options)
+    conditions = options["kube_version"] >= CONDITIONS
+    if not conditions:
+        for name in _conditional(program):
+            warn(
+                f"the match conditions of {name} are left out: before Kubernetes 1.27 "
+                "it is asked about more than it says"
+            )
     from fnop.adapters.definitions import DefinitionProblem
     from fnop.adapters.webhook_manifests import (
         WebhooksProblem,
@@ -109,7 +156,9 @@ def webhooks(
 
     try:
         catalogue = catalogue_for(program, paths, module, crds)
-        found = manifests_for(program, catalogue, about, cert_manager=cert_manager)
+        found = manifests_for(
+            program, catalogue, about, cert_manager=cert_manager, conditions=conditions
+        )
     except (WebhooksProblem, ManifestProblem, DefinitionProblem) as problem:
         fail(str(problem), EXIT_USAGE)
     except ApplyProblem as problem:
@@ -136,4 +185,14 @@ def _registration(
         account.namespace,
         settings.namespaces,
         settings.selector,
+        options["kube_version"] >= LABELS,
     )
+
+
+def _conditional(program: Program) -> list[str]:
+    """The handlers whose author has given match conditions."""
+    return [
+        each.id
+        for each in program.handlers
+        if each.webhook is not None and each.webhook.match_conditions
+    ]

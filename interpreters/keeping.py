@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fnop.core.admission.configurations import CONFIGURATIONS, Group
@@ -19,8 +20,16 @@ from fnop.interpreters.answers import message_of
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked, Unreachable
 from fnop.interpreters.requests import request_for
 
-__all__ = ["Configurations", "KeepingProblem", "Kept", "account_by", "version_by"]
+__all__ = [
+    "Configurations",
+    "KeepingProblem",
+    "Kept",
+    "account_by",
+    "version_by",
+]
 
+# A request that has no answer by then is made again, by the next look.
+ANSWER_SECONDS = 10.0
 # A conflict is resolved by another look; several writers may meet.
 TRIES_MAX = 5
 _VERBS = {"GET": "get", "POST": "create", "PATCH": "patch"}
@@ -31,11 +40,36 @@ class KeepingProblem(Exception):
 
 
 class Kept(NamedTuple):
-    """The result of a look: the names of those written, problems, and notes."""
+    """The result of a look, with all configurations together.
+
+    `written` are those that were written. `problems` say why no webhook leads to this
+    operator, `notes` why they are not as it wants them; they are as wanted if they
+    `agree`. It has `failed` if one could not be read or written.
+    """
 
     written: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    agree: bool = True
+    failed: bool = False
+
+    def with_move(self, label: str, move: Move) -> Kept:
+        """The result with the move about one more of them."""
+        return self._replace(
+            written=(*self.written, label) if move.writes else self.written,
+            problems=_with(self.problems, move.problem),
+            notes=_with(self.notes, move.note),
+            agree=self.agree and move.agrees,
+        )
+
+    def with_failure(self, problem: KeepingProblem) -> Kept:
+        """The result with one more of them that could not be read or written."""
+        problems = _with(self.problems, str(problem))
+        return self._replace(problems=problems, agree=False, failed=True)
+
+
+def _with(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
+    return (*texts, text) if text and text not in texts else texts
 
 
 class Configurations:
@@ -53,15 +87,21 @@ class Configurations:
         }
 
     async def look(self, wanted: Mapping[Role, Mapping[str, Any]], now: float) -> Kept:
-        """Make them as wanted.  Raises `KeepingProblem`."""
-        written, problems, notes = [], [], []
+        """Make them as wanted."""
+        kept = Kept()
         for role, manifest in wanted.items():
-            move = await self._made(role, manifest, now)
-            if move.writes:
-                written.append(f"{manifest['kind']} {self.name}")
-            problems += [move.problem] if move.problem else []
-            notes += [move.note] if move.note else []
-        return Kept(tuple(written), tuple(problems), tuple(dict.fromkeys(notes)))
+            try:
+                move = await self._made(role, manifest, now)
+            except KeepingProblem as problem:
+                kept = kept.with_failure(problem)
+            else:
+                kept = kept.with_move(f"{manifest['kind']} {self.name}", move)
+        return kept
+
+    @property
+    def has_written(self) -> bool:
+        """Whether there is something to unregister."""
+        return any(each.written is not None for each in self._keepers.values())
 
     async def _made(self, role: Role, wanted: Mapping[str, Any], now: float) -> Move:
         """The move that was made."""
@@ -81,15 +121,31 @@ class Configurations:
 
         Raises `KeepingProblem`.
         """
-        done = True
+        return await self._all(lambda keeper, stored: keeper.leave(groups, stored, now))
+
+    async def clear(self) -> bool:
+        """Remove webhooks of former handlers; whether nothing is left to do.
+
+        Raises `KeepingProblem`.
+        """
+        return await self._all(lambda keeper, stored: keeper.clear(stored))
+
+    async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> bool:
+        """Make a move about each; whether all were the last ones."""
+        done, problem = True, None
         for role, keeper in self._keepers.items():
-            stored = await self._read(CONFIGURATIONS[role])
-            move = keeper.leave(groups, stored, now)
-            if await self._performed(role, move) is None:
-                done = False
-            else:
+            try:
+                stored = await self._read(CONFIGURATIONS[role])
+                move = move_of(keeper, stored)
+                answer = await self._performed(role, move)
+            except KeepingProblem as found:
+                problem = found
+                continue
+            if answer is not None:
                 self._keepers[role] = move.keeper
-                done = done and move.last
+            done = done and move.last and answer is not None
+        if problem is not None:
+            raise problem
         return done
 
     async def _read(self, resource: Resource) -> dict[str, Any] | None:
@@ -116,6 +172,7 @@ class Configurations:
 
     async def _sent(self, command: Perform, resource: Resource) -> ApiResponse:
         request = request_for(command, self._manager)
+        request = replace(request, seconds=ANSWER_SECONDS)
         try:
             response = await self._api.send(request)
         except Unreachable as problem:
@@ -153,10 +210,7 @@ class Configurations:
         return Target(resource.plural, self.name)
 
 
-# ------------------------------------------------------------------------ the account
-
-# SelfSubjectReview is there from 1.26 on, and by default from 1.27 on.
-_VERSIONS = ("v1", "v1beta1", "v1alpha1")
+# -------------------------------------------------------------- facts of the cluster
 
 
 async def version_by(api: Asked) -> Any:
@@ -166,6 +220,10 @@ async def version_by(api: Asked) -> Any:
     except Unreachable:
         return None
     return response.body if response.status == 200 else None
+
+
+# SelfSubjectReview is there from 1.26 on, and by default from 1.27 on.
+_VERSIONS = ("v1", "v1beta1", "v1alpha1")
 
 
 async def account_by(api: Asked) -> str:

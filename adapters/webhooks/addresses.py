@@ -93,6 +93,7 @@ def server_at(address: Address) -> Any:
     server = WebhookServer(
         addr=address.host,
         port=address.port,
+        path=urlsplit(address.client.get("url", "")).path,
         host=hosts[0] if hosts else None,
         extra_sans=hosts[1:],
         certfile=address.certificate,

@@ -10,7 +10,12 @@ import asyncio
 import inspect
 import secrets
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from contextlib import (
+    AbstractAsyncContextManager,
+    AsyncExitStack,
+    aclosing,
+    suppress,
+)
 from typing import TYPE_CHECKING, Any
 
 from fnop.adapters.activities import Surroundings
@@ -114,10 +119,20 @@ class Webhooks:
 
         `review` decides as the runner does (`Runner.review`).
         """
-        if not self._groups:
-            self.ready.set()
+        if self._groups:
+            self._task = asyncio.create_task(self._run(runner, api, review))
             return
-        self._task = asyncio.create_task(self._run(runner, api, review))
+        self.ready.set()
+        if self._around.settings.admission_managed is not None:
+            self._task = asyncio.create_task(self._clear(api))
+
+    async def _clear(self, api: Asked) -> None:
+        """Remove the webhooks of handlers that a former version had.
+
+        Without the right to do so there have been none.
+        """
+        with suppress(KeepingProblem):
+            await self._configurations(self._around.settings, api).clear()
 
     async def end(self) -> None:
         """Unregister, answer what is under way, and stop the server."""
@@ -241,43 +256,41 @@ class Webhooks:
 
     async def _keep(self, settings: Settings, api: Asked, account: str) -> None:
         """Keep the configurations until the end, and leave them."""
-        name = settings.admission_managed
-        if name is None:
+        if settings.admission_managed is None:
             await self._only_serve()
             return
-        wall = self._around.clock.now().wall
-        configurations = Configurations(
-            api,
-            name,
-            operator=settings.operator,
-            process=f"{wall:014.3f}-{secrets.token_hex(4)}",
-            manager=settings.marker,
-        )
+        configurations = self._configurations(settings, api)
         about = Registration(
-            name,
+            configurations.name,
             {},
             account,
             self._namespace,
             settings.namespaces,
             settings.selector,
             settings.marker,
-            labelled=labels_namespaces(await version_by(api)),
+            labels_namespaces(await version_by(api)),
         )
         tries = 0
         while not self._ends:
-            pause = LOOK_SECONDS
-            try:
-                await self._look(configurations, about)
-                tries = 0
-            except KeepingProblem as problem:
-                self._tell("keeping", str(problem))
-                if not self.ready.is_set():
-                    self.unready = (str(problem),)
+            if await self._look(configurations, about):
+                tries, pause = 0, LOOK_SECONDS
+            else:
                 pause = growing_seconds(tries, 0.0, most=PAUSE_MOST_SECONDS)
                 tries += 1
             await self._woken(pause)
-        if self.ready.is_set():
+        if configurations.has_written:
             await self._leave(configurations)
+
+    def _configurations(self, settings: Settings, api: Asked) -> Configurations:
+        assert settings.admission_managed is not None, "they have a name"
+        wall = self._around.clock.now().wall
+        return Configurations(
+            api,
+            settings.admission_managed,
+            operator=settings.operator,
+            process=f"{wall:014.3f}-{secrets.token_hex(4)}",
+            manager=settings.marker,
+        )
 
     async def _only_serve(self) -> None:
         """Nothing is registered here: who has done so is led to the server."""
@@ -288,12 +301,15 @@ class Webhooks:
                 self.ready.set()
             await self._woken(None)
 
-    async def _look(self, configurations: Configurations, about: Registration) -> None:
+    async def _look(self, configurations: Configurations, about: Registration) -> bool:
+        """Make the configurations as wanted; False if they cannot be kept."""
         client = self._client
         if client is None:
-            return
+            return True
         if (url := client.get("url")) and is_local(url) and not is_local(self._server):
-            raise KeepingProblem(_out_of_reach(self._server, url))
+            self.unready = (_out_of_reach(self._server, url),)
+            self._tell("keeping", *self.unready)
+            return False
         catalogue = self._around.state().survey.catalogue
         about = about._replace(client=client)
         wanted = configurations_of(self._groups, catalogue, about)
@@ -303,11 +319,13 @@ class Webhooks:
             self._say(Say("info", f"webhooks are registered: {names}"))
         idle = unreached(self._groups, catalogue)
         self._tell("keeping", *kept.problems, *kept.notes, *([idle] if idle else []))
-        self.unready = kept.problems
         if not kept.problems:
             self.ready.set()
-            if client is self._client:
-                self._taken.set()
+        if not (kept.failed and self.ready.is_set()):  # what was written stays
+            self.unready = kept.problems
+        if kept.agree and client is self._client:
+            self._taken.set()
+        return not kept.failed
 
     async def _leave(self, configurations: Configurations) -> None:
         """Unregister, and serve for as long as somebody may still ask."""

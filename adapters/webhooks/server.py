@@ -70,8 +70,9 @@ class WebhookServer:
 
         @fnop.on.startup()
         def configure(settings, **_):
-            settings.admission.server = fnop.WebhookServer(
-                port=9443, host="claims.operators.svc"
+            server = fnop.WebhookServer(port=9443, host="claims.operators.svc")
+            return settings.replace(
+                admission_server=server, admission_managed=settings.domain
             )
     """
 

@@ -351,8 +351,10 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
     """
     if webhook.namespace_selector:
         return dict(webhook.namespace_selector)
+    if not about.labelled:
+        return {}
     named = about.namespaces
-    if named is not None and not has_patterns(named) and about.labelled:
+    if named is not None and not has_patterns(named):
         return {"matchExpressions": [_expression("In", named)]}
     if webhook.ignore_failures:
         return {}

@@ -53,18 +53,21 @@ Webhooks: TypeAlias = Sequence[Manifest]
 class Written(NamedTuple):
     """Webhooks as they were written, and as the API server has stored them.
 
-    It adds defaults, and an older one drops fields that it does not know.
+    It adds defaults, and an older one drops fields that it does not know. `uid` is that
+    of the configuration.
     """
 
     asked: Webhooks
     stored: Webhooks
+    uid: str = ""
 
 
 class Move(NamedTuple):
     """The next move of a keeper: a request if there is one, and the state after it.
 
     `problem` says why no webhook leads to this operator, `note` why they are not as
-    this process wants them; both are "" if all is well. After the `last` move of a
+    this process wants them; both are "" if all is well. They are as wanted after it if
+    it `agrees`. After the `last` move of a
     process that ends nothing is left to do.
     """
 
@@ -72,6 +75,7 @@ class Move(NamedTuple):
     effect: Create | Patch | None = None
     problem: str = ""
     note: str = ""
+    agrees: bool = True
     last: bool = False
 
     @property
@@ -106,7 +110,7 @@ class Keeper(NamedTuple):
         if stored is None:
             return Move(self, self._create(wanted) if webhooks else None)
         if problem := self._foreign(stored):
-            return Move(self, problem=problem if webhooks else "")
+            return Move(self, problem=problem, agrees=False) if webhooks else Move(self)
         if self.written is None:
             # The list may name killed processes: those that are alive will return.
             return self._write(webhooks, stored, ())
@@ -116,10 +120,11 @@ class Keeper(NamedTuple):
         if self._agrees(self.written, webhooks, stored):
             return self._stay(stored)
         if self.doubted is not None and now - self.doubted < DOUBT_SECONDS:
-            return self._stay(stored, self._overruled(stored))
+            return self._overruled(webhooks, stored)
         older = (each for each in listed if each < self.process)
-        patch = _patch(stored, (*older, self.process))
-        return Move(self._replace(doubted=now), patch, note=self._overruled(stored))
+        patch = self._patch(stored, (*older, self.process))
+        overruled = self._overruled(webhooks, stored)
+        return overruled._replace(keeper=self._replace(doubted=now), effect=patch)
 
     def _create(self, wanted: Manifest) -> Create:
         metadata = {
@@ -139,12 +144,14 @@ class Keeper(NamedTuple):
         listed = _listed(stored)
         waits = self.doubted is not None and now - self.doubted < RETURN_SECONDS
         if listed and waits:  # the newer one may be alive; one that ends empties it
-            return self._stay(stored, self._overruled(stored))
+            return self._overruled(webhooks, stored)
         return self._write(webhooks, stored, listed)
 
     def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
         """Whether the webhooks are in the cluster as wanted."""
         found = stored.get("webhooks") or []
+        if OWNER not in _annotations(stored):
+            return False
         if not same_json(written.asked, webhooks):
             return _covers(found, webhooks)
         return same_json(found, [_trusting(each, stored) for each in written.stored])
@@ -153,18 +160,19 @@ class Keeper(NamedTuple):
         self, webhooks: Webhooks, stored: Manifest, others: Iterable[str]
     ) -> Move:
         found = [_trusting(each, stored) for each in webhooks]
-        return Move(self, _patch(stored, (*others, self.process), found))
+        return Move(self, self._patch(stored, (*others, self.process), found))
 
-    def _stay(self, stored: Manifest, note: str = "") -> Move:
+    def _stay(self, stored: Manifest) -> Move:
         listed = _listed(stored)
         if self.process in listed:
-            return Move(self, note=note)
-        return Move(self, _patch(stored, (*listed, self.process)), note=note)
+            return Move(self)
+        return Move(self, self._patch(stored, (*listed, self.process)))
 
     def wrote(self, wanted: Manifest, answer: Manifest) -> Keeper:
         """The keeper after the API server's answer to a write of the webhooks."""
         asked, stored = wanted["webhooks"], answer.get("webhooks") or []
-        return self._replace(written=Written(thaw_json(asked), stored))
+        uid = str(answer["metadata"].get("uid") or "")
+        return self._replace(written=Written(thaw_json(asked), stored, uid))
 
     def leave(
         self, groups: Iterable[Group], stored: Manifest | None, now: float
@@ -174,25 +182,57 @@ class Keeper(NamedTuple):
             return Move(self, last=True)
         others = _listed(stored) - {self.process}
         if others and self.leaving is None:
-            return Move(self._replace(leaving=now), _patch(stored, ()))
+            return Move(self._replace(leaving=now), self._patch(stored, ()))
         if others:
             return Move(self, last=True)  # they have returned
         if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
             return Move(self)
         found = {**stored, "webhooks": stored.get("webhooks") or []}
-        return Move(self, _patch(stored, (), persistent(found, groups)), last=True)
+        return Move(self, self._patch(stored, (), persistent(found, groups)), last=True)
+
+    def clear(self, stored: Manifest | None) -> Move:
+        """The move of a process without admission handlers, which the former one had.
+
+        Those would be asked, and their failure policy would decide.
+        """
+        if stored is None or self._foreign(stored) or not stored.get("webhooks"):
+            return Move(self, last=True)
+        return Move(self, self._patch(stored, (), ()), last=True)
+
+    def _patch(
+        self,
+        stored: Manifest,
+        listed: Iterable[str],
+        webhooks: Webhooks | None = None,
+    ) -> Patch:
+        """A change of the list, and of the webhooks, of this version of the object."""
+        found = stored["metadata"]
+        annotations = {OWNER: self.operator, SERVED_BY: " ".join(sorted({*listed}))}
+        metadata: dict[str, Any] = {
+            "resourceVersion": found["resourceVersion"],
+            "annotations": annotations,
+        }
+        merge: dict[str, Any] = {"metadata": metadata}
+        if webhooks is not None:
+            metadata["labels"] = {MANAGED_BY: "fnop"}
+            merge["webhooks"] = [*webhooks]
+        return Patch(Target(CONFIGURATIONS[self.role].plural, found["name"]), merge)
 
     def _foreign(self, stored: Manifest) -> str:
         """Why a configuration is somebody else's; "" if it is this operator's."""
         owner = _annotations(stored).get(OWNER)
         if owner == self.operator:
             return ""
+        uid = stored["metadata"].get("uid")
+        if owner is None and self.written is not None and uid == self.written.uid:
+            return ""  # somebody has edited the operator's own
         label = f"{stored['kind']} {stored['metadata']['name']}"
         if owner is None:
             return (
                 f"{label} is somebody else's (it has no annotation {OWNER}), so it is "
-                "left as it is and does not lead to this operator; delete it, or give "
-                "the configurations another name with --webhook-name"
+                "left as it is and does not lead to this operator; delete it, give the "
+                "configurations another name with --webhook-name, or apply them by "
+                "hand with --webhook-unmanaged"
             )
         return (
             f"{label} is that of the operator {owner!r}, so it is left as it is and "
@@ -200,13 +240,22 @@ class Keeper(NamedTuple):
             "--webhook-name"
         )
 
-    def _overruled(self, stored: Manifest) -> str:
+    def _overruled(self, webhooks: Webhooks, stored: Manifest) -> Move:
+        """The move of a process whose webhooks are not those in the cluster.
+
+        A replica may hear of a new authority later than the others: that passes.
+        """
+        move = self._stay(stored)._replace(agrees=False)
+        found = stored.get("webhooks") or []
+        if _covers(found, [*map(_without_authority, webhooks)]):
+            return move
         label = f"{stored['kind']} {stored['metadata']['name']}"
-        return (
+        note = (
             f"{label} is kept by a newer process of an operator {self.operator!r}, "
             "whose webhooks are different; if that is another operator, give one of "
             "them another --name"
         )
+        return move._replace(note=note)
 
 
 def secret_of(operator: str) -> str:
@@ -271,25 +320,6 @@ def _listed(stored: Manifest) -> frozenset[str]:
     return frozenset(str(_annotations(stored).get(SERVED_BY) or "").split())
 
 
-def _patch(
-    stored: Manifest, listed: Iterable[str], webhooks: Webhooks | None = None
-) -> Patch:
-    """A change of the list, and of the webhooks, of this version of the object."""
-    metadata = stored["metadata"]
-    names = " ".join(sorted({*listed})) or None
-    merge: dict[str, Any] = {
-        "metadata": {
-            "resourceVersion": metadata["resourceVersion"],
-            "annotations": {SERVED_BY: names},
-        }
-    }
-    if webhooks is not None:
-        merge["metadata"]["labels"] = {MANAGED_BY: "fnop"}
-        merge["webhooks"] = [*webhooks]
-    plural = next(e.plural for e in CONFIGURATIONS.values() if e.kind == stored["kind"])
-    return Patch(Target(plural, metadata["name"]), merge)
-
-
 def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
     """A webhook with the authority that somebody else has put in, such as cert-manager.
 
@@ -301,6 +331,11 @@ def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
         if each["name"] == webhook["name"] and bundle and "caBundle" not in client:
             return {**webhook, "clientConfig": {**client, "caBundle": bundle}}
     return webhook
+
+
+def _without_authority(webhook: Manifest) -> Manifest:
+    client = {k: v for k, v in webhook["clientConfig"].items() if k != "caBundle"}
+    return {**webhook, "clientConfig": client}
 
 
 def _covers(stored: Any, asked: Any) -> bool:

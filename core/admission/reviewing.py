@@ -224,15 +224,20 @@ class _Course:
             and not webhook.spares(is_ending=request.is_ending, is_own=self._is_own())
             and _may_change(handler, request.operation)
             and self._is_of_kind(handler)
-            and self._is_served()
+            and self._is_served(webhook)
             and sees(handler, self._situation(handler, request))
         )
 
-    def _is_served(self) -> bool:
-        """Whether the operator serves the namespace and the labels (`-n`, `-l`)."""
+    def _is_served(self, webhook: Webhook) -> bool:
+        """Whether the operator serves the namespace and the labels (`-n`, `-l`).
+
+        A namespace selector of the author's own takes the place of `-n`.
+        """
         request, settings = self.request, self.reviewer.settings
         given, place = settings.namespaces, request.namespace
         is_placed = given is not None and place is not None
+        if webhook.namespace_selector:
+            is_placed = False
         if is_placed and place not in served_namespaces(given or (), (str(place),)):
             return False
         labels = Body(request.present).mapping("labels")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import Any
 
 import pytest
 
+from fnop.adapters.certificates import Authority
 from fnop.adapters.rights import Account, Wishes, studied
 from fnop.adapters.roles import manifests_for
 from fnop.core.admission.keeping import OWNER, SERVED_BY
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import MERGE_PATCH, Operator, operating, serve
+from tests.commands import closed_port, fnop
 from tests.patience import eventually, patience
 from tests.simulations import ROOT
 
@@ -90,10 +93,10 @@ class Cluster:
         self.names += 1
         return self.api.raw("POST", CLAIMS, claim(f"c{self.names}", **spec))
 
-    def shrink(self, **headers: str) -> tuple[int, str]:
+    def shrink(self, namespace: str = "default", **headers: str) -> tuple[int, str]:
         """Try to make a claim smaller, in a dry run; the status and the message."""
         change, dry = {"spec": {"size": 1}}, {"dryRun": "All"}
-        path = f"{CLAIMS}/big"
+        path = f"{CLAIMS}/big".replace("/default/", f"/{namespace}/")
         status, found = self.api.raw("PATCH", path, change, MERGE_PATCH, dry, headers)
         return status, found.get("message", "")
 
@@ -233,8 +236,10 @@ def test_of_two_replicas_one_may_end_and_the_last_one_empties_it(
 
 
 def test_somebody_else_s_configuration_is_left_alone(
-    cluster: Cluster, tmp_path: Path
+    cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
+    other = CLAIMS.replace("/default/", f"/{namespace}/")
+    assert cluster.api.raw("POST", other, claim("big", size=5))[0] == 201
     for sort in SORTS:
         cluster.api.raw("DELETE", path_of(sort))
     theirs = {
@@ -245,7 +250,9 @@ def test_somebody_else_s_configuration_is_left_alone(
     path = f"{GROUP}/validatingwebhookconfigurations"
     assert cluster.api.raw("POST", path, theirs)[0] == 201
     before = cluster.stored("validating")
-    with operating(FILE, cluster.api, "default", tmp_path, *OPTIONS) as found:
+    # In one namespace: Kubernetes 1.20 does not label namespaces with their names.
+    options = [each for each in OPTIONS if each != "-A"]
+    with operating(FILE, cluster.api, "default", tmp_path, *options) as found:
         found.start()
         eventually(lambda: cluster.webhooks("mutating"), otherwise=lambda: found.lines)
         eventually(lambda: any("is somebody else's" in line for line in found.lines))
@@ -253,6 +260,7 @@ def test_somebody_else_s_configuration_is_left_alone(
         assert cluster.stored("validating") == before
         assert cluster.api.raw("DELETE", path_of("validating"))[0] == 200
         eventually(lambda: cluster.denies)
+        assert cluster.shrink(namespace)[0] == 200
         annotations = (cluster.stored("validating") or {})["metadata"]["annotations"]
         assert annotations[OWNER] == "admitting"
         assert found.stop() == 0
@@ -287,3 +295,46 @@ def test_the_rights_that_are_printed_are_enough(
         assert operator.stop() == 0
     assert not any("may not" in each or "forbidden" in each for each in operator.lines)
     assert [*map(cluster.webhooks, SORTS)] == [[], []]
+
+
+def test_what_is_applied_by_hand_leads_to_an_operator_that_only_serves(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    for sort in SORTS:
+        cluster.api.raw("DELETE", path_of(sort))
+    (tmp_path / "crd.json").write_text(json.dumps(DEFINITION))
+    authority = Authority(time.time())
+    pair = authority.for_server(("127.0.0.1",))
+    for name, content in (
+        ("ca.crt", authority.certificate),
+        ("tls.crt", pair.certificate),
+        ("tls.key", pair.key),
+    ):
+        (tmp_path / name).write_bytes(content)
+    port = closed_port()
+    url, ca = f"https://127.0.0.1:{port}", str(tmp_path / "ca.crt")
+    words = ("--name", "admitting", "--url", url, "--ca", ca, "--crd", "crd.json")
+    printed = fnop("webhooks", FILE, *words, "--kube-version", "1.20", folder=tmp_path)
+    assert printed.status == 0, printed.err
+    done = subprocess.run(
+        ["kubectl", "--kubeconfig", str(cluster.api.kubeconfig), "apply", "-f", "-"],
+        input=printed.out,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=patience(30),
+    )
+    assert done.returncode == 0, done.stderr
+    before = [*map(cluster.stored, SORTS)]
+    options = (
+        *(*OPTIONS, "--webhook-unmanaged", "--webhook-addr", f"127.0.0.1:{port}"),
+        *("--webhook-cert", str(tmp_path / "tls.crt")),
+        *("--webhook-key", str(tmp_path / "tls.key")),
+    )
+    with operating(FILE, cluster.api, "default", tmp_path, *options) as operator:
+        operator.start()
+        working(cluster, operator)
+        assert operator.stop() == 0
+    assert [*map(cluster.stored, SORTS)] == before
+    for sort in SORTS:
+        cluster.api.raw("DELETE", path_of(sort))

@@ -61,7 +61,7 @@ class Server:
 
     def __init__(self, *, drops: Sequence[str] = ()) -> None:
         self.object: dict[str, Any] | None = None
-        self.version = 0
+        self.version = self.made = 0
         self.drops = drops
 
     def put(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -73,6 +73,9 @@ class Server:
             each.setdefault("matchPolicy", "Equivalent")
             if (service := each["clientConfig"].get("service")) is not None:
                 service.setdefault("port", 443)
+        if self.object is None:
+            self.made += 1
+            found["metadata"]["uid"] = str(self.made)
         if found != self.object:
             self.version += 1
             found["metadata"]["resourceVersion"] = str(self.version)
@@ -182,8 +185,17 @@ def edits() -> st.SearchStrategy[Any]:
     def doubled(found: dict[str, Any]) -> None:
         found["webhooks"].append({**found["webhooks"][0], "name": "other.fnop.dev"})
 
+    def disowned(found: dict[str, Any]) -> None:
+        del found["metadata"]["annotations"]
+
+    def replaced(found: dict[str, Any]) -> None:
+        found["metadata"] = {"name": NAME, "uid": found["metadata"]["uid"]}
+        emptied(found)
+
     return st.sampled_from(
         [
+            disowned,
+            replaced,
             changed("failurePolicy", "Ignore"),
             changed("objectSelector", {"matchLabels": {"a": "b"}}),
             changed("clientConfig", {"url": "https://elsewhere"}),
@@ -208,6 +220,8 @@ def test_an_edit_is_healed_at_the_next_look(edit: Any, is_old: bool) -> None:
     server.put(edited)
     one.look(1)
     assert server.object["webhooks"] == before["webhooks"]
+    annotations = {OWNER: "default", SERVED_BY: "1"}
+    assert server.object["metadata"]["annotations"] == annotations
     assert not one.look(2)
 
 
@@ -237,6 +251,16 @@ def test_an_injected_authority_is_kept(server: Server) -> None:
 
 
 # ------------------------------------------------------------------ others'
+
+
+def test_what_somebody_else_puts_in_its_place_is_theirs(server: Server) -> None:
+    one = Process(server, "1", wanted())
+    one.look(0)
+    server.object = None
+    theirs = {**wanted("https://theirs"), "metadata": {"name": NAME}}
+    server.put(theirs)
+    assert not one.look(1)
+    assert "is somebody else's" in one.problem
 
 
 @pytest.mark.parametrize("owner", [None, "billing"])

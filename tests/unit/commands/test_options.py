@@ -29,6 +29,7 @@ EXCEPTIONS: dict[str, tuple[str, set[str]]] = {
     "--crd": ("nothing stands beside a recording", {"replay"}),
     "--seed": ("of schedules; of a cluster's uids", {"check", "cluster"}),
     "--service": ("where one listens; where one is called", {"cluster"}),
+    "--webhooks": ("whether they are served; whether a project has some", {"new"}),
     "-m": ("a message, as for git", {"freeze"}),
 }
 

@@ -190,6 +190,7 @@ class Claim:
         (("--url", "https://a", "--service", "b"), "either --service or --url"),
         (("--ca", "ca.crt", "--cert-manager"), "either --ca or --cert-manager"),
         (("--ca", "operator.py"), "operator.py has no certificate"),
+        (("--kube-version", "new"), "write 1.30"),
         (("-n", "a", "-A"), "either -n/--namespace or -A"),
     ],
 )
@@ -208,6 +209,34 @@ def test_without_handlers_of_admission_there_is_nothing_to_print(folder: Path) -
     found = webhooks("--ca", "ca.crt")
     assert found.exit_code == 2
     assert "@fnop.on.validate" in found.output
+
+
+@pytest.mark.parametrize(
+    ("version", "has_conditions", "has_names"),
+    [
+        ((), True, True),
+        (("--kube-version", "1.27"), True, True),
+        (("--kube-version", "v1.26.3"), False, True),
+        (("--kube-version", "1.20"), False, False),
+    ],
+)
+def test_older_servers_are_sent_what_they_know(
+    version: tuple[str, ...], has_conditions: bool, has_names: bool
+) -> None:
+    found = printed("--ca", "ca.crt", "-n", "prod", *version)
+    (webhook,) = found["ValidatingWebhookConfiguration"]["webhooks"]
+    assert ("matchConditions" in webhook) is has_conditions
+    assert bool(webhook["namespaceSelector"]) is has_names
+
+
+def test_an_author_s_match_conditions_are_not_left_out_in_silence(folder: Path) -> None:
+    text = OPERATOR.replace(
+        '"claims.example.com")', '"claims.example.com", match_conditions="true")', 1
+    )
+    (folder / "operator.py").write_text(text)
+    assert "left out" not in webhooks("--ca", "ca.crt").stderr
+    found = webhooks("--ca", "ca.crt", "--kube-version", "1.20")
+    assert "the match conditions of judge are left out" in found.stderr
 
 
 def test_without_an_authority_there_is_a_warning() -> None:

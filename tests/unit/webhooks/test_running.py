@@ -5,15 +5,19 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import fnop
+from fnop.adapters import service_account
 from fnop.adapters.webhooks import running as webhooks_running
+from fnop.adapters.webhooks.addresses import Address, server_at
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from tests.commands import closed_port
 from tests.live import LiveCluster
 from tests.patience import patience, soon
 
@@ -304,6 +308,64 @@ async def test_an_error_is_one_line_and_tried_again(
     assert sum(part in each for each in caplog.messages) == 1
 
 
+async def test_one_of_them_that_cannot_be_kept_does_not_hold_up_the_other(
+    cluster: Cluster, registry: Registry
+) -> None:
+    @fnop.on.mutate(KIND, registry=registry, id="fill")
+    def fill(**_: Any) -> None: ...
+
+    def refuses(request: ApiRequest) -> int | None:
+        return 403 if f"{GROUP}/mutating" in request.path else None
+
+    cluster.fails = refuses
+    async with operator(cluster, registry, Server(cluster)) as running:
+        await soon(lambda: bool(cluster.urls))
+        assert not running.health().is_ready
+        cluster.fails = lambda request: None
+        await ready(running)
+        assert cluster.stored("mutating") is not None
+        cluster.fails = refuses
+        # What was written stays, and so does the operator's readiness.
+        assert running.health().is_ready
+        cluster.fails = lambda request: None
+    assert cluster.urls == []
+
+
+@pytest.mark.parametrize(
+    ("version", "is_named"),
+    [
+        (("1", "20"), False),
+        (("1", "20+"), False),
+        (("1", "21"), True),
+        (("2", "0"), True),
+        (("", ""), True),
+    ],
+)
+async def test_namespaces_are_named_if_the_server_labels_them(
+    cluster: Cluster, registry: Registry, version: tuple[str, str], is_named: bool
+) -> None:
+    send = cluster.send
+
+    async def answering(request: ApiRequest) -> ApiResponse:
+        if request.path == "/version":
+            return ApiResponse(200, dict(zip(("major", "minor"), version, strict=True)))
+        return await send(request)
+
+    cluster.send = answering  # type: ignore[method-assign]
+    server = Server(cluster)
+    async with operator(cluster, registry, server, namespaces=["default"]) as running:
+        await ready(running)
+        found = cluster.stored()
+        assert found is not None
+        assert bool(found["webhooks"][0]["namespaceSelector"]) is is_named
+        # It is for the operator to know which namespaces it serves.
+        for namespace, allowed in (("default", False), ("other", True)):
+            wrong = review(wrong=True)
+            wrong["request"]["namespace"] = namespace
+            answer = await server.answer(wrong)
+            assert answer["response"]["allowed"] is allowed
+
+
 async def test_without_a_server_there_is_a_warning_and_no_end(
     cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -391,8 +453,14 @@ async def test_a_local_address_is_not_registered_with_a_distant_server(
 
 
 async def test_without_admission_handlers_no_server_is_started(
-    cluster: Cluster,
+    cluster: Cluster, registry: Registry
 ) -> None:
+    kept = fnop.on.validate(KIND, registry=registry, id="kept", persistent=True)
+    kept(lambda **_: None)
+    async with operator(cluster, registry, Server(cluster)) as running:
+        await ready(running)
+    # Those of the former version stay, and nobody would answer them.
+    assert cluster.urls == ["https://hooks.example.com/kept"]
     found = Registry()
 
     @fnop.on.create(KIND, registry=found)
@@ -401,6 +469,7 @@ async def test_without_admission_handlers_no_server_is_started(
     server = Server(cluster)
     async with operator(cluster, found, server) as running:
         await ready(running)
+        await soon(lambda: cluster.urls == [])
     assert server.starts == 0
 
 
@@ -426,6 +495,37 @@ async def test_the_operator_s_own_account_is_found_out(
     made = str([each.body for each in cluster.asked if each.method == "POST"])
     assert ("not-by-the-operator" in made) is bool(account)
     assert account in made
+
+
+@pytest.mark.parametrize("is_pod", [True, False])
+async def test_the_replicas_of_a_pod_share_their_authority(
+    cluster: Cluster,
+    registry: Registry,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    is_pod: bool,
+) -> None:
+    if is_pod:
+        (tmp_path / "namespace").write_text("prod")
+    monkeypatch.setattr(service_account, "FOLDER", tmp_path)
+    cluster.post("/api/v1/namespaces", {"metadata": {"name": "prod"}})
+    listen = f"127.0.0.1:{closed_port()}"
+    server = server_at(Address(listen, {"service": SERVICE}))
+    async with operator(cluster, registry, server) as running:
+        await ready(running)
+        path = "/api/v1/namespaces/prod/secrets/fnop-webhooks-default"
+        found = cluster.request(ApiRequest("GET", path))
+        assert (found.status == 200) is is_pod
+        stored = cluster.stored()
+        assert stored is not None
+        client = stored["webhooks"][0]["clientConfig"]
+        assert client["service"]["path"] == "/judge"
+        if is_pod:
+            data = found.body["data"]["ca.crt"]
+            assert client["caBundle"] == data
+
+
+SERVICE = {"namespace": "prod", "name": "claims"}
 
 
 async def test_it_ends_at_once_if_asked_twice(

@@ -1,0 +1,67 @@
+"""The configurations of webhooks: what the API server is told of an operator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import fnop
+from fnop.core.admission.configurations import (
+    Registration,
+    configurations_of,
+    groups_of,
+)
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import Role
+from fnop.core.values.label_selectors import check_selector
+
+SERVED = Catalogue((Resource("example.com", "v1", "claims", "Claim", "claim"),))
+
+
+def webhook(selector: str, **how: Any) -> dict[str, Any]:
+    registry = Registry()
+
+    @fnop.on.validate("claims.example.com", registry=registry, id="judge", **how)
+    def judge(**_: Any) -> None: ...
+
+    about = Registration("x.fnop.dev", {"url": "https://a"}, selector=selector)
+    made = configurations_of(groups_of(registry.handlers), SERVED, about)
+    found: dict[str, Any] = made[Role.VALIDATE]["webhooks"][0]
+    return found
+
+
+def test_an_operator_of_some_objects_is_asked_about_these_alone() -> None:
+    found = webhook("app=db,!legacy", labels={"tier": "prod", "size": fnop.PRESENT})
+    assert found["objectSelector"] == {
+        "matchLabels": {"tier": "prod"},
+        "matchExpressions": [
+            {"key": "size", "operator": "Exists"},
+            {"key": "app", "operator": "In", "values": ["db"]},
+            {"key": "legacy", "operator": "DoesNotExist"},
+        ],
+    }
+    assert webhook("")["objectSelector"] == {}
+
+
+@pytest.mark.parametrize(
+    ("selector", "expected"),
+    [
+        ("", []),
+        (" a , b = c ", [("a", "Exists"), ("b", "In", "c")]),
+        ("a!=b,c==d", [("a", "NotIn", "b"), ("c", "In", "d")]),
+        ("x in (a, b),y", [("x", "In", "a", "b"), ("y", "Exists")]),
+        ("x notin (a),! y", [("x", "NotIn", "a"), ("y", "DoesNotExist")]),
+        ("a=", [("a", "In", "")]),
+        ("in in (in)", [("in", "In", "in")]),
+        # No expression has numbers.
+        ("n<3,a", [("a", "Exists")]),
+    ],
+)
+def test_a_selector_becomes_expressions(selector: str, expected: list[Any]) -> None:
+    check_selector(selector)
+    made = webhook(selector)["objectSelector"].get("matchExpressions", ())
+    found = [(each["key"], each["operator"], *each.get("values", ())) for each in made]
+    assert found == expected
