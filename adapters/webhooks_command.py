@@ -185,6 +185,7 @@ def _registration(
         account.namespace,
         settings.namespaces,
         settings.selector,
+        settings.marker,
         options["kube_version"] >= LABELS,
     )
 
