@@ -201,13 +201,15 @@ async def test_no_write_fails_while_certificates_are_renewed(
         webhooks, Hasty(**LOCAL), registry, Mutating="sized", Validating="small"
     ) as following:
         await soon(lambda: asyncio.to_thread(is_asked, webhooks), every=0.05)
-        writes = 0
+        writes, begun = 0, SystemClock().now().mono
         async with asyncio.timeout(patience(60)):
             while len(webhooks.bundles) < 4 and not following.done():
                 status, answer, _ = await asyncio.to_thread(webhooks.write)
                 assert status == 201, answer
                 writes += 1
+        seconds = SystemClock().now().mono - begun
     assert writes > len(webhooks.bundles)
+    print(f"{writes} writes, {writes / seconds:.0f} in a second, and none failed")
 
 
 async def test_replicas_that_start_at_once_end_with_one_authority(
