@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.admission.reviewing import reviewer_of
-from fnop.core.api.resources import path_of
+from fnop.core.api.resources import Resource, path_of
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
@@ -43,6 +43,7 @@ from fnop.interpreters.check.worlds import digests_of
 from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, User
+from fnop.interpreters.scenario import is_own
 
 __all__ = ["Admitting"]
 
@@ -94,6 +95,11 @@ class Stored(NamedTuple):
             method, f"{self.path}{sub}", (), body, content_type=kind, user=user
         )
 
+    def asked(self, request: ApiRequest) -> list[Asked]:
+        """The decisions about a request."""
+        found = self.ground.tried(request).decisions
+        return [Asked(each, self.ground) for each in found]
+
 
 class Admitting:
     """The defects of a run's admission handlers: a few sentences for each law."""
@@ -136,7 +142,8 @@ class Admitting:
     @cached_property
     def updatable(self) -> tuple[str, ...]:
         """Objects that nobody can change any more."""
-        return self._told(_is_frozen(each) for each in self._stored)
+        stored = (*self._stored, *self._formerly_stored)
+        return self._told(_is_frozen(each) for each in stored)
 
     @cached_property
     def admits_itself(self) -> tuple[str, ...]:
@@ -157,10 +164,38 @@ class Admitting:
         if self._trial is None:
             return []
         found = [Asked(e.decision, self._ground_of(e)) for e in self._trial.reviewed]
-        creations = [e for e in found if e.decision.request.operation == "CREATE"]
-        for each in creations[:CREATIONS_MAX]:
+        for each in self._creations:
             found += _others_like(each)
-        return found
+        for stored in self._latest:  # the cluster's controllers make some
+            found += stored.asked(stored.sends("PUT", stored.found))
+        return [*found, *self._unmade()]
+
+    def _unmade(self) -> Iterator[Asked]:
+        """The decisions about objects of kinds of which the run makes none."""
+        assert self._trial is not None
+        trial = self._trial
+        place = max(trial.rests, default=None)
+        if place is None:
+            return
+        reviewed = {e.decision.request.plural for e in trial.reviewed}
+        reviewed |= {each.name.partition("/")[0] for each in self._stored}
+        state = trial.rest_states[place]
+        ground = self._ground_at(place)
+        for kind in _kinds_of(trial.scene.program, state).values():
+            if kind.plural not in reviewed:
+                path = path_of(kind, trial.scene.namespace if kind.namespaced else None)
+                post = ApiRequest("POST", path, (), _bare(kind, trial.scene.program))
+                if ground.after(post) is not None:
+                    for decision in ground.tried(post).decisions:
+                        yield Asked(decision, ground)
+
+    def _ground_at(self, place: int) -> Ground:
+        """The world at the rest after so many actions."""
+        assert self._trial is not None
+        trial = self._trial
+        cluster, state = trial.rests[place], trial.rest_states[place]
+        wall = trial.run.clock.now().wall
+        return Ground(trial.scene.program, wall, cluster, state, trial.run.calls)
 
     def _ground_of(self, found: Any) -> Ground:
         assert self._trial is not None
@@ -175,16 +210,16 @@ class Admitting:
         trial, known = self._trial, dict[tuple[str, str], Stored]()
         given = _uids(trial.scene.base.cluster)
         seen: set[str] = set()
-        for place, cluster in sorted(trial.rests.items()):
-            program, wall = trial.scene.program, trial.run.clock.now().wall
-            state = trial.rest_states[place]
-            ground = Ground(program, wall, cluster, state, trial.run.calls)
-            reviewed = _kinds_of(program, state)
+        for place in sorted(trial.rests):
+            ground = self._ground_at(place)
+            reviewed = _kinds_of(trial.scene.program, ground.state)
             for resource, found in ground.objects():
                 meta = found["metadata"]
                 key = meta["uid"], meta["resourceVersion"]
                 if resource not in reviewed or "deletionTimestamp" in meta:
                     continue
+                if is_own(reviewed[resource].kind, meta["name"]):
+                    continue  # the cluster makes it
                 path = object_path(trial.run, found, meta.get("namespace", ""))
                 if path is None or key in known:
                     continue
@@ -194,6 +229,44 @@ class Admitting:
                 known[key] = Stored(body, ground, path, name, is_given, is_new)
                 seen.add(meta["uid"])
         return [*known.values()][:OBJECTS_MAX]
+
+    @cached_property
+    def _formerly_stored(self) -> list[Stored]:
+        """Objects that the former code has admitted, or would have."""
+        former = None if self._trial is None else self._trial.scene.former
+        if former is None:
+            return []
+        found = []
+        for each in self._creations:
+            before = each.ground._replace(program=former)
+            given = _fresh(each.decision.request.object or {})
+            path = object_path(
+                before.run(), given, each.decision.request.namespace or ""
+            )
+            if path is None:
+                continue
+            own = ApiRequest("POST", path.rpartition("/")[0], (), given)
+            for post in (own, *_creations_like(each)):
+                tried = before.tried(post)
+                if tried.response.status < 300:
+                    ground = each.ground._replace(cluster=tried.cluster)
+                    name = f"{each.decision.request.plural}/{given['metadata']['name']}"
+                    body = tried.response.body
+                    found.append(
+                        Stored(body, ground, path, name, is_given=True, is_new=True)
+                    )
+        return found
+
+    @property
+    def _creations(self) -> list[Asked]:
+        """Some reviewed creations of the run."""
+        assert self._trial is not None
+        found = [
+            Asked(each.decision, self._ground_of(each))
+            for each in self._trial.reviewed
+            if each.decision.request.operation == "CREATE"
+        ]
+        return found[:CREATIONS_MAX]
 
     @property
     def _latest(self) -> list[Stored]:
@@ -261,14 +334,28 @@ def _uids(cluster: Any) -> frozenset[str]:
     )
 
 
-def _kinds_of(program: Program, state: Any) -> frozenset[tuple[str, str]]:
-    """The kinds that admission handlers are asked about."""
-    return frozenset(
-        (each.group, each.plural)
+def _kinds_of(program: Program, state: Any) -> dict[tuple[str, str], Resource]:
+    """The kinds that admission handlers are asked about, by group and plural."""
+    return {
+        (each.group, each.plural): each
         for handler in program.handlers
         if handler.role in ADMISSION and handler.selector is not None
         for each in state.survey.catalogue.find(handler.selector)
-    )
+    }
+
+
+def _bare(kind: Resource, program: Program) -> dict[str, Any]:
+    """A new object of a kind with the labels that handlers ask for, and little else."""
+    labels = {
+        name: value if isinstance(value, str) else "x"
+        for handler in program.handlers
+        if handler.role in ADMISSION
+        for name, value in handler.filters.labels
+    }
+    containers = [{"name": "main", "image": "main"}]
+    spec = {"spec": {"containers": containers}} if kind.kind == "Pod" else {}
+    meta = {"name": "x", "labels": labels}
+    return {"apiVersion": kind.api_version, "kind": kind.kind, "metadata": meta, **spec}
 
 
 def _is_whole(write: Any) -> bool:
@@ -311,9 +398,18 @@ def _who(handler: Handler) -> str:
 
 # --------------------------------------------------------------------- other objects
 
+_LABELS = ("metadata", "labels")
+
 
 def _others_like(asked: Asked) -> Iterator[Asked]:
     """The decisions about objects that differ in one field from a created one."""
+    for post in _creations_like(asked):
+        for decision in asked.ground.tried(post).decisions:
+            yield Asked(decision, asked.ground)
+
+
+def _creations_like(asked: Asked) -> Iterator[ApiRequest]:
+    """The creations of such objects, as far as the cluster takes them."""
     request, ground = asked.decision.request, asked.ground
     found = request.object or {}
     path = object_path(ground.run(), found, request.namespace or "")
@@ -326,11 +422,9 @@ def _others_like(asked: Asked) -> Iterator[Asked]:
         for constant in constants_of(handler.declared)
     ]
     whole = Inputs(_fresh(found), ())
-    fields = [
-        path
-        for stanza in (("spec",), ("data",), ("metadata", "labels"))
-        for path in below(("object", *stanza), whole.at(("object", *stanza)))
-    ]
+    stanzas = [("object", *each) for each in (("spec",), ("data",), _LABELS)]
+    fields = [path for each in stanzas for path in below(each, whole.at(each))]
+    fields += [each for each in stanzas if whole.at(each) is not ABSENT]
     others = (
         whole.with_(field, value).object
         for field in fields
@@ -341,10 +435,8 @@ def _others_like(asked: Asked) -> Iterator[Asked]:
     )
     for body in islice(others, OTHERS_MAX):
         post = ApiRequest("POST", path.rpartition("/")[0], _STRICT, body)
-        if ground.after(post) is None:
-            continue  # the cluster takes no such object
-        for decision in ground.tried(post).decisions:
-            yield Asked(decision, ground)
+        if ground.after(post) is not None:
+            yield post
 
 
 def _mutations(asked: Asked) -> list[Handler]:
@@ -369,10 +461,11 @@ def _text(value: Any) -> str:
 
 def _changes_again(asked: Asked) -> Iterator[str]:
     """A mutation that changes its own result, for each field."""
-    decision = asked.decision
-    if not decision.patch:
+    if not asked.decision.patch:
         return
-    request = decision.request._replace(object=decision.object)
+    # Once more from the beginning: it is later than then.
+    first_time = asked.ground.decision(asked.decision.request, asked.decision.asked)
+    request = asked.decision.request._replace(object=first_time.object)
     for handler in _mutations(asked):
         again = asked.ground.decision(request, (handler.id,))
         if not again.allowed or again.object == request.object:
