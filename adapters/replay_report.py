@@ -72,6 +72,7 @@ _TRACES = {
     "Ended": "the decision",
     "Wrote": "whose fields are written",
     "Indexed": "what is indexed",
+    "Decided": "the review of a write",
 }
 
 
