@@ -11,6 +11,7 @@ import pytest
 import fnop
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.history.story import Story
 from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.replay import replay_file
 from fnop.interpreters.scenario import ApplyProblem, create
@@ -89,6 +90,20 @@ def test_reviews_are_recorded_with_their_answers_and_no_reader_of_steps_sees_the
     steps = read_records(io.BytesIO(recorded))
     read_header(steps)
     assert all(e is not None and e["input"]["in"] != "Reviewed" for e in steps)
+
+
+def test_the_story_tells_denials_with_handler_and_line(recorded: bytes) -> None:
+    records = read_records(io.BytesIO(recorded), reviews=True)
+    places = read_header(records)["places"]
+    story = Story(places=places)
+    lines = [line for each in records if each is not None for line in story.add(each)]
+    told = [each for each in lines if each.sort == "review"]
+    assert {each.where for each in told} == {"default/a"}
+    denied = [each.text for each in told if "denied" in each.text]
+    place = places["small"]
+    assert denied == [f"UPDATE by admin is denied by small ({place}): it is too large"]
+    changed = [each.text for each in told if "changed" in each.text]
+    assert changed[0] == "CREATE by admin is changed: metadata.labels.team added"
 
 
 def test_the_same_program_decides_the_same(recorded: bytes) -> None:
