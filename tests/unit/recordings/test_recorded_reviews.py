@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 from typing import Any
@@ -14,9 +15,10 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.history.story import Story
 from fnop.interpreters.recordings import read_header, read_records
 from fnop.interpreters.replay import replay_file
+from fnop.interpreters.run import Runner
 from fnop.interpreters.scenario import ApplyProblem, create
 from tests.histories import History
-from tests.recordings import TRACED, text_of
+from tests.recordings import TRACED, Recording, text_of
 from tests.simulations import example
 
 KIND = "fnopexamples"
@@ -156,3 +158,46 @@ def test_secrets_in_reviews_are_redacted() -> None:
     assert "cGVwcGVyLXRoYXQtaXMtc2VjcmV0" not in text
     found = replay_file(io.BytesIO(data), Program(registry.handlers, TRACED))
     assert found.difference is None or found.difference.doubt is not None
+
+
+def test_a_running_operator_records_its_reviews() -> None:
+    registry = Registry()
+
+    @fnop.on.validate(KIND, id="never", registry=registry)
+    def never(**_: Any) -> None:
+        raise fnop.Denied("no")
+
+    async def unused(*_: Any, **__: Any) -> Any:
+        raise AssertionError("nothing is asked for")
+
+    recording = Recording(registry)
+    api: Any = unused
+    runner = Runner(
+        recording.program,
+        api,
+        seed="s",
+        resolve=lambda name: unused,
+        random=bytes,
+        observers=(recording.recorder,),
+    )
+    request = {
+        "uid": "1",
+        "operation": "CREATE",
+        "kind": {"group": "fnop.dev", "version": "v1", "kind": "FnopExample"},
+        "resource": {"group": "fnop.dev", "version": "v1", "resource": KIND},
+        "namespace": "default",
+        "object": example("a", size=1),
+    }
+    version = "admission.k8s.io/v1"
+    body = {"apiVersion": version, "kind": "AdmissionReview", "request": request}
+
+    async def reviewed() -> None:
+        # As a web server passes them on: credentials among them.
+        headers = {"authorization": "Bearer c2VjcmV0"}
+        assert not (await runner.review(body, headers=headers)).allowed
+
+    asyncio.run(reviewed())
+    recording.records()
+    (found,) = reviews(recording.written())
+    assert found["commands"][0]["denials"][0]["message"] == "no"
+    assert "c2VjcmV0" not in json.dumps(found)
