@@ -17,12 +17,14 @@ _NAMED_MAX, _FIELDS_MAX = 20, 6
 _SIGNS = {
     Answer.REFUSED: "x",
     Answer.CHANGED: "~",
+    Answer.KEPT: "x",
     Answer.WARNED: "!",
     Answer.UNKNOWN: "?",
 }
 _WORDS = {
     Answer.REFUSED: "would be refused by",
     Answer.CHANGED: "would be changed by",
+    Answer.KEPT: "cannot be deleted, because of",
     Answer.WARNED: "would be warned about by",
     Answer.UNKNOWN: "cannot be judged by",
 }
@@ -67,6 +69,8 @@ def _footer(audit: Audit) -> str:
             (Answer.WARNED, "warned about"),
         )
     )
+    kept = audit.count(Answer.KEPT)
+    counts += f", {kept} not to be deleted" if kept else ""
     unknown = audit.count(Answer.UNKNOWN)
     rest = f", {unknown} not judged" if unknown else ""
     asked, reads = number_of(audit.asked, "object"), number_of(audit.reads, "read")

@@ -68,14 +68,17 @@ class Recording(NamedTuple):
     parts: tuple[Recording, ...] = ()
 
     def opened(
-        self, file: _Apart | None = None
+        self, file: _Apart | None = None, *, reviews: bool = False
     ) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
         """The header, and the records from the first one on (`read_records`)."""
         from fnop.interpreters.recordings import read_header, read_records
 
-        records = read_records(file or _Apart(self.file), self.limits)
+        source = file or _Apart(self.file)
+        records = read_records(source, self.limits, reviews=reviews)
         header = read_header(records)
-        return header, _joined(records, self.parts[1:]) if self.parts else records
+        if not self.parts:
+            return header, records
+        return header, _joined(records, self.parts[1:], reviews=reviews)
 
     @property
     def began(self) -> float:
@@ -110,19 +113,23 @@ class Recording(NamedTuple):
         add: Callable[[dict[str, Any]], Any],
         until: int | None = None,
         then: Callable[[Any], None] = lambda found: None,
+        *,
+        reviews: bool = False,
     ) -> Read:
         """Read the records into a fold, up to a step.
 
-        `then` is given what each record has added.
+        `then` is given what each record has added. Reviews are no steps, and left out
+        unless they are asked for.
         """
-        from fnop.interpreters.recordings import understood
+        from fnop.interpreters.recordings import is_review, understood
 
         steps = 0
-        for number, record in enumerate(self.opened()[1], 1):
+        _, records = self.opened(reviews=reviews)
+        for number, record in enumerate(records, 1):
             if record is None:
                 return Read(steps, True)
             with understood(number):
-                steps += record.get("gap", 1)
+                steps += 0 if is_review(record) else record.get("gap", 1)
                 if until is not None and steps > until:
                     break
                 found = add(record)
@@ -131,7 +138,10 @@ class Recording(NamedTuple):
 
 
 def _joined(
-    records: Iterator[dict[str, Any] | None], others: Sequence[Recording]
+    records: Iterator[dict[str, Any] | None],
+    others: Sequence[Recording],
+    *,
+    reviews: bool = False,
 ) -> Iterator[dict[str, Any] | None]:
     """The records of several files, as if they were one; the end of the last counts.
 
@@ -141,7 +151,7 @@ def _joined(
     from fnop.interpreters.recordings import RecordingProblem
 
     wall, last = 0.0, None
-    for each in chain([records], (each.opened()[1] for each in others)):
+    for each in chain([records], (e.opened(reviews=reviews)[1] for e in others)):
         last, is_first = None, True
         for record in each:
             last = record

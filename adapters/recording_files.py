@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
 
 if sys.platform != "win32":
     import fcntl
@@ -163,6 +165,14 @@ def is_compressed(path: Path) -> bool:
         return is_block(file.read(4))
 
 
+class _Reviewed(NamedTuple):
+    """A review that waits to be written."""
+
+    now: Now
+    review: dict[str, Any]
+    decision: dict[str, Any]
+
+
 class Background:
     """Lets a recorder write in a thread of its own: the run never waits for a disk.
 
@@ -180,7 +190,7 @@ class Background:
         self._recorder, self._tell = recorder, tell
         self._limit, self._waiting, self._dropped = size, 0, 0
         # A step, a number of dropped ones, or a sentence for when all is written.
-        self._steps: deque[tuple[Step | int | str, int]] = deque()
+        self._steps: deque[tuple[Step | _Reviewed | int | str, int]] = deque()
         self._changed = threading.Condition()
         self._is_over = False
         self._late: Exception | None = None
@@ -205,6 +215,21 @@ class Background:
                 return
             self._tell_gap()
             self._steps.append((Step(now, input, commands), size))
+            self._waiting += size
+            if len(self._steps) == 1:
+                self._changed.notify()
+
+    def reviewed(
+        self, now: Now, review: dict[str, Any], decision: dict[str, Any]
+    ) -> None:
+        """Let a review be written, unless the disk is too slow for that."""
+        if self.problem is not None:
+            return
+        size = len(orjson.dumps(review)) + len(orjson.dumps(decision))
+        with self._changed:
+            if self._waiting + size > self._limit:
+                return
+            self._steps.append((_Reviewed(now, review, decision), size))
             self._waiting += size
             if len(self._steps) == 1:
                 self._changed.notify()
@@ -239,7 +264,7 @@ class Background:
                 self._tell(f"the recording ends here: {self._recorder.problem}")
                 return
 
-    def _take(self, item: Step | int | str | None) -> None:
+    def _take(self, item: Step | _Reviewed | int | str | None) -> None:
         match item:
             case None:
                 self._recorder.save()
@@ -251,6 +276,8 @@ class Background:
                 self._recorder.gap(count)
             case Step(now, input, commands):
                 self._recorder.observe(now, input, commands)
+            case _Reviewed(now, review, decision):
+                self._recorder.reviewed(now, review, decision)
 
     def close(self) -> None:
         """Write what is left and close the file; wait for no disk that hangs."""

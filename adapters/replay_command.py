@@ -457,7 +457,8 @@ def _tell(source: Recording, wish: Wish) -> int:
         found = Busy()
         source.into(found.add)
         busy = found.calls
-    story, folding = Story(manager=source.manager), Folding()
+    places = places_in(source.header)
+    story, folding = Story(manager=source.manager, places=places), Folding()
     told = False
 
     def tell(lines: list[Line]) -> None:
@@ -468,7 +469,7 @@ def _tell(source: Recording, wish: Wish) -> int:
                     echo(story_line(each, named))
                 told = True
 
-    read = source.into(story.add, then=tell)
+    read = source.into(story.add, then=tell, reviews=True)
     for each in folding.end():
         echo(story_line(each, named))
     if named is not None and not told:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from fnop.core.history.shadow import Changed
     from fnop.interpreters.replay import Difference
     from fnop.interpreters.shadow import Judged, Shadow
+    from fnop.interpreters.shadowed_writes import Reviewed
 
 __all__ = ["difference_lines", "shadow_lines", "sorts_of"]
 
@@ -26,6 +27,8 @@ __all__ = ["difference_lines", "shadow_lines", "sorts_of"]
 _GROUPS_SHOWN = 20
 _EXAMPLES_SHOWN = 3
 _FIELDS_SHOWN = 6
+# The writes that are named in a group.
+_WRITES_SHOWN = 5
 _VALUE_LENGTH = 100
 
 
@@ -69,6 +72,7 @@ _TRACES = {
     "Ended": "the decision",
     "Wrote": "whose fields are written",
     "Indexed": "what is indexed",
+    "Decided": "the review of a write",
 }
 
 
@@ -105,6 +109,8 @@ def shadow_lines(found: Shadow) -> list[str]:
         lines += ["", *_group_lines(group)]
     for group in _groups(found.concealed)[:_GROUPS_SHOWN]:
         lines += ["", *_concealed_lines(group)]
+    for one in _review_groups(found.reviewed)[:_GROUPS_SHOWN]:
+        lines += ["", *_review_lines(one)]
     if len(changed) > _GROUPS_SHOWN:
         lines += ["", f"and {number_of(len(changed) - _GROUPS_SHOWN, 'other group')}"]
     return lines
@@ -133,10 +139,42 @@ def _summary(found: Shadow) -> Iterator[str]:
         )
     for why, count in found.untold.most_common():
         yield f"{number_of(count, 'decision')} cannot be asked again: {why}"
+    if found.writes:
+        denied, changes = (
+            sum(each.answer == answer for each in found.reviewed)
+            for answer in ("denied", "changed")
+        )
+        yield (
+            f"of {number_of(found.writes, 'recorded write')} {denied} would be denied, "
+            f"and {changes} changed, by admission handlers"
+        )
+    for why, count in found.unreviewed.most_common():
+        yield f"{number_of(count, 'answer')} about writes cannot be told: {why}"
     if found.lost:
         yield f"{number_of(found.lost, 'step')} of the run are not in the recording"
     if found.truncated:
         yield f"the recording {CUT_OFF}"
+
+
+def _review_groups(found: Sequence[Reviewed]) -> list[list[Reviewed]]:
+    """Writes with one answer of one handler, the largest group first."""
+    groups: dict[tuple[str, ...], list[Reviewed]] = {}
+    for each in found:
+        key = each.handler.id, each.answer, each.message, *each.fields
+        groups.setdefault(key, []).append(each)
+    return sorted(groups.values(), key=len, reverse=True)
+
+
+def _review_lines(group: Sequence[Reviewed]) -> Iterator[str]:
+    first = group[0]
+    what = first.message or ", ".join(first.fields[:_FIELDS_SHOWN])
+    place = f" ({first.handler.place})" if first.handler.place else ""
+    who = f"{first.handler.id}{place}"
+    yield f"{number_of(len(group), 'write')} {first.answer} by {who}: {what}"
+    for each in group[:_WRITES_SHOWN]:
+        yield f"  {each.operation} of {each.label}"
+    if len(group) > _WRITES_SHOWN:
+        yield f"  and {len(group) - _WRITES_SHOWN} more"
 
 
 def _groups(changes: Sequence[Judged]) -> list[list[Judged]]:
@@ -275,4 +313,6 @@ def sorts_of(found: Shadow) -> frozenset[str]:
     words = {word for each in changes for word in words_of(each.attempt, each.changed)}
     if any((*found.missing.values(), *found.unindexed.values())):
         words |= {"any", "removed"}
+    if any(each.answer == "denied" for each in found.reviewed):
+        words |= {"any", "deny"}
     return frozenset(words)

@@ -8,10 +8,11 @@ from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from threading import get_ident
 from types import FrameType
-from typing import Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.admission.reviewing import Review, review, reviewer_of
+from fnop.core.admission.wire import decision_to_wire, review_to_wire
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import Journal, LiveCache
@@ -27,7 +28,9 @@ from fnop.interpreters.guard import GUARDED, Act, Guard
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.unawaited import watch_coroutines
 
-__all__ = ["Eye", "Machine", "Observer"]
+__all__ = ["Eye", "Machine", "Observer", "Onlooker"]
+
+Json = dict[str, Any]
 
 
 class Observer(Protocol):
@@ -35,6 +38,18 @@ class Observer(Protocol):
 
     def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
         """One step has been taken; its commands are not performed yet."""
+        ...
+
+
+@runtime_checkable
+class Onlooker(Protocol):
+    """An observer that sees reviews, too, which are beside the steps.
+
+    A review is `behind` by the steps that were taken since it began.
+    """
+
+    def reviewed(self, now: Now, review: Json, decision: Json) -> None:
+        """A review has been decided; both are JSON (`fnop.core.admission.wire`)."""
         ...
 
 
@@ -81,6 +96,7 @@ class Machine:
         # Conversations that wait for an answer: a cache, and no part of the state.
         self.live = LiveCache()
         self._observers = tuple(observers)
+        self._steps = 0
         self.eye = eye
         self._guard: Guard | None = None
         if program.settings.guard:
@@ -94,6 +110,7 @@ class Machine:
         twin = Machine.__new__(Machine)
         twin.program, twin.state = self.program, self.state
         twin.live, twin._observers, twin.eye = LiveCache(), (), None
+        twin._steps = self._steps
         twin._guard = None
         if self._guard is not None:
             twin._guard = _guard_of(twin, refuses=self._guard.refuses)
@@ -111,6 +128,7 @@ class Machine:
         task in one fails the same way everywhere.
         """
         eye = self.eye
+        self._steps += 1
         self.live.hears = None if eye is None else eye.drove
         with self._guarded():
             found = step(self.program, self.state, now, input, self.live)
@@ -153,6 +171,8 @@ class Machine:
         reviewer = reviewer_of(self.program, self.state, account)
         conversation = review(reviewer, request, now, asks)
         outcome: tuple[Now, Outcome] | None = None
+        answers: list[tuple[Now, Outcome]] = []
+        begun = self._steps
         while True:
             try:
                 with self._guarded():
@@ -163,8 +183,14 @@ class Machine:
                     )
             except StopIteration as stop:
                 decision: Decision = stop.value
+                for each in self._observers:
+                    if isinstance(each, Onlooker):
+                        wire = review_to_wire(request, asks, account, answers)
+                        wire["behind"] = self._steps - begun
+                        each.reviewed(now, wire, decision_to_wire(decision))
                 return decision
             outcome = yield asked
+            answers.append(outcome)
 
     def acts(self) -> list[Act]:
         """The acts of the author's code on the world since the last call."""

@@ -11,6 +11,10 @@ or {"gap": 12} where so many steps could not be written.  After 8 KiB of lines, 
 the end, a record carries `"s"`, the CRC-32 of all lines before its own: what is before
 it is certain, however the file is damaged later on (`fnop.interpreters.sums`).
 
+A review is a record like a step's, with the request, the answers to its handlers and
+the decision (`fnop.core.admission.wire`).  It is beside the steps, and no reader of
+steps is given it.
+
 `t` is the time since the step before, in microseconds of the wall and of the monotonic
 clock (or both clocks in seconds, as floats, where that is not exact), `r` the text of
 its input and its commands, and `b` that of the object that the input shows, which is
@@ -153,6 +157,13 @@ class Recorder:
         """Write one step down."""
         self._try(self._record, now, input, commands)
 
+    def reviewed(
+        self, now: Now, review: dict[str, Any], decision: dict[str, Any]
+    ) -> None:
+        """Write a review down, which is beside the steps."""
+        record = {"input": review, "commands": [decision]}
+        self._try(lambda: self._keep(_Step(now, record, _dumped(record), None, "")))
+
     def gap(self, count: int) -> None:
         """Write down that so many steps are missing here."""
         self._try(self._gap, count)
@@ -193,7 +204,10 @@ class Recorder:
     def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
         wire, body = apart(input)
         record = {"input": wire, "commands": [*map(command_to_wire, commands)]}
-        step = _Step(now, record, _dumped(record), *self._shown(body))
+        self._keep(_Step(now, record, _dumped(record), *self._shown(body)))
+
+    def _keep(self, step: _Step) -> None:
+        now = step.now
         if step.uid:
             self._redaction.know_uid(step.uid)
         self._steps.append(step)

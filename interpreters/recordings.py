@@ -15,6 +15,7 @@ from typing import Any, Protocol
 
 import orjson
 
+from fnop.core.admission.wire import REVIEWED
 from fnop.core.seam.wire import together
 from fnop.interpreters.blocks import CORRUPT, Reader, is_block, reader_of
 from fnop.interpreters.deltas import MEMORY_BYTES, DeltaReader
@@ -28,6 +29,7 @@ __all__ = [
     "RecordingLimits",
     "RecordingProblem",
     "Unsupported",
+    "is_review",
     "read_header",
     "read_records",
     "understood",
@@ -117,11 +119,12 @@ class Readable(Protocol):
 
 
 def read_records(
-    file: Readable, limits: RecordingLimits = _LIMITS
+    file: Readable, limits: RecordingLimits = _LIMITS, *, reviews: bool = False
 ) -> Iterator[dict[str, Any] | None]:
     """The records of a recording; a last None when it was cut off, or is damaged.
 
-    One such as {"gap": 12} stands for so many steps that were not written.
+    One such as {"gap": 12} stands for so many steps that were not written. Reviews are
+    no steps, and left out unless they are asked for.
 
     Raises `RecordingProblem` for a file that is none, and beyond the limits, and for
     damage once all before it was read, unless `limits.damage` is to be told that.
@@ -129,6 +132,10 @@ def read_records(
     steps = -1  # the header is none
     try:
         for record in _records(file, limits):
+            if record is not None and is_review(record):
+                if reviews:
+                    yield record
+                continue
             yield record
             steps += 1 if record is None else _count_in(record)
     except (_Damaged, OtherLines) as problem:
@@ -144,6 +151,12 @@ def read_records(
             raise found from problem
         limits.damage.problem = found
         yield None
+
+
+def is_review(record: dict[str, Any]) -> bool:
+    """Whether a record is of a review, and no step."""
+    input = record.get("input")
+    return isinstance(input, dict) and input.get("in") == REVIEWED
 
 
 def _count_in(record: dict[str, Any]) -> int:

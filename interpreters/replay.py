@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, BinaryIO
 
+from fnop.core.admission.wire import decision_to_wire, review_from_wire
 from fnop.core.children.owned import owners_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import INDICES
@@ -33,6 +34,7 @@ from fnop.interpreters.recordings import (
     RecordingLimits,
     RecordingProblem,
     Unsupported,
+    is_review,
     read_header,
     read_records,
     understood,
@@ -199,10 +201,13 @@ def replay(
             missing = record.get("gap", 0)
             if missing:
                 break
-            difference = run.step(record, steps)
+            if is_review(record):
+                difference = run.review(record, steps)
+            else:
+                difference = run.step(record, steps)
+                steps += difference is None
             if difference is not None:
                 break
-            steps += 1
     finally:
         run.close()
     return Replayed(steps, difference, truncated, run.known, tuple(run.acts), missing)
@@ -220,7 +225,7 @@ def replay_file(
     known: Mapping[str, str] = {}
     for _ in range(_PASSES_MAX):
         file.seek(0)
-        records = read_records(file, limits)
+        records = read_records(file, limits, reviews=True)
         read_header(records)
         found = replay(records, program, known)
         is_certain = found.difference is None or found.difference.doubt is None
@@ -265,6 +270,30 @@ class _Run:
             self._began(recorded)
             found = found and self._attributed(found)
         return found
+
+    def review(self, record: dict[str, Any], steps: int) -> Difference | None:
+        """Decide a review again, in the state between two steps."""
+        with understood(steps + 1):
+            now = Now(record["wall"], record["mono"])
+            told = review_from_wire(record["input"])
+            (was,) = record["commands"]
+            conversation = self._machine.review(
+                now, told.request, told.asks, told.account
+            )
+            decision, answers = None, iter(told.answers)
+            try:
+                next(conversation)
+                while (answer := next(answers, None)) is not None:
+                    conversation.send(answer)
+            except StopIteration as stop:
+                decision = decision_to_wire(stop.value)
+            finally:
+                conversation.close()
+            self.acts += self._machine.acts()
+            if canonical(was) == canonical(decision) or record["input"].get("behind"):
+                return None  # the operator's state was another one when it began
+            doubt = "given" if record.get("redacted") else None
+            return Difference(steps, record["input"], was, decision, doubt)
 
     def _began(self, recorded: list[dict[str, Any]]) -> None:
         for each in recorded:

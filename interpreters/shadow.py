@@ -52,6 +52,7 @@ from fnop.interpreters.redaction import (
     has_token,
     rewritten,
 )
+from fnop.interpreters.shadowed_writes import Reviewed, Secrets, ShadowedWrites
 
 __all__ = ["Judged", "Shadow", "shadow"]
 
@@ -74,7 +75,9 @@ class Shadow:
     change.  `missing` counts the decisions of handlers that are none now, and
     `unindexed` the values of such indices; `new` are handlers that the recorded
     operator had not.  `lost` are steps that the recording lacks, and `acts` is what the
-    author's code was forbidden to do.
+    author's code was forbidden to do.  `writes` counts the recorded writes that
+    admission handlers are asked about; `reviewed` are those that would have been denied
+    or changed, and `unreviewed` counts those that cannot be asked about, by the reason.
     """
 
     attempts: int = 0
@@ -89,6 +92,9 @@ class Shadow:
     lost: int = 0
     truncated: bool = False
     acts: tuple[Act, ...] = ()
+    writes: int = 0
+    reviewed: list[Reviewed] = field(default_factory=list)
+    unreviewed: Counter[str] = field(default_factory=Counter)
 
 
 def shadow(
@@ -130,6 +136,7 @@ class _Shadow:
         self._guard = Guard(refuses=True) if program.settings.guard else None
         # Attempts of sub-handlers that end before the one that declares them.
         self._waiting: dict[str, list[Attempt]] = {}
+        self._writes = ShadowedWrites(program)
         # From the first record with a token on.
         self._secrets: _Secrets | None = None
         # The requests for random bytes that are a secret.
@@ -146,7 +153,7 @@ class _Shadow:
         if record.get("redacted") and self._secrets is None:
             self._secrets = _Secrets(self._program, self._drawing)
         self._draw(record)
-        self._see(record["input"])
+        self._see(record["input"], Now(record["wall"], record["mono"]))
         for each in self.attempts.add(record):
             self._ask(each)
         now = Now(record["wall"], record["mono"])
@@ -178,7 +185,18 @@ class _Shadow:
         self._compare(header.get("handlers"))
         if self._guard is not None:
             self.found.acts = tuple(self._guard.news())
+        writes = self._writes
+        self.found.writes, self.found.reviewed = writes.asked, writes.found
+        self.found.unreviewed = writes.untold
         return self.found
+
+    @property
+    def _ways(self) -> Secrets | None:
+        """The ways to tell tokens, if there were any."""
+        secrets = self._secrets
+        if secrets is None:
+            return None
+        return Secrets(secrets.tell, secrets.vary, secrets.guess)
 
     def _compare(self, names: Any) -> None:
         """Find out which handlers are new, and which have gone without a decision."""
@@ -306,16 +324,22 @@ class _Shadow:
 
     # -------------------------------------------------------------------- indices
 
-    def _see(self, input: Mapping[str, Any]) -> None:
+    def _see(self, input: Mapping[str, Any], now: Now) -> None:
         is_gone = input.get("type") == "DELETED"
         for each in objects_in(input):
             body = Body(each)
             names = str(each.get("apiVersion")), str(each.get("kind"))
             place = (*names, body.namespace or "", body.name)
             known = self._bodies.get(place)
+            is_older = known is not None and is_behind(body.version, known.version)
+            if input["in"] in ("WatchEvent", "Answered") and not is_older:
+                self._writes.sees(
+                    *(known, body, str(input.get("type") or "MODIFIED"), now),
+                    *(self.attempts.catalogue, self._settings, self._ways),
+                )
             if is_gone:
                 self._bodies.pop(place, None)
-            elif known is None or not is_behind(body.version, known.version):
+            elif not is_older:
                 self._bodies[place] = body
 
     def _index(self, trace: dict[str, Any], now: Now) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from fnop.core.admission.wire import REVIEWED
+from fnop.core.api.reviews import Request
 from fnop.core.explaining.advice import span
 from fnop.core.explaining.recorded import took
 from fnop.core.history.attempts import Attempt, Attempts
@@ -44,7 +46,8 @@ class Line(NamedTuple):
     `depth` is 0 for the beginning of a call and for what the operator does by itself,
     1 for what belongs to a call.  `sort` is "start", "stop", "call", "ask", "desire",
     "send", "answer", "end", "say" for trouble, "note" for a repair, or a change of
-    who works, "gap", or "other" for what others did; `attempt` is the
+    who works, "gap", "review" for a write that is denied or changed, or "other" for
+    what others did; `attempt` is the
     one that it belongs to, `request` the number of the one that is sent, or answered,
     and `object` what that is about, or what others have changed: `pods/default/web`.
     """
@@ -79,11 +82,13 @@ class _Sent(NamedTuple):
 class Story:
     """The fold: records in, lines out.
 
-    `manager` is the operator's name in managed fields, where it is known.
+    `manager` is the operator's name in managed fields, where it is known; `places` are
+    the files and lines of handlers.
     """
 
     attempts: Attempts = field(default_factory=Attempts)
     manager: str = ""
+    places: Mapping[str, str] = field(default_factory=dict)
     _last: dict[tuple[str, str], _Shown] = field(default_factory=dict)
     _sent: dict[int, _Sent] = field(default_factory=dict)
     _others: Others = field(default_factory=Others)
@@ -96,7 +101,9 @@ class Story:
         self._others.manager = self.manager
 
     def add(self, record: Json) -> list[Line]:
-        """The lines of one more record. Raises as `Attempts.add`."""
+        """The lines of one more record, also of a review. Raises as `Attempts.add`."""
+        if record.get("input", {}).get("in") == REVIEWED:
+            return [*self._reviewed(record)]
         lines = [each for each in self.told(record) if each.sort != "send"]
         step, wall = self.attempts.steps, self._wall
         deeds = () if "gap" in record else self._others.add(record)
@@ -105,6 +112,31 @@ class Story:
             for where, text, label in deeds
         )
         return [*others, *lines]
+
+    def _reviewed(self, record: Json) -> Iterator[Line]:
+        """The denials of a write, and that it was changed."""
+        request, (decision,) = record["input"]["request"], record["commands"]
+        found = Request(**request)
+        what = f"{found.operation}{f' by {found.user}' if found.user else ''}"
+        texts = [
+            f"{what} is denied by {self._placed(each['handler'])}: {each['message']}"
+            for each in decision["denials"]
+        ]
+        if "object" in decision:
+            changes = changes_of(request["object"], decision["object"])
+            texts.append(f"{what} is changed: {fields_text(changes)}")
+        label = f"{found.plural}/{found.label}"
+        step = self.attempts.steps
+        for text in texts:
+            yield Line(
+                *(step, record["wall"], found.label, text),
+                sort="review",
+                object=label,
+            )
+
+    def _placed(self, handler: str) -> str:
+        place = self.places.get(handler)
+        return f"{handler} ({place})" if place else handler
 
     def told(self, record: Json) -> list[Line]:
         """The lines of one more record, with one for each request that is sent."""

@@ -16,6 +16,7 @@ class Answer(StrEnum):
 
     REFUSED = "refused"
     CHANGED = "changed"
+    KEPT = "kept"  # a deletion is denied
     WARNED = "warned"
     UNKNOWN = "unknown"
 

@@ -919,6 +919,8 @@ def digest_of(seen: Seen) -> str:
         text.update(alias.encode() + world)
     for each in seen.trial.writes:
         text.update(f"{each.site}{each.before}{each.after}".encode())
+    for decision in (found.decision for found in seen.trial.reviewed):
+        text.update(f"{decision.message}{decision.warnings}".encode())
     return text.hexdigest()
 
 

@@ -5,19 +5,34 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fnop.core.admission.decisions import Decision
+from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.api.reviews import Request
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.externals import forked
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, User
 from fnop.interpreters.simulation import Delivery, SimulatedRun
 
-__all__ = ["Ground", "Objects", "Tried"]
+__all__ = [
+    "STRICT",
+    "Asked",
+    "Ground",
+    "Objects",
+    "Stored",
+    "Tried",
+    "fresh",
+    "named",
+    "placed",
+]
+
+# A field that the kind does not have is refused.
+STRICT = (("fieldValidation", "Strict"),)
 
 # The objects of a cluster, each with the group and the plural of its kind.
 Objects = Iterator[tuple[tuple[str, str], dict[str, Any]]]
@@ -33,6 +48,11 @@ class Tried(NamedTuple):
     decisions: tuple[Decision, ...]
     cluster: Cluster
     reads: tuple[Perform, ...] = ()
+
+    @property
+    def denials(self) -> list[Denial]:
+        """All denials."""
+        return [each for one in self.decisions for each in one.denials]
 
     @property
     def is_denied(self) -> bool:
@@ -87,6 +107,65 @@ class Ground(NamedTuple):
         for resource, shelf in sorted(self.cluster.shelves.items()):
             for _, found in sorted(shelf.items()):
                 yield resource, found
+
+
+class Asked(NamedTuple):
+    """A decision, and the world in which it was made."""
+
+    decision: Decision
+    ground: Ground
+
+
+class Stored(NamedTuple):
+    """A stored object, the world in which it is, and its path there.
+
+    It `is_new` as long as nobody has changed it since it was created, or given.
+    """
+
+    found: dict[str, Any]
+    ground: Ground
+    path: str
+    name: str
+    is_given: bool
+    is_new: bool
+
+    def sends(
+        self, method: str, body: Any = None, user: User = ADMIN, sub: str = ""
+    ) -> ApiRequest:
+        """A request about it."""
+        kind = MERGE_PATCH if method == "PATCH" else "application/json"
+        return ApiRequest(
+            method, f"{self.path}{sub}", (), body, content_type=kind, user=user
+        )
+
+    def asked(self, request: ApiRequest) -> list[Asked]:
+        """The decisions about a request."""
+        found = self.ground.tried(request).decisions
+        return [Asked(each, self.ground) for each in found]
+
+
+_OF_SERVERS = frozenset(
+    (
+        *("uid", "resourceVersion", "generation", "creationTimestamp"),
+        *("managedFields", "selfLink", "deletionTimestamp"),
+    )
+)
+
+
+def fresh(found: Mapping[str, Any]) -> dict[str, Any]:
+    """The object as somebody creates it."""
+    meta = {k: each for k, each in found["metadata"].items() if k not in _OF_SERVERS}
+    body = {key: each for key, each in found.items() if key != "status"}
+    return {**body, "metadata": meta}
+
+
+def named(denial: Denial) -> str:
+    """The handler of a denial, with its place."""
+    return f"{denial.handler} ({denial.place})" if denial.place else denial.handler
+
+
+def placed(handler: Handler) -> str:
+    return f"{handler.id} ({handler.place})" if handler.place else handler.id
 
 
 class _Listener:

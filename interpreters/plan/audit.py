@@ -143,10 +143,12 @@ def _unasked(program: Program) -> Iterator[str]:
     names = [
         each.id
         for each in program.handlers
-        if each.webhook is not None and not each.webhook.is_about("UPDATE", "")
+        if each.webhook is not None
+        and not any(each.webhook.is_about(e, "") for e in ("UPDATE", "DELETE"))
     ]
     if names:
-        yield f"not asked, since they are not about updates: {', '.join(names)}"
+        others = "they are about neither updates nor deletions"
+        yield f"not asked, since {others}: {', '.join(names)}"
 
 
 def _strict(handler: Handler) -> Handler:
@@ -196,7 +198,19 @@ class _Questioned(Rehearsal):
         if response.status >= 300 and witness.changers:
             why = f"after its change: {message_of(response)}"
             witness.tell(Answer.REFUSED, witness.changers[-1], why)
-        return witness.findings
+        return [*witness.findings, *self._kept(path, witness)]
+
+    def _kept(self, path: str, updated: _Witness) -> Iterator[Finding]:
+        """The denials of a deletion; one that is being deleted is past that."""
+        witness = _Witness(self, updated.place, updated.shown)
+        before, self.director = self.cluster, witness
+        try:
+            self.request(ApiRequest("DELETE", path))
+        finally:
+            self.cluster, self.director = before, None
+        for each in witness.findings:
+            if each.answer is Answer.REFUSED:
+                yield each._replace(answer=Answer.KEPT)
 
     def _read(self, command: Perform) -> Outcome:
         match command.effect:

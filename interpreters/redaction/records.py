@@ -210,7 +210,7 @@ class Redaction:
 
         The answer to a write comes again as a watch event.
         """
-        shown = input.get("body") or input.get("outcome")
+        shown = input.get("body") or input.get("outcome") or input
         text = orjson.dumps(shown)
         if not self.is_hinted(text):
             return input

@@ -97,7 +97,9 @@ def test_an_audit_asks_about_live_objects_and_writes_nothing(
     _, namespace = kept
     registry = Registry()
 
-    @fnop_api.on.validate("fnopexamples", id="small", registry=registry)
+    @fnop_api.on.validate(
+        "fnopexamples", id="small", operations=["UPDATE"], registry=registry
+    )
     def small(spec: fnop_api.Spec, **_: Any) -> None:
         if spec["size"] >= OBJECTS - 2:
             raise fnop_api.Denied("it is too large", field="spec.size")

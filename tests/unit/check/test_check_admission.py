@@ -301,6 +301,40 @@ def small(spec, **_):
     assert alarms(strict[:1]) == {"create": {"updatable"}}
 
 
+def test_a_new_rule_is_tried_on_what_the_former_code_admits(tmp_path: Path) -> None:
+    former = case_of(tmp_path, "", size=5).program
+    strict = tmp_path / "strict"
+    strict.mkdir()
+    code = """
+@fnop.on.validate("xs.example.com", operations=["CREATE", "UPDATE"], ratcheting=False)
+def small(spec, **_):
+    if spec.get("size", 0) > 5:
+        raise fnop.Denied("it is too large", field="spec.size")
+"""
+    case = case_of(strict, code, size=5)
+    assert alarms([case]) == {}
+    assert alarms([case._replace(former=former)]) == {"create": {"updatable"}}
+
+
+def test_pods_that_the_run_does_not_make_are_tried(tmp_path: Path) -> None:
+    code = """
+@fnop.on.mutate("pods", operations=["CREATE"], labels={"inject": "yes"})
+def injected(spec, patch, **_):
+    more = {"name": f"more-{len(spec['containers'])}", "image": "more"}
+    patch.spec["containers"] = [*spec["containers"], more]
+"""
+    assert found(tmp_path, code) == {"idempotent"}
+
+
+def test_the_time_of_a_change_may_be_noted(tmp_path: Path) -> None:
+    code = """
+@fnop.on.mutate("xs.example.com")
+def dated(patch, now, **_):
+    patch.metadata.annotations["example.com/at"] = now.isoformat()
+"""
+    assert found(tmp_path, code, size=1) == set()
+
+
 OUTAGES = {"F23:down", "F23:slow"}
 
 

@@ -56,6 +56,8 @@ def found(audit: Audit) -> set[tuple[str, str, str]]:
 
 
 def small(registry: Registry, **options: Any) -> None:
+    options = {"operations": ["CREATE", "UPDATE"], **options}
+
     @fnop.on.validate(KIND, registry=registry, **options)
     def small(spec: fnop.Spec, **_: Any) -> None:
         if spec["size"] > 9:
@@ -119,7 +121,7 @@ def test_handlers_read_what_is_there_and_indices_are_filled(registry: Registry) 
     def teams(name: str, **_: Any) -> dict[str, str]:
         return {name: name}
 
-    @fnop.on.validate(KIND, registry=registry)
+    @fnop.on.validate(KIND, operations=["UPDATE"], registry=registry)
     async def known(name: str, **given: Any) -> None:
         if name not in given["teams"]:
             raise fnop.Denied("no team")
@@ -174,11 +176,31 @@ def test_handlers_of_other_operations_are_noted(registry: Registry) -> None:
     audit, _ = audited(registry, [example("a", size=10)])
     assert audit.is_clean
     (note,) = audit.notes
-    assert note.startswith("not asked, since they are not about updates: ")
+    assert note.startswith(
+        "not asked, since they are about neither updates nor deletions: "
+    )
+
+
+def test_objects_that_cannot_be_deleted_are_told(registry: Registry) -> None:
+    @fnop.on.validate(KIND, id="kept", operations=["DELETE"], registry=registry)
+    def kept(labels: Any, **_: Any) -> None:
+        if labels.get("keep") == "yes":
+            raise fnop.Denied("it is kept")
+
+    objects = [example(name, size=1) for name in ("a", "b")]
+    objects[0]["metadata"]["labels"] = {"keep": "yes"}
+    audit, served = audited(registry, objects)
+    assert found(audit) == {("kept", "kept", "a")}
+    assert audit.is_clean
+    assert audit.notes == ()
+    assert {each.method for each in served.requests} == {"GET"}
+    lines = [*as_lines(audit)]
+    assert lines[0].startswith("  x 1 object cannot be deleted, because of kept (")
+    assert "1 not to be deleted" in lines[-1]
 
 
 def test_secrets_are_masked(registry: Registry) -> None:
-    @fnop.on.validate("secrets", registry=registry)
+    @fnop.on.validate("secrets", operations=["UPDATE"], registry=registry)
     def strong(body: fnop.Body, **_: Any) -> None:
         raise fnop.Denied(f"{body['data']['password']} is weak")
 

@@ -1,0 +1,103 @@
+"""Reviews as JSON: the request, the answers that its handlers got, and the decision.
+
+Headers and the peer are left out: they hold credentials.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.reviews import Request
+from fnop.core.values.now import Now
+from fnop.effects import Outcome
+from fnop.effects.values import thaw_json
+from fnop.effects.wire import from_wire, to_wire
+
+__all__ = [
+    "REVIEWED",
+    "Review",
+    "decision_to_wire",
+    "review_from_wire",
+    "review_to_wire",
+]
+
+# The mark of a recorded review, in the place of an input's.
+REVIEWED = "Reviewed"
+_LEFT_OUT = frozenset(("headers", "peer"))
+
+
+class Review(NamedTuple):
+    """A review that was decided: the facts beside the operator's state.
+
+    `asks` are the ids of the handlers, `account` is the operator's user, and `answers`
+    are those to what the handlers have asked for, each with its time.
+    """
+
+    request: Request
+    asks: tuple[str, ...] = ()
+    account: str = ""
+    answers: tuple[tuple[Now, Outcome], ...] = ()
+
+
+def review_to_wire(
+    request: Request,
+    asks: Collection[str],
+    account: str,
+    answers: Sequence[tuple[Now, Outcome]],
+) -> dict[str, Any]:
+    """The JSON form of a review.
+
+    >>> request = Request("1", "DELETE", "", "v1", "pods", "Pod")
+    >>> review_from_wire(review_to_wire(request, ["a"], "me", [])).request == request
+    True
+    """
+    told = request._asdict()
+    return {
+        "in": REVIEWED,
+        "request": {k: thaw_json(v) for k, v in told.items() if k not in _LEFT_OUT},
+        "asks": sorted(asks),
+        "account": account,
+        "answers": [
+            {"wall": now.wall, "mono": now.mono, "outcome": to_wire(outcome)}
+            for now, outcome in answers
+        ],
+    }
+
+
+def review_from_wire(wire: Mapping[str, Any]) -> Review:
+    """The review from its JSON form. Raises `ValueError` and the like for others."""
+    answers = (
+        (Now(each["wall"], each["mono"]), from_wire(each["outcome"]))
+        for each in wire["answers"]
+    )
+    return Review(
+        Request(**wire["request"]),
+        tuple(map(str, wire["asks"])),
+        str(wire["account"]),
+        tuple(answers),
+    )
+
+
+def decision_to_wire(decision: Decision) -> dict[str, Any]:
+    """The JSON form of a decision; the object is told where a mutation changes it."""
+    found: dict[str, Any] = {
+        "do": "Decided",
+        "allowed": decision.allowed,
+        "denials": [
+            {
+                "handler": each.handler,
+                "message": each.message,
+                "code": each.code,
+                "field": each.field,
+            }
+            for each in decision.denials
+        ],
+        "warnings": [*decision.warnings],
+    }
+    if decision.patch:
+        found["object"] = thaw_json(decision.object)
+    if decision.denials:
+        found["handler"] = decision.denials[0].handler
+    return found
