@@ -27,7 +27,7 @@ def fits(
 ) -> None:
     if spec["size"] > BIG:
         warnings.append(f"a site of more than {BIG} takes an hour to come up")
-    if old is not None and spec["size"] < old["spec"]["size"]:
+    if old is not None and spec["size"] < old["spec"].get("size", 1):
         raise fnop.Denied("a site must not shrink", field="spec.size")
 
 

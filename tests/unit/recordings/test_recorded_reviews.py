@@ -105,7 +105,7 @@ def test_the_story_tells_denials_with_handler_and_line(recorded: bytes) -> None:
     place = places["small"]
     assert denied == [f"UPDATE by admin is denied by small ({place}): it is too large"]
     changed = [each.text for each in told if "changed" in each.text]
-    assert changed[0] == "CREATE by admin is changed: metadata.labels.team added"
+    assert changed[0] == "UPDATE by admin is changed: metadata.labels.team added"
 
 
 def test_the_same_program_decides_the_same(recorded: bytes) -> None:
