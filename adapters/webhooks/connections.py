@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from logging import getLogger
 from math import inf
 from socket import socket
@@ -26,6 +27,8 @@ IDLE, HEAD, BODY, ANSWER = "idle", "head", "body", "answer"
 _WORTH = {HEAD: 0, BODY: 1, IDLE: 2, ANSWER: 3}
 # The connections that may wait to be accepted.
 BACKLOG = 1024
+# The time that clients have to close their side at the end.
+PARTING_SECONDS = 1.0
 _REASONS: Mapping[int, str] = {
     400: "BadRequest",
     404: "NotFound",
@@ -112,6 +115,7 @@ class Connection(web.RequestHandler):
 
     def connection_lost(self, error: BaseException | None) -> None:
         self._listener.connections.discard(self)
+        self._listener.lost()
         super().connection_lost(error)
 
     def data_received(self, data: bytes) -> None:
@@ -223,6 +227,7 @@ class Listener:
         self._handler = handler
         self._servers: list[asyncio.Server] = []
         self._look: asyncio.TimerHandle | None = None
+        self._left = asyncio.Event()
 
     async def start(
         self, sockets: Sequence[socket], context: ssl.SSLContext | None
@@ -302,6 +307,26 @@ class Listener:
         if self._servers:
             self._server.pre_shutdown()
             await self._server.shutdown(self.limits.farewell_seconds)
+        await self._parted()
+
+    async def _parted(self) -> None:
+        """Wait until the connections are closed, and end those that do not close.
+
+        TLS says good-bye, and waits for the client to do the same.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PARTING_SECONDS):
+                while self.connections:
+                    self._left.clear()
+                    await self._left.wait()
+        for each in [*self.connections]:
+            each.abort()
+        for _ in range(2):  # transports end in the next turns of the loop
+            await asyncio.sleep(0)
+
+    def lost(self) -> None:
+        """A connection has been closed."""
+        self._left.set()
 
     def joined(self, connection: Connection) -> None:
         """Take one more connection in."""
