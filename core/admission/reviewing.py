@@ -208,13 +208,24 @@ class _Course:
         self.warnings += ending.warnings
         if failure is None:
             self.request = after
-        elif not _is_meant(failure):
-            self._fails(handler, webhook, failure)
-        elif webhook.ratcheting and (yield from self._was_so(handler, failure)):
-            self.warnings.append(f"{_words(failure)} (as it was before this change)")
+        elif meant := _meant(failure):
+            yield from self._judge(handler, webhook, meant)
         else:
-            self.denials.append(_denial(handler, failure))
-            self._report(handler, failure)
+            self._fails(handler, webhook, failure)
+
+    def _judge(
+        self, handler: Handler, webhook: Webhook, meant: tuple[Failure, ...]
+    ) -> Generator[Perform, tuple[Now, Outcome], None]:
+        """Deny for what the write makes wrong, and warn of what was wrong before."""
+        before: frozenset[str] = frozenset()
+        if webhook.ratcheting:
+            before = yield from self._said_before(handler, webhook)
+        for each in meant:
+            if _words(each) in before:
+                self.warnings.append(f"{_words(each)} (as it was before this change)")
+            else:
+                self.denials.append(_denial(handler, each))
+                self._report(handler, each)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is asked about the request; raises what a filter raises."""
@@ -359,28 +370,27 @@ class _Course:
             return _misuse(str(problem)), self.request
         return None, self.request._replace(object=after)
 
-    def _was_so(
-        self, handler: Handler, failure: Failure
-    ) -> Generator[Perform, tuple[Now, Outcome], bool]:
-        """Whether the stored object would be denied in the same words.
+    def _said_before(
+        self, handler: Handler, webhook: Webhook
+    ) -> Generator[Perform, tuple[Now, Outcome], frozenset[str]]:
+        """The words in which an update to the stored object itself would be denied.
 
-        Then the change is not what is wrong with it: without this a new rule would make
-        all objects that break it unchangeable. The question has no effect: it is a dry
-        run.
+        What they say is not wrong because of this change, or this deletion: without
+        this a new rule would make all objects that break it unchangeable. The question
+        has no effect: it is a dry run.
         """
         request = self.request
-        if request.operation != "UPDATE" or request.old is None:
-            return False
-        before, said = (
-            request._replace(object=request.old, dry_run=True),
-            len(self.lines),
-        )
-        ending = yield from self._attempt(handler, before)
+        update, nothing = "UPDATE", frozenset[str]()
+        is_about = webhook.is_about(update, request.subresource)
+        if request.old is None or not is_about:
+            return nothing
+        same = request._replace(operation=update, object=request.old, dry_run=True)
+        said = len(self.lines)
+        ending = yield from self._attempt(handler, same)
         del self.lines[said:]  # it has said that already
-        found = ending.failure
-        if found is None or not _is_meant(found):
-            return False
-        return _words(found) == _words(failure)
+        if ending.failure is None:
+            return nothing
+        return frozenset(map(_words, _meant(ending.failure)))
 
     def _fails(self, handler: Handler, webhook: Webhook, failure: Failure) -> None:
         """A handler gave no answer: its failure policy decides."""
@@ -500,6 +510,12 @@ def _denial(handler: Handler, failure: Failure) -> Denial:
         meant=_is_meant(failure),
         first=failure.code is not None,
     )
+
+
+def _meant(failure: Failure) -> tuple[Failure, ...]:
+    """The denials that the author has meant; none if there are other errors."""
+    found = failure.parts or (failure,)
+    return found if all(map(_is_meant, found)) else ()
 
 
 def _is_meant(failure: Failure) -> bool:

@@ -23,6 +23,7 @@ from fnop.core.values.errors import (
     AdmissionError,
     PermanentError,
     TemporaryError,
+    parts_of,
     text_of,
 )
 from fnop.core.values.now import Now
@@ -153,14 +154,7 @@ class Outside:
 
     def failed(self, problem: BaseException) -> dict[str, Any]:
         """The handler's failure as JSON."""
-        failure: dict[str, Any] = {"type": type(problem).__name__}
-        failure["message"] = text_of(problem)
-        if isinstance(problem, TemporaryError):
-            failure["temporary"] = problem.delay
-        failure["permanent"] = isinstance(problem, PermanentError)
-        if isinstance(problem, AdmissionError):
-            failure["code"] = problem.code
-            failure["field"] = getattr(problem, "field", "")
+        failure = _failure(problem)
         try:
             return {"failure": failure, **self._patched()}
         except (TypeError, ValueError) as refusal:
@@ -178,6 +172,20 @@ class Outside:
         if self._warnings:
             found["warnings"] = texts(self._warnings)
         return found
+
+
+def _failure(problem: BaseException) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": type(problem).__name__}
+    found["message"] = text_of(problem)
+    if isinstance(problem, TemporaryError):
+        found["temporary"] = problem.delay
+    found["permanent"] = isinstance(problem, PermanentError)
+    if isinstance(problem, AdmissionError):
+        found["code"] = problem.code
+        found["field"] = getattr(problem, "field", "")
+    if parts := parts_of(problem):
+        found["parts"] = [_failure(each) for each in parts]
+    return found
 
 
 def answerable(value: Any, where: str) -> Any:
@@ -225,17 +233,19 @@ def ended(
     """Decode the result, patch, failure and warnings of an impure handler."""
     warnings = tuple(value.get("warnings", ()))
     patch = from_wire(value["patch"]) if "patch" in value else None
-    failure = None
-    if "failure" in value:
-        found = value["failure"]
-        failure = Failure(
-            found["type"],
-            found["message"],
-            temporary=found.get("temporary"),
-            permanent=found["permanent"],
-            code=found.get("code"),
-            field=found.get("field", ""),
-        )
+    failure = _failed(value["failure"]) if "failure" in value else None
     if "plan" in value:
         return [from_wire(item) for item in value["plan"]], patch, failure, warnings
     return value.get("value"), patch, failure, warnings
+
+
+def _failed(found: Mapping[str, Any]) -> Failure:
+    return Failure(
+        found["type"],
+        found["message"],
+        temporary=found.get("temporary"),
+        permanent=found["permanent"],
+        code=found.get("code"),
+        field=found.get("field", ""),
+        parts=tuple(map(_failed, found.get("parts", ()))),
+    )

@@ -51,6 +51,7 @@ from fnop.core.values.errors import (
     Refused,
     TemporaryError,
     described,
+    parts_of,
     text_of,
 )
 from fnop.effects import (
@@ -510,7 +511,12 @@ def failure_of(problem: BaseException) -> Failure:
         case _:
             misuse = is_misuse(problem)
             message += remedy_of(problem) if misuse else ""
-            return Failure(name, message, exception=problem, misuse=misuse)
+            return Failure(
+                *(name, message),
+                exception=problem,
+                misuse=misuse,
+                parts=tuple(map(failure_of, parts_of(problem))),
+            )
 
 
 def _patches_of(drive: _Drive) -> tuple[Patch | Transform, ...]:

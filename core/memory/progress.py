@@ -156,7 +156,7 @@ class Failure:
     with neither, the handler's `errors` mode decides. `rejected` is a failure because
     the API server refused an effect of the plan. A `misuse` of fnop is an error in the
     author's code that no retry mends. A denial of an admission handler has an HTTP
-    `code`, and may be about a `field`.
+    `code`, and may be about a `field`. The exceptions of a group are its `parts`.
     """
 
     type: str
@@ -168,6 +168,7 @@ class Failure:
     misuse: bool = False
     code: int | None = None
     field: str = ""
+    parts: tuple[Failure, ...] = ()
 
     @property
     def is_expected(self) -> bool:

@@ -27,6 +27,7 @@ __all__ = [
     "described",
     "joined",
     "number_of",
+    "parts_of",
     "shortened",
     "text_of",
 ]
@@ -66,6 +67,20 @@ def shortened(text: str, most: int = TEXT_LENGTH_MAX) -> str:
     end = most // 4
     told = f" ... ({left_out:,} characters left out) ... "
     return f"{text[: most - end]}{told}{text[-end:]}"
+
+
+def parts_of(problem: BaseException) -> tuple[BaseException, ...]:
+    """The exceptions of a group, and of the groups in it; none of any other exception.
+
+    >>> inner = ExceptionGroup("", [KeyError()])
+    >>> parts_of(ExceptionGroup("", [ValueError("a"), inner]))
+    (ValueError('a'), KeyError())
+    """
+    if not isinstance(problem, BaseExceptionGroup):
+        return ()
+    return tuple(
+        part for each in problem.exceptions for part in parts_of(each) or (each,)
+    )
 
 
 def as_unicode(text: str) -> str:

@@ -323,6 +323,79 @@ def test_what_the_update_makes_wrong_is_denied(
     assert not review(registry, claim(size=before), claim(size=after)).allowed
 
 
+def listing(registry: Registry, **how: Any) -> None:
+    """A validation that tells all mistakes at once."""
+
+    @fnop.on.validate(KIND, registry=registry, id="listed", **how)
+    def judge(spec: fnop.Spec, **_: Any) -> None:
+        bad = [each for each in spec.get("nets", ()) if "bad" in each]
+        if bad:
+            raise ExceptionGroup(
+                "nets",
+                [fnop.Denied(f"{each} is no net", field="spec.nets") for each in bad],
+            )
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "denied"),
+    [
+        ((), ("bad1", "bad2"), ["bad1 is no net", "bad2 is no net"]),
+        (("bad1", "bad2"), ("good", "bad2"), []),
+        (("bad1",), ("bad1", "bad2"), ["bad2 is no net"]),
+        (("bad1",), ("good",), []),
+    ],
+    ids=["new", "repair", "worse", "mended"],
+)
+def test_of_several_mistakes_those_count_that_are_new(
+    registry: Registry, before: Any, after: Any, denied: list[str]
+) -> None:
+    listing(registry)
+    found = review(registry, claim(nets=[*before]), claim(nets=[*after]))
+    assert [each.message for each in found.denials] == denied
+
+
+def lists(spec: fnop.Spec, **_: Any) -> None:
+    """An impure validation with several mistakes."""
+    raise ExceptionGroup("two", [fnop.Denied("one"), fnop.AdmissionError("two", 400)])
+
+
+def test_an_impure_handler_may_tell_several_too(registry: Registry) -> None:
+    fnop.on.validate(KIND, registry=registry, impure=True)(lists)
+    found = review(registry, None, claim(), calls={lists: lists})
+    assert [(each.message, each.code) for each in found.denials] == [
+        ("one", 403),
+        ("two", 400),
+    ]
+
+
+def test_a_mistake_among_denials_is_no_answer(registry: Registry) -> None:
+    denying(registry, ExceptionGroup("both", [fnop.Denied("no"), ValueError("what")]))
+    found = review(registry, None, claim())
+    assert (found.code, len(found.denials)) == (500, 1)
+    assert not found.denials[0].meant
+
+
+def test_a_deletion_is_not_denied_for_what_is_wrong_with_the_object(
+    registry: Registry,
+) -> None:
+    sized(registry)
+    found = review(registry, claim(size=3), None)
+    assert found.allowed
+    assert found.warnings == ("the size 3 is odd (as it was before this change)",)
+
+
+@pytest.mark.parametrize("operations", [None, ["DELETE"]])
+def test_a_deletion_that_is_meant_to_be_denied_is(
+    registry: Registry, operations: Any
+) -> None:
+    @fnop.on.validate(KIND, registry=registry, operations=operations)
+    def judge(operation: str, **_: Any) -> None:
+        if operation == "DELETE":
+            raise fnop.Denied("it is kept")
+
+    assert review(registry, claim(size=3), None).message == "it is kept"
+
+
 def test_without_ratcheting_the_old_object_is_no_excuse(registry: Registry) -> None:
     sized(registry, ratcheting=False)
     assert not review(registry, claim(size=3), claim(size=3)).allowed
