@@ -40,6 +40,7 @@ def review(
     new: Mapping[str, Any] | None = None,
     *,
     operation: Operation | None = None,
+    resource: str = "",
     subresource: str = "",
     user: str | Mapping[str, Any] = "kubernetes-admin",
     dry_run: bool = False,
@@ -54,13 +55,16 @@ def review(
     `operator`, `crds`, `objects`, `settings` and `calls` are as for a `Simulation`;
     what handlers read are the `objects`. `old` is the stored object and `new` the one
     to be stored: without `old` it is a creation, without `new` a deletion, unless
-    `operation` says something else. `user` is a name, or the whole `userInfo`;
+    `operation` says something else. `resource` names the kind as kubectl does, such as
+    "claims.v1.example.com"; it is needed where the object of a `subresource` is of
+    another kind, as a Scale is. `user` is a name, or the whole `userInfo`;
     `subresource`, `dry_run` and `headers` are those of the request.
 
     The answer tells whether the write is `allowed`, the `message` and `code` of a
     denial, the `warnings`, the `patch` (RFC 6902) and the `object` with it, and the
     ids of the handlers that were `asked`. Raises `ValueError` where neither object is
-    given, and `AssertionError` for objects that the cluster refuses.
+    given, and `AssertionError` for objects that the cluster refuses, and for a kind
+    that no admission handler is about.
 
         def test_a_claim_does_not_shrink():
             old, new = claim(size=2), claim(size=1)
@@ -88,18 +92,18 @@ def review(
     present = new if new is not None else old
     if present is None:
         raise ValueError("a review is about an object: give old=, new=, or both")
-    resource = catalogue_of(run).of_manifest(present) or _made_up(present)
+    kind = _kind(run, resource, present)
     metadata = present.get("metadata") or {}
     namespace = metadata.get("namespace") or "default"
     request = Request(
         uid="00000000-0000-0000-0000-000000000000",
         operation=_operation(operation, old, new),
-        group=resource.group,
-        version=resource.version,
-        plural=resource.plural,
-        kind=resource.kind,
+        group=kind.group,
+        version=kind.version,
+        plural=kind.plural,
+        kind=str(present.get("kind") or kind.kind),
         subresource=subresource,
-        namespace=namespace if resource.namespaced else None,
+        namespace=namespace if kind.namespaced else None,
         name=str(metadata.get("name") or ""),
         object=None if new is None else dict(new),
         old=None if old is None else dict(old),
@@ -107,7 +111,29 @@ def review(
         dry_run=dry_run,
         headers=headers,
     )
+    if not run.machine.reviews(request):
+        raise AssertionError(
+            f"no admission handler is about {kind.label}; name the kind with "
+            "resource=, such as resource='claims.v1.example.com'"
+        )
     return run.decide(request)
+
+
+def _kind(run: SimulatedRun, named: str, present: Mapping[str, Any]) -> Resource:
+    """The kind that is named, or that of the object."""
+    catalogue = catalogue_of(run)
+    if not named:
+        return catalogue.of_manifest(present) or _made_up(present)
+    found = catalogue.lookup(named)
+    if found is not None:
+        return found
+    plural, _, rest = named.partition(".")
+    version, _, group = rest.partition(".")
+    if not version:
+        raise AssertionError(
+            f"{catalogue.absence(named)}; give its definition as crds="
+        )
+    return Resource(group, version, plural, plural, plural)
 
 
 def _operation(

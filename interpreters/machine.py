@@ -17,6 +17,7 @@ from fnop.core.api.reviews import Request
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import Journal, LiveCache
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import ADMISSION
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.step import NEW, State, step
 from fnop.core.seam.commands import Command
@@ -160,6 +161,15 @@ class Machine:
             if outer is not None:
                 GUARDED[thread] = outer
             asyncio._set_running_loop(loop)
+
+    def reviews(self, request: Request) -> bool:
+        """Whether an admission handler is about the kind of a request."""
+        reviewer = reviewer_of(self.program, self.state)
+        return any(
+            reviewer.is_about(each, request)
+            for each in self.program.handlers
+            if each.role in ADMISSION
+        )
 
     def review(
         self, now: Now, request: Request, asks: Collection[str] = (), account: str = ""

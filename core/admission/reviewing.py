@@ -110,6 +110,19 @@ class Reviewer(NamedTuple):
             request=request,
         )
 
+    def is_about(self, handler: Handler, request: Request) -> bool:
+        """Whether the kind of a request is one of a handler's, in any version."""
+        selector = handler.selector
+        assert selector is not None, "admission handlers are about kinds"
+        found = self.catalogue.find(selector)
+        if not found:
+            return selector.matches(self.resource_of(request))
+        return any(
+            (each.group, each.plural) == (request.group, request.plural)
+            and selector.version in (None, request.version)
+            for each in found
+        )
+
 
 def reviewer_of(program: Program, state: State, account: str = "") -> Reviewer:
     """The facts for reviews in this state of an operator."""
@@ -234,7 +247,7 @@ class _Course:
             webhook.is_about(request.operation, request.subresource)
             and not webhook.spares(is_ending=request.is_ending, is_own=self._is_own())
             and _may_change(handler, request.operation)
-            and self._is_of_kind(handler)
+            and self.reviewer.is_about(handler, request)
             and self._is_served(webhook)
             and sees(handler, self._situation(handler, request))
         )
@@ -263,19 +276,6 @@ class _Course:
     def _is_own(self) -> bool:
         reviewer = self.reviewer
         return is_own(self.request, reviewer.account, reviewer.settings.marker)
-
-    def _is_of_kind(self, handler: Handler) -> bool:
-        """Whether the kind is one of the handler's, in whatever version it is asked."""
-        selector, request = handler.selector, self.request
-        assert selector is not None, "admission handlers are about kinds"
-        found = self.reviewer.catalogue.find(selector)
-        if not found:
-            return selector.matches(self.reviewer.resource_of(request))
-        return any(
-            (each.group, each.plural) == (request.group, request.plural)
-            and selector.version in (None, request.version)
-            for each in found
-        )
 
     def _situation(self, handler: Handler, request: Request) -> Situation:
         return self.reviewer.situation(handler, request, self.now)

@@ -399,8 +399,8 @@ class On:
           `object_selector`: as in the API, they choose what the API server asks about.
         - `deleted`: it is asked about objects that are being deleted, too.
         - `own_writes`: it is asked about this operator's own writes, too.
-        - `ratcheting`: an update is not denied in the same words as its old object
-          would be; it is admitted with a warning. True by default.
+        - `ratcheting`: an update or a deletion is not denied in words in which the
+          stored object itself would be denied; these are warnings. True by default.
 
             @fnop.on.validate("databases", operations=["UPDATE"])
             def shrinks_not(spec, old, **_):

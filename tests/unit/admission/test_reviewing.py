@@ -654,6 +654,37 @@ def test_log_lines_and_failures_come_with_their_handler(registry: Registry) -> N
     assert lines[0].subject.label == "default/c"
 
 
+@pytest.mark.parametrize("crds", [(), DEFINITION], ids=["undefined", "defined"])
+def test_a_scale_is_reviewed_as_one_of_its_kind(registry: Registry, crds: Any) -> None:
+    @fnop.on.validate(KIND, registry=registry, id="scaled", subresource="scale")
+    def judge(spec: fnop.Spec, **_: Any) -> None:
+        if spec["replicas"] > 9:
+            raise fnop.Denied("too many", field="spec.replicas")
+
+    def scale(replicas: int) -> dict[str, Any]:
+        head = {"apiVersion": "autoscaling/v1", "kind": "Scale"}
+        metadata = {"name": "c", "namespace": "default"}
+        return {**head, "metadata": metadata, "spec": {"replicas": replicas}}
+
+    found = review(
+        *(registry, scale(1), scale(10)),
+        resource="claims.v1.example.com",
+        subresource="scale",
+        crds=crds,
+    )
+    assert (found.asked, found.message) == (("scaled",), "too many")
+    with pytest.raises(AssertionError, match=r"no admission handler is about scales\."):
+        review(registry, scale(1), scale(10), subresource="scale")
+
+
+def test_a_kind_that_no_handler_is_about_is_an_error_of_the_test(
+    registry: Registry,
+) -> None:
+    denying(registry, fnop.Denied("no"))
+    with pytest.raises(AssertionError, match="no admission handler is about boats"):
+        review(registry, None, {**claim(), "kind": "Boat"})
+
+
 # ------------------------------------------------------------------- impure
 
 
