@@ -181,6 +181,20 @@ def test_handlers_of_other_operations_are_noted(registry: Registry) -> None:
     )
 
 
+@pytest.mark.parametrize("ratcheting", [True, False])
+def test_what_is_wrong_with_an_object_denies_its_deletion_if_nobody_forgives(
+    registry: Registry, ratcheting: bool
+) -> None:
+    @fnop.on.validate(KIND, id="small", ratcheting=ratcheting, registry=registry)
+    def small(spec: Any, **_: Any) -> None:
+        if spec["size"] > 9:
+            raise fnop.Denied("it is too large")
+
+    audit, _ = audited(registry, [example("a", size=10)])
+    kept = set() if ratcheting else {("kept", "small", "a")}
+    assert found(audit) == {("refused", "small", "a"), *kept}
+
+
 def test_objects_that_cannot_be_deleted_are_told(registry: Registry) -> None:
     @fnop.on.validate(KIND, id="kept", operations=["DELETE"], registry=registry)
     def kept(labels: Any, **_: Any) -> None:
