@@ -28,7 +28,12 @@ from fnop.core.admission.configurations import (
     groups_of,
     labels_namespaces,
 )
-from fnop.core.admission.keeping import LOOK_SECONDS, secret_of, unreached
+from fnop.core.admission.keeping import (
+    LOOK_SECONDS,
+    farewell,
+    secret_of,
+    unreached,
+)
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Command, Say
@@ -202,12 +207,12 @@ class Webhooks:
             pass
         self._wake.clear()
 
-    def _tell(self, about: str, *texts: str) -> None:
+    def _tell(self, about: str, *texts: str, level: str = "warning") -> None:
         """Log each text once, until it does not hold any more."""
         before = self._said.get(about, frozenset())
         for each in texts:
             if each not in before:
-                self._say(Say("warning", each))
+                self._say(Say(level, each))
         self._said[about] = frozenset(texts)
 
     # ------------------------------------------------------------------- the server
@@ -290,6 +295,7 @@ class Webhooks:
             operator=settings.operator,
             process=f"{wall:014.3f}-{secrets.token_hex(4)}",
             manager=settings.marker,
+            answers=_is_served,
         )
 
     async def _only_serve(self) -> None:
@@ -317,6 +323,8 @@ class Webhooks:
         if kept.written:
             names = joined(sorted(kept.written))
             self._say(Say("info", f"webhooks are registered: {names}"))
+        for each in kept.mended:
+            self._say(Say("info", each))
         idle = unreached(self._groups, catalogue)
         self._tell("keeping", *kept.problems, *kept.notes, *([idle] if idle else []))
         if not kept.problems:
@@ -332,10 +340,14 @@ class Webhooks:
         self.unready = ("the webhooks are being unregistered",)
         loop = asyncio.get_running_loop()
         until = loop.time() + LEAVE_SECONDS
+        unregistered: set[str] = set()
         while True:
             now = self._around.clock.now().mono
             try:
-                if await configurations.leave(self._groups, now):
+                left = await configurations.leave(self._groups, now)
+                unregistered |= {*left.unregistered}
+                self._tell("leaving", *left.notes, level="info")
+                if left.done:
                     break
             except KeepingProblem as problem:
                 self._tell("keeping", str(problem))
@@ -348,6 +360,8 @@ class Webhooks:
                 )
                 return
             await asyncio.sleep(_LEAVING_SECONDS)
+        if text := farewell(unregistered, left.stays):
+            self._say(Say("info", text))
         await asyncio.sleep(LINGER_SECONDS)
 
 
@@ -356,6 +370,12 @@ def _out_of_reach(server: str, url: str) -> str:
         f"the webhooks are not registered, as the API server {server} does not reach "
         f"{url}; say where it does with --webhook-service or --webhook-url"
     )
+
+
+async def _is_served(client: Mapping[str, Any]) -> bool:
+    from fnop.adapters.webhooks.liveness import is_served
+
+    return await is_served(client)
 
 
 def _answering(review: Reviewing, webhooks: Webhooks) -> WebhookFn:

@@ -186,6 +186,37 @@ async def test_until_then_it_is_not_ready(cluster: Cluster, registry: Registry) 
         assert running.health().is_ready
 
 
+async def test_what_is_done_to_the_configurations_is_told(
+    cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    fnop.on.validate(KIND, registry=registry, id="kept", persistent=True)(_nothing)
+    label = f"ValidatingWebhookConfiguration {NAME}"
+
+    def said(text: str) -> int:
+        return caplog.messages.count(text.format(label))
+
+    with caplog.at_level(logging.INFO):
+        async with operator(cluster, registry, Server(cluster)) as running:
+            await ready(running)
+            assert said("webhooks are registered: {}") == 1
+            path = f"{GROUP}/validatingwebhookconfigurations/{NAME}"
+            cluster.request(ApiRequest("DELETE", path))
+            await soon(lambda: bool(cluster.urls))
+            await soon(lambda: said("somebody has deleted {}; it is there again") == 1)
+            assert said("webhooks are registered: {}") == 1
+    assert cluster.urls == ["https://hooks.example.com/kept"]
+    assert (
+        said(
+            "webhooks are unregistered: {}; persistent webhooks stay registered, and "
+            f"their failure policies decide: kept.{NAME}"
+        )
+        == 1
+    )
+
+
+def _nothing(**_: Any) -> None: ...
+
+
 def unready(running: fnop.Running) -> tuple[str, ...]:
     return running.health().unready
 
