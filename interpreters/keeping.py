@@ -26,6 +26,7 @@ __all__ = [
     "Kept",
     "Left",
     "account_by",
+    "configurations_by",
     "version_by",
 ]
 
@@ -270,6 +271,21 @@ async def version_by(api: Asked) -> Any:
     except Unreachable:
         return None
     return response.body if response.status == 200 else None
+
+
+async def configurations_by(api: Asked, name: str) -> list[Mapping[str, Any]]:
+    """The configurations of a name, as far as they are there and may be read."""
+    found: list[Mapping[str, Any]] = []
+    for resource in CONFIGURATIONS.values():
+        effect = Get(Target(resource.plural, name))
+        request = request_for(Perform(0, effect, resource, None, name), "")
+        try:
+            response = await api.send(replace(request, seconds=ANSWER_SECONDS))
+        except Unreachable:
+            continue
+        if response.status == 200:
+            found.append(response.body)
+    return found
 
 
 # SelfSubjectReview is there from 1.26 on, and by default from 1.27 on.

@@ -34,6 +34,7 @@ from fnop.core.admission.keeping import (
     secret_of,
     unreached,
 )
+from fnop.core.admission.unmanaged import astray, place_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Command, Say
@@ -47,6 +48,7 @@ from fnop.interpreters.keeping import (
     Configurations,
     KeepingProblem,
     account_by,
+    configurations_by,
     version_by,
 )
 from fnop.interpreters.machine import Observer
@@ -262,7 +264,7 @@ class Webhooks:
     async def _keep(self, settings: Settings, api: Asked, account: str) -> None:
         """Keep the configurations until the end, and leave them."""
         if settings.admission_managed is None:
-            await self._only_serve()
+            await self._only_serve(settings, api)
             return
         configurations = self._configurations(settings, api)
         about = Registration(
@@ -298,14 +300,29 @@ class Webhooks:
             answers=_is_served,
         )
 
-    async def _only_serve(self) -> None:
+    async def _only_serve(self, settings: Settings, api: Asked) -> None:
         """Nothing is registered here: who has done so is led to the server."""
         while not self._ends:
-            if self._client is not None:
+            client = self._client
+            if client is not None and not self._taken.is_set():
                 self.unready = ()
                 self._taken.set()
                 self.ready.set()
+                text = f"webhooks are served at {place_of(client)}, and not registered"
+                self._tell("serving", text, level="info")
+                await self._compare(settings, api, client)
             await self._woken(None)
+
+    async def _compare(
+        self, settings: Settings, api: Asked, client: Mapping[str, Any]
+    ) -> None:
+        """Warn of configurations by hand that do not lead here, as far as is seen."""
+        if is_local(client.get("url") or "") and not is_local(self._server):
+            return  # something else leads the API server here
+        labelled = labels_namespaces(await version_by(api))
+        found = await configurations_by(api, settings.domain)
+        texts = [astray(e, self._groups, client, labelled=labelled) for e in found]
+        self._tell("keeping", *filter(None, texts))
 
     async def _look(self, configurations: Configurations, about: Registration) -> bool:
         """Make the configurations as wanted; False if they cannot be kept."""
