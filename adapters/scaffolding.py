@@ -43,6 +43,8 @@ FILES = (
 # In a project with webhooks these are there, too, or in the place of the others.
 WEBHOOK_FILES = (
     "Dockerfile",
+    "Makefile",
+    "README.md",
     "deploy/kustomization.yaml",
     "deploy/service.yaml",
     "deploy/webhooks.yaml",

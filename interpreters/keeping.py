@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -24,7 +24,9 @@ __all__ = [
     "Configurations",
     "KeepingProblem",
     "Kept",
+    "Left",
     "account_by",
+    "configurations_by",
     "version_by",
 ]
 
@@ -42,12 +44,14 @@ class KeepingProblem(Exception):
 class Kept(NamedTuple):
     """The result of a look, with all configurations together.
 
-    `written` are those that were written. `problems` say why no webhook leads to this
+    `written` are those that were written, and `mended` says what somebody had done to
+    them, if that was undone. `problems` say why no webhook leads to this
     operator, `notes` why they are not as it wants them; they are as wanted if they
     `agree`. It has `failed` if one could not be read or written.
     """
 
     written: tuple[str, ...] = ()
+    mended: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     agree: bool = True
@@ -56,7 +60,8 @@ class Kept(NamedTuple):
     def with_move(self, label: str, move: Move) -> Kept:
         """The result with the move about one more of them."""
         return self._replace(
-            written=(*self.written, label) if move.writes else self.written,
+            written=_with(self.written, label if _is_new(move) else ""),
+            mended=_with(self.mended, move.mended),
             problems=_with(self.problems, move.problem),
             notes=_with(self.notes, move.note),
             agree=self.agree and move.agrees,
@@ -68,6 +73,38 @@ class Kept(NamedTuple):
         return self._replace(problems=problems, agree=False, failed=True)
 
 
+def _is_new(move: Move) -> bool:
+    return move.writes and not move.mended
+
+
+class Left(NamedTuple):
+    """The result of the moves of a process that ends.
+
+    `unregistered` are configurations, and `stays` webhooks; nothing is left to do if it
+    is `done`. The `notes` say why the webhooks stay, or what is waited for.
+    """
+
+    done: bool = True
+    notes: tuple[str, ...] = ()
+    unregistered: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
+
+    def with_move(self, stored: Mapping[str, Any] | None, move: Move) -> Left:
+        """The result with a move about one more configuration."""
+        left = self._replace(
+            done=self.done and move.last, notes=_with(self.notes, move.note)
+        )
+        found = (stored or {}).get("webhooks") or ()
+        if stored is None or not move.writes:
+            return left
+        label = f"{stored['kind']} {stored['metadata']['name']}"
+        is_less = len(move.stays) < len(found)
+        return left._replace(
+            unregistered=_with(left.unregistered, label if is_less else ""),
+            stays=(*left.stays, *move.stays),
+        )
+
+
 def _with(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
     return (*texts, text) if text and text not in texts else texts
 
@@ -75,13 +112,22 @@ def _with(texts: tuple[str, ...], text: str) -> tuple[str, ...]:
 class Configurations:
     """The configurations that one process keeps, which have one name.
 
-    Those of roles without webhooks are not created.
+    Those of roles without webhooks are not created. `answers` says whether the webhooks
+    at the address of a client configuration are served.
     """
 
     def __init__(
-        self, api: Asked, name: str, *, operator: str, process: str, manager: str
+        self,
+        api: Asked,
+        name: str,
+        *,
+        operator: str,
+        process: str,
+        manager: str,
+        answers: Callable[[Mapping[str, Any]], Awaitable[bool]],
     ) -> None:
         self._api, self.name, self._manager = api, name, manager
+        self._answers = answers
         self._keepers = {
             role: Keeper(operator, process, role) for role in CONFIGURATIONS
         }
@@ -107,7 +153,10 @@ class Configurations:
         """The move that was made."""
         for _ in range(TRIES_MAX):
             stored = await self._read(CONFIGURATIONS[role])
-            move = self._keepers[role].look(wanted, stored, now)
+            keeper = self._keepers[role]
+            rival = keeper.rival(wanted, stored, now)
+            answers = rival is None or await self._answers(rival)
+            move = keeper.look(wanted, stored, now, answers=answers)
             answer = await self._performed(role, move)
             if answer is None:
                 continue
@@ -116,23 +165,23 @@ class Configurations:
             return move
         raise KeepingProblem(self._restless(CONFIGURATIONS[role]))
 
-    async def leave(self, groups: Sequence[Group], now: float) -> bool:
-        """Make the next move of the end; whether nothing is left to do.
+    async def leave(self, groups: Sequence[Group], now: float) -> Left:
+        """Make the next move of the end.
 
         Raises `KeepingProblem`.
         """
         return await self._all(lambda keeper, stored: keeper.leave(groups, stored, now))
 
-    async def clear(self) -> bool:
-        """Remove webhooks of former handlers; whether nothing is left to do.
+    async def clear(self) -> Left:
+        """Remove webhooks of former handlers.
 
         Raises `KeepingProblem`.
         """
         return await self._all(lambda keeper, stored: keeper.clear(stored))
 
-    async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> bool:
-        """Make a move about each; whether all were the last ones."""
-        done, problem = True, None
+    async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> Left:
+        """Make a move about each."""
+        left, problem = Left(), None
         for role, keeper in self._keepers.items():
             try:
                 stored = await self._read(CONFIGURATIONS[role])
@@ -141,12 +190,14 @@ class Configurations:
             except KeepingProblem as found:
                 problem = found
                 continue
-            if answer is not None:
-                self._keepers[role] = move.keeper
-            done = done and move.last and answer is not None
+            if answer is None:
+                left = left._replace(done=False)
+                continue
+            self._keepers[role] = move.keeper
+            left = left.with_move(stored, move)
         if problem is not None:
             raise problem
-        return done
+        return left
 
     async def _read(self, resource: Resource) -> dict[str, Any] | None:
         response = await self._sent(
@@ -220,6 +271,21 @@ async def version_by(api: Asked) -> Any:
     except Unreachable:
         return None
     return response.body if response.status == 200 else None
+
+
+async def configurations_by(api: Asked, name: str) -> list[Mapping[str, Any]]:
+    """The configurations of a name, as far as they are there and may be read."""
+    found: list[Mapping[str, Any]] = []
+    for resource in CONFIGURATIONS.values():
+        effect = Get(Target(resource.plural, name))
+        request = request_for(Perform(0, effect, resource, None, name), "")
+        try:
+            response = await api.send(replace(request, seconds=ANSWER_SECONDS))
+        except Unreachable:
+            continue
+        if response.status == 200:
+            found.append(response.body)
+    return found
 
 
 # SelfSubjectReview is there from 1.26 on, and by default from 1.27 on.

@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fnop.core.admission.configurations import asked_by, groups_of
+from fnop.core.admission.deadlines import late
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.discovery import trimmed
 from fnop.core.api.reviews import request_in
@@ -239,15 +240,15 @@ class Runner:
 
     async def _in_time(self, command: Perform, end: float, seconds: float) -> Outcome:
         """The outcome of a command; after the `end` it is given up."""
-        late = outcomes.Unreachable(f"there was no answer within {seconds:g} s")
+        gone = outcomes.Unreachable(late(command.handler, seconds))
         left = end - self._clock.now().mono
         if left <= 0:
-            return late
+            return gone
         try:
             async with asyncio.timeout(left):
                 return await self._for_review(command)
         except TimeoutError:
-            return late
+            return gone
 
     async def _for_review(self, command: Perform) -> Outcome:
         """The outcome of what a review asks for, which has no place in the state."""

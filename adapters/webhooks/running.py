@@ -28,7 +28,13 @@ from fnop.core.admission.configurations import (
     groups_of,
     labels_namespaces,
 )
-from fnop.core.admission.keeping import LOOK_SECONDS, secret_of, unreached
+from fnop.core.admission.keeping import (
+    LOOK_SECONDS,
+    farewell,
+    secret_of,
+    unreached,
+)
+from fnop.core.admission.unmanaged import astray, place_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Command, Say
@@ -42,6 +48,7 @@ from fnop.interpreters.keeping import (
     Configurations,
     KeepingProblem,
     account_by,
+    configurations_by,
     version_by,
 )
 from fnop.interpreters.machine import Observer
@@ -202,12 +209,12 @@ class Webhooks:
             pass
         self._wake.clear()
 
-    def _tell(self, about: str, *texts: str) -> None:
+    def _tell(self, about: str, *texts: str, level: str = "warning") -> None:
         """Log each text once, until it does not hold any more."""
         before = self._said.get(about, frozenset())
         for each in texts:
             if each not in before:
-                self._say(Say("warning", each))
+                self._say(Say(level, each))
         self._said[about] = frozenset(texts)
 
     # ------------------------------------------------------------------- the server
@@ -257,7 +264,7 @@ class Webhooks:
     async def _keep(self, settings: Settings, api: Asked, account: str) -> None:
         """Keep the configurations until the end, and leave them."""
         if settings.admission_managed is None:
-            await self._only_serve()
+            await self._only_serve(settings, api)
             return
         configurations = self._configurations(settings, api)
         about = Registration(
@@ -290,16 +297,32 @@ class Webhooks:
             operator=settings.operator,
             process=f"{wall:014.3f}-{secrets.token_hex(4)}",
             manager=settings.marker,
+            answers=_is_served,
         )
 
-    async def _only_serve(self) -> None:
+    async def _only_serve(self, settings: Settings, api: Asked) -> None:
         """Nothing is registered here: who has done so is led to the server."""
         while not self._ends:
-            if self._client is not None:
+            client = self._client
+            if client is not None and not self._taken.is_set():
                 self.unready = ()
                 self._taken.set()
                 self.ready.set()
+                text = f"webhooks are served at {place_of(client)}, and not registered"
+                self._tell("serving", text, level="info")
+                await self._compare(settings, api, client)
             await self._woken(None)
+
+    async def _compare(
+        self, settings: Settings, api: Asked, client: Mapping[str, Any]
+    ) -> None:
+        """Warn of configurations by hand that do not lead here, as far as is seen."""
+        if is_local(client.get("url") or "") and not is_local(self._server):
+            return  # something else leads the API server here
+        labelled = labels_namespaces(await version_by(api))
+        found = await configurations_by(api, settings.domain)
+        texts = [astray(e, self._groups, client, labelled=labelled) for e in found]
+        self._tell("keeping", *filter(None, texts))
 
     async def _look(self, configurations: Configurations, about: Registration) -> bool:
         """Make the configurations as wanted; False if they cannot be kept."""
@@ -317,6 +340,8 @@ class Webhooks:
         if kept.written:
             names = joined(sorted(kept.written))
             self._say(Say("info", f"webhooks are registered: {names}"))
+        for each in kept.mended:
+            self._say(Say("info", each))
         idle = unreached(self._groups, catalogue)
         self._tell("keeping", *kept.problems, *kept.notes, *([idle] if idle else []))
         if not kept.problems:
@@ -332,10 +357,14 @@ class Webhooks:
         self.unready = ("the webhooks are being unregistered",)
         loop = asyncio.get_running_loop()
         until = loop.time() + LEAVE_SECONDS
+        unregistered: set[str] = set()
         while True:
             now = self._around.clock.now().mono
             try:
-                if await configurations.leave(self._groups, now):
+                left = await configurations.leave(self._groups, now)
+                unregistered |= {*left.unregistered}
+                self._tell("leaving", *left.notes, level="info")
+                if left.done:
                     break
             except KeepingProblem as problem:
                 self._tell("keeping", str(problem))
@@ -348,6 +377,8 @@ class Webhooks:
                 )
                 return
             await asyncio.sleep(_LEAVING_SECONDS)
+        if text := farewell(unregistered, left.stays):
+            self._say(Say("info", text))
         await asyncio.sleep(LINGER_SECONDS)
 
 
@@ -356,6 +387,12 @@ def _out_of_reach(server: str, url: str) -> str:
         f"the webhooks are not registered, as the API server {server} does not reach "
         f"{url}; say where it does with --webhook-service or --webhook-url"
     )
+
+
+async def _is_served(client: Mapping[str, Any]) -> bool:
+    from fnop.adapters.webhooks.liveness import is_served
+
+    return await is_served(client)
 
 
 def _answering(review: Reviewing, webhooks: Webhooks) -> WebhookFn:

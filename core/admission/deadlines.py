@@ -6,7 +6,7 @@ import re
 
 from fnop.core.handlers.webhook import SECONDS, TIMEOUT_SECONDS
 
-__all__ = ["answered_within", "timeout_of"]
+__all__ = ["answered_within", "late", "timeout_of"]
 
 # The shares of the API server's time that an answer needs for its way back.
 SHARE, LEAST_SECONDS = 0.1, 0.5
@@ -42,3 +42,19 @@ def answered_within(timeout: float) -> float:
     (9.0, 0.5, 0.1)
     """
     return max(timeout / 2, timeout - max(SHARE * timeout, LEAST_SECONDS))
+
+
+def late(handler: str | None, seconds: float) -> str:
+    """A sentence about a handler that still waits after so many seconds.
+
+    >>> late("scans", 1.49996).partition(",")[0]
+    'scans was not done within 1.5 s'
+    >>> [late("a", each).split(" ")[5] for each in (8.998, 0.29991, -0.1)]
+    ['9', '0.3', '0']
+    """
+    left = max(seconds, 0.0)
+    shown = f"{left:.1f}".removesuffix(".0") if left >= 1 else f"{left:.1g}"
+    return (
+        f"{handler or 'it'} was not done within {shown} s, the time of its webhook "
+        "less a margin for the way back; give it a longer timeout=, or less to wait for"
+    )

@@ -3,7 +3,8 @@
 Several processes of one operator may keep a configuration: replicas, and during a
 rollout two versions. Each lists itself in an annotation, and the newest one decides
 what the webhooks are. A listed process may have been killed: a process that doubts it
-takes it off the list, to which it returns if it is alive. The last process that ends
+takes it off the list, to which it returns if it is alive. Where each has an address of
+its own, one that does not answer is a reason to doubt. The last process that ends
 empties the configuration.
 """
 
@@ -28,6 +29,7 @@ __all__ = [
     "WEBHOOKS",
     "Keeper",
     "Move",
+    "farewell",
     "needs_of_webhooks",
     "secret_of",
     "unreached",
@@ -43,6 +45,8 @@ SERVED_BY = "fnop.dev/served-by"
 LOOK_SECONDS = 3.0
 # A process that is alive has returned to the list after so long.
 RETURN_SECONDS = 2.5 * LOOK_SECONDS
+# One whose address does not answer, either, is not waited for longer.
+SILENT_SECONDS = 1.5 * LOOK_SECONDS
 # A process that returns to the list is doubted again after so long.
 DOUBT_SECONDS = 60.0
 
@@ -67,8 +71,9 @@ class Move(NamedTuple):
 
     `problem` says why no webhook leads to this operator, `note` why they are not as
     this process wants them; both are "" if all is well. They are as wanted after it if
-    it `agrees`. After the `last` move of a
-    process that ends nothing is left to do.
+    it `agrees`. `mended` tells what somebody has done to the configuration, if the move
+    undoes it. After the `last` move of a process that ends nothing is left to do, and
+    the webhooks that are called `stays` are registered still.
     """
 
     keeper: Keeper
@@ -76,7 +81,9 @@ class Move(NamedTuple):
     problem: str = ""
     note: str = ""
     agrees: bool = True
+    mended: str = ""
     last: bool = False
+    stays: tuple[str, ...] = ()
 
     @property
     def writes(self) -> bool:
@@ -94,7 +101,10 @@ class Keeper(NamedTuple):
     """One process of an `operator` that keeps one configuration.
 
     The id of a newer `process` is greater. `doubted` is when it has last taken others
-    off the list, and `leaving` when it has done so to end (monotonic seconds).
+    off the list, and `leaving` when it has done so to end (monotonic seconds). `silent`
+    is the newest of those that it doubted as their address did not answer: if it has
+    returned, that address is out of reach for this process alone. It `leads` if the
+    webhooks were its own when it has last looked.
     """
 
     operator: str
@@ -103,28 +113,75 @@ class Keeper(NamedTuple):
     written: Written | None = None
     doubted: float | None = None
     leaving: float | None = None
+    silent: str = ""
+    leads: bool = False
 
-    def look(self, wanted: Manifest, stored: Manifest | None, now: float) -> Move:
-        """Compare the wanted configuration with the one in the cluster."""
+    def rival(
+        self, wanted: Manifest, stored: Manifest | None, now: float
+    ) -> Manifest | None:
+        """The client configuration by which to ask if a newer process is there.
+
+        None if it leads nowhere else, or to a Service, behind which all of them are.
+        """
+        if stored is None or self.written is None or self._foreign(stored):
+            return None
+        is_newest = self.process >= max(_listed(stored), default="")
+        if is_newest and not self._waits(now, RETURN_SECONDS):
+            return None
+        own = {each["clientConfig"].get("url") for each in wanted["webhooks"]}
+        for each in stored.get("webhooks") or []:
+            client: Manifest = each["clientConfig"]
+            if client.get("url") and client["url"] not in own:
+                return client
+        return None
+
+    def look(
+        self,
+        wanted: Manifest,
+        stored: Manifest | None,
+        now: float,
+        *,
+        answers: bool = True,
+    ) -> Move:
+        """Compare the wanted configuration with the one in the cluster.
+
+        Its rival `answers` unless it was asked in vain.
+        """
+        if answers and self.silent:
+            return self._replace(silent="").look(wanted, stored, now)
         webhooks: Webhooks = thaw_json(wanted["webhooks"])
         if stored is None:
-            return Move(self, self._create(wanted) if webhooks else None)
+            return self._made(wanted) if webhooks else Move(self)
         if problem := self._foreign(stored):
             return Move(self, problem=problem, agrees=False) if webhooks else Move(self)
         if self.written is None:
             # The list may name killed processes: those that are alive will return.
             return self._write(webhooks, stored, ())
         listed = _listed(stored)
-        if self.process >= max(listed, default=""):
-            return self._decide(self.written, webhooks, stored, now)
+        newest = max(listed, default="")
+        if self.process >= newest:
+            patience = RETURN_SECONDS if answers else SILENT_SECONDS
+            return self._decide(webhooks, stored, self._waits(now, patience))
         if self._agrees(self.written, webhooks, stored):
             return self._stay(stored)
-        if self.doubted is not None and now - self.doubted < DOUBT_SECONDS:
-            return self._overruled(webhooks, stored)
+        overruled = self._overruled(webhooks, stored)
+        is_news = not answers and newest != self.silent
+        if self._waits(now, DOUBT_SECONDS) and not is_news:
+            return overruled
         older = (each for each in listed if each < self.process)
         patch = self._patch(stored, (*older, self.process))
-        overruled = self._overruled(webhooks, stored)
-        return overruled._replace(keeper=self._replace(doubted=now), effect=patch)
+        keeper = overruled.keeper._replace(
+            doubted=now, silent="" if answers else newest
+        )
+        return overruled._replace(keeper=keeper, effect=patch)
+
+    def _waits(self, now: float, patience: float) -> bool:
+        """Whether those that it has doubted may still return."""
+        return self.doubted is not None and now - self.doubted < patience
+
+    def _made(self, wanted: Manifest) -> Move:
+        mended = f"somebody has deleted {_label(wanted)}; it is there again"
+        return Move(self, self._create(wanted), mended=mended if self.written else "")
 
     def _create(self, wanted: Manifest) -> Create:
         metadata = {
@@ -134,18 +191,20 @@ class Keeper(NamedTuple):
         }
         return Create({**wanted, "metadata": metadata})
 
-    def _decide(
-        self, written: Written, webhooks: Webhooks, stored: Manifest, now: float
-    ) -> Move:
-        """The move of the newest process."""
-        is_written = same_json(written.asked, webhooks)
-        if is_written and self._agrees(written, webhooks, stored):
+    def _decide(self, webhooks: Webhooks, stored: Manifest, waits: bool) -> Move:
+        """The move of the newest process, if it waits for no newer one."""
+        assert self.written is not None, "it has written before it looks again"
+        is_written = same_json(self.written.asked, webhooks)
+        if is_written and self._agrees(self.written, webhooks, stored):
             return self._stay(stored)
         listed = _listed(stored)
-        waits = self.doubted is not None and now - self.doubted < RETURN_SECONDS
         if listed and waits:  # the newer one may be alive; one that ends empties it
             return self._overruled(webhooks, stored)
-        return self._write(webhooks, stored, listed)
+        move = self._write(webhooks, stored, listed)
+        if not (is_written and self.leads):
+            return move
+        mended = f"somebody has changed {_label(stored)}; it is as before"
+        return move._replace(mended=mended)
 
     def _agrees(self, written: Written, webhooks: Webhooks, stored: Manifest) -> bool:
         """Whether the webhooks are in the cluster as wanted."""
@@ -172,7 +231,8 @@ class Keeper(NamedTuple):
         """The keeper after the API server's answer to a write of the webhooks."""
         asked, stored = wanted["webhooks"], answer.get("webhooks") or []
         uid = str(answer["metadata"].get("uid") or "")
-        return self._replace(written=Written(thaw_json(asked), stored, uid))
+        written = Written(thaw_json(asked), stored, uid)
+        return self._replace(written=written, leads=True)
 
     def leave(
         self, groups: Iterable[Group], stored: Manifest | None, now: float
@@ -182,13 +242,27 @@ class Keeper(NamedTuple):
             return Move(self, last=True)
         others = _listed(stored) - {self.process}
         if others and self.leaving is None:
-            return Move(self._replace(leaving=now), self._patch(stored, ()))
+            keeper = self._replace(leaving=now)
+            return Move(keeper, self._patch(stored, ()), note=self._awaited)
         if others:
-            return Move(self, last=True)  # they have returned
+            note = (
+                f"the webhooks of {_label(stored)} stay registered, as other processes "
+                f"of the operator {self.operator!r} keep them"
+            )
+            return Move(self, note=note, last=True)
         if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
-            return Move(self)
-        found = {**stored, "webhooks": stored.get("webhooks") or []}
-        return Move(self, self._patch(stored, (), persistent(found, groups)), last=True)
+            return Move(self, note=self._awaited)
+        kept = persistent({**stored, "webhooks": stored.get("webhooks") or []}, groups)
+        stays = tuple(str(each["name"]) for each in kept)
+        return Move(self, self._patch(stored, (), kept), last=True, stays=stays)
+
+    @property
+    def _awaited(self) -> str:
+        return (
+            f"the end waits up to {RETURN_SECONDS:g} s for other processes of the "
+            f"operator {self.operator!r} to say that they keep the webhooks; killed "
+            "ones do not"
+        )
 
     def clear(self, stored: Manifest | None) -> Move:
         """The move of a process without admission handlers, which the former one had.
@@ -226,7 +300,7 @@ class Keeper(NamedTuple):
         uid = stored["metadata"].get("uid")
         if owner is None and self.written is not None and uid == self.written.uid:
             return ""  # somebody has edited the operator's own
-        label = f"{stored['kind']} {stored['metadata']['name']}"
+        label = _label(stored)
         if owner is None:
             return (
                 f"{label} is somebody else's (it has no annotation {OWNER}), so it is "
@@ -245,17 +319,43 @@ class Keeper(NamedTuple):
 
         A replica may hear of a new authority later than the others: that passes.
         """
-        move = self._stay(stored)._replace(agrees=False)
+        stay = self._stay(stored)
+        keeper = stay.keeper._replace(leads=False)
+        move = stay._replace(keeper=keeper, agrees=False)
         found = stored.get("webhooks") or []
         if _covers(found, [*map(_without_authority, webhooks)]):
             return move
-        label = f"{stored['kind']} {stored['metadata']['name']}"
-        note = (
-            f"{label} is kept by a newer process of an operator {self.operator!r}, "
-            "whose webhooks are different; if that is another operator, give one of "
-            "them another --name"
-        )
+        newer = f"a newer process of an operator {self.operator!r}"
+        if _covers(found, [*map(_without_address, webhooks)]):
+            note = (
+                f"{_label(stored)} leads to {newer}, which has another address, so "
+                "this one is not asked; give them one address with --webhook-service "
+                "or --webhook-url"
+            )
+        else:
+            note = (
+                f"{_label(stored)} is kept by {newer}, whose webhooks are different; "
+                "if that is another operator, give one of them another --name"
+            )
         return move._replace(note=note)
+
+
+def farewell(unregistered: Iterable[str], stays: Iterable[str]) -> str:
+    """A sentence about the configurations, and the webhooks, of an operator that ends.
+
+    >>> farewell(["ValidatingWebhookConfiguration a.dev"], [])
+    'webhooks are unregistered: ValidatingWebhookConfiguration a.dev'
+    >>> farewell([], ["b.a.dev"]).partition(":")[0]
+    'persistent webhooks stay registered, and their failure policies decide'
+    """
+    gone, kept = sorted(unregistered), sorted(stays)
+    texts = [f"webhooks are unregistered: {joined(gone)}"] if gone else []
+    if kept:
+        texts.append(
+            "persistent webhooks stay registered, and their failure policies decide: "
+            f"{joined(kept)}"
+        )
+    return "; ".join(texts)
 
 
 def secret_of(operator: str) -> str:
@@ -312,6 +412,10 @@ def unreached(groups: Iterable[Group], catalogue: Catalogue) -> str:
     return f"no webhook leads to the admission handlers {joined(idle)}: {why}"
 
 
+def _label(manifest: Manifest) -> str:
+    return f"{manifest['kind']} {manifest['metadata']['name']}"
+
+
 def _annotations(stored: Manifest) -> Mapping[str, Any]:
     return stored["metadata"].get("annotations") or {}
 
@@ -336,6 +440,10 @@ def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
 def _without_authority(webhook: Manifest) -> Manifest:
     client = {k: v for k, v in webhook["clientConfig"].items() if k != "caBundle"}
     return {**webhook, "clientConfig": client}
+
+
+def _without_address(webhook: Manifest) -> Manifest:
+    return {key: value for key, value in webhook.items() if key != "clientConfig"}
 
 
 def _covers(stored: Any, asked: Any) -> bool:

@@ -196,6 +196,10 @@ def test_a_deleted_or_edited_configuration_is_healed_and_then_left_in_peace(
     edit(cluster, "validating", {"webhooks": wrong})
     eventually(lambda: cluster.webhooks() == before)
     eventually(lambda: cluster.denies)
+    label = f"ValidatingWebhookConfiguration {NAME}"
+    for done in ("deleted", "changed"):
+        said = f"somebody has {done} {label}; it is"
+        assert sum(said in line for line in at_work.lines) == 1
     # An API server of 1.20 drops the conditions, and nothing is written for that.
     versions = [*map(cluster.stored, SORTS)]
     edit(cluster, "mutating", {"webhooks": []})
@@ -229,10 +233,34 @@ def test_of_two_replicas_one_may_end_and_the_last_one_empties_it(
         assert at_work.stop() == 0
         assert cluster.denies
         assert len(cluster.listed) == 1
+        assert any("waits up to 7.5 s" in line for line in at_work.lines)
         assert other.stop() == 0
+        assert any("webhooks are unregistered: " in line for line in other.lines)
     assert [*map(cluster.webhooks, SORTS)] == [[], []]
     assert cluster.listed == []
     assert cluster.shrink()[0] == 200
+
+
+def test_of_two_replicas_without_a_service_the_living_one_is_asked(
+    cluster: Cluster, at_work: Operator, tmp_path: Path
+) -> None:
+    """Each has an address of its own, and the newer one's is registered."""
+
+    def address() -> str:
+        return str(cluster.webhooks()[0]["clientConfig"]["url"])
+
+    before = address()
+    with operating(FILE, cluster.api, "default", tmp_path, *OPTIONS) as other:
+        other.start()
+        eventually(lambda: address() != before, otherwise=lambda: other.lines)
+        eventually(lambda: any("has another address" in e for e in at_work.lines))
+        eventually(lambda: len(cluster.listed) == 2)
+        other.kill()
+        assert cluster.shrink()[0] == 500
+        eventually(lambda: cluster.denies, 15, otherwise=lambda: at_work.lines)
+        assert address() == before
+        assert len(cluster.listed) == 1
+    assert at_work.stop() == 0
 
 
 def test_somebody_else_s_configuration_is_left_alone(

@@ -25,6 +25,7 @@ from fnop.core.admission.keeping import (
     SERVED_BY,
     Keeper,
     Move,
+    farewell,
     unreached,
 )
 from fnop.core.api.catalogue import Catalogue
@@ -110,12 +111,19 @@ class Process:
         self.server, self.wish = server, wish
         self.keeper = Keeper("default", id, ROLE)
         self.groups = groups()
-        self.problem = self.note = ""
+        self.problem = self.note = self.mended = ""
+        self.stays: tuple[str, ...] = ()
 
-    def look(self, now: float) -> bool:
-        """Look once; whether it has written."""
+    def look(self, now: float, living: Sequence[str] | None = None) -> bool:
+        """Look once; whether it has written.
+
+        `living` are the addresses that answer; None for all.
+        """
         stored = copy.deepcopy(self.server.object)
-        return self._make(self.keeper.look(self.wish, stored, now))
+        rival = self.keeper.rival(self.wish, stored, now)
+        answers = rival is None or living is None or rival["url"] in living
+        move = self.keeper.look(self.wish, stored, now, answers=answers)
+        return self._make(move)
 
     def leave(self, now: float) -> bool:
         """Make a move of the end; whether that was the last one."""
@@ -124,7 +132,8 @@ class Process:
         return move.last
 
     def _make(self, move: Move) -> bool:
-        self.problem, self.note = move.problem, move.note
+        self.problem, self.note, self.mended = move.problem, move.note, move.mended
+        self.stays = move.stays
         if move.effect is None:
             self.keeper = move.keeper
             return False
@@ -218,18 +227,37 @@ def test_an_edit_is_healed_at_the_next_look(edit: Any, is_old: bool) -> None:
     edited = copy.deepcopy(server.object)
     edit(edited)
     server.put(edited)
+    is_edited = server.object != before
     one.look(1)
+    sentence = (
+        "somebody has changed ValidatingWebhookConfiguration default.fnop.dev; it is "
+        "as before"
+    )
+    assert one.mended == (sentence if is_edited else "")
     assert server.object["webhooks"] == before["webhooks"]
     annotations = {OWNER: "default", SERVED_BY: "1"}
     assert server.object["metadata"]["annotations"] == annotations
     assert not one.look(2)
 
 
+def test_what_somebody_has_deleted_is_there_again(server: Server) -> None:
+    one = Process(server, "1", wanted())
+    one.look(0)
+    server.object = None
+    one.look(1)
+    assert one.mended == (
+        "somebody has deleted ValidatingWebhookConfiguration default.fnop.dev; it is "
+        "there again"
+    )
+
+
 def test_a_change_of_the_client_configuration_is_written(server: Server) -> None:
     one = Process(server, "1", wanted())
     one.look(0)
+    assert not one.mended
     one.wish = wanted("https://other")
     assert one.look(1)
+    assert not one.mended  # nobody else has changed it
     assert server.urls == ["https://other/kept"]
     assert not one.look(2)
 
@@ -312,7 +340,8 @@ def test_without_handlers_of_a_sort_its_former_webhooks_are_removed(
 def test_the_newest_process_decides_and_an_older_one_says_so_once_it_differs(
     server: Server,
 ) -> None:
-    old, new = Process(server, "1", wanted()), Process(server, "2", wanted("https://n"))
+    other = wanted("https://n", timeout=5)
+    old, new = Process(server, "1", wanted()), Process(server, "2", other)
     old.look(0)
     new.look(1)
     written = 0
@@ -326,6 +355,85 @@ def test_the_newest_process_decides_and_an_older_one_says_so_once_it_differs(
         assert server.urls == ["https://n/kept"]
         now += LOOK_SECONDS
     assert written <= 3  # it has doubted once, and both have returned
+
+
+def local(server: Server, number: int) -> Process:
+    """A replica that is at an address of its own."""
+    return Process(server, str(number), wanted(f"https://{number}"))
+
+
+def address(process: Process) -> str:
+    """That of its webhook."""
+    url: str = process.wish["webhooks"][0]["clientConfig"]["url"]
+    return url
+
+
+def test_an_address_of_its_own_needs_one_that_all_have(server: Server) -> None:
+    old, new = local(server, 1), local(server, 2)
+    old.look(0)
+    new.look(1)
+    old.look(2)
+    assert "has another address" in old.note
+    assert "--webhook-service" in old.note
+    assert "another --name" not in old.note
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.data(), st.integers(2, 4))
+def test_a_killed_address_leads_to_a_living_process_within_seconds(
+    data: st.DataObject, count: int
+) -> None:
+    server = Server()
+    world = World(data, server)
+    world.living = [local(server, number) for number in range(count)]
+    every = [address(each) for each in world.living]
+    for _ in range(data.draw(st.integers(1, 30), "rounds before")):
+        world.round(every)
+    killed = data.draw(st.integers(1, count - 1), "killed")
+    world.living = data.draw(st.permutations(world.living), "who")[killed:]
+    addresses = [address(each) for each in world.living]
+    since = world.now
+    while not {*server.urls} <= {*addresses}:
+        world.round(addresses)
+        assert world.now - since <= 3 * LOOK_SECONDS
+    for _ in range(5):
+        world.round(addresses)
+    assert server.urls == [max(addresses)]
+
+
+def test_who_cannot_reach_a_living_process_leaves_it_the_webhooks(
+    server: Server,
+) -> None:
+    old, new = local(server, 1), local(server, 2)
+    old.look(0)
+    new.look(0)
+    written = 0
+    for now in range(1, int(DOUBT_SECONDS)):
+        written += old.look(now, [])
+        written += new.look(now + 0.5, [])
+        assert server.urls == [address(new)]
+    assert written <= 3
+
+
+def test_nobody_is_asked_behind_a_service_or_at_an_address_of_all(
+    server: Server,
+) -> None:
+    old, new = Process(server, "1", wanted()), Process(server, "2", wanted(timeout=5))
+    old.look(0)
+    new.look(0)
+    assert old.keeper.rival(old.wish, server.object, 1) is None
+    assert server.object is not None
+    client = {"service": {"namespace": "a", "name": "b"}}
+    server.object["webhooks"][0]["clientConfig"] = client
+    assert old.keeper.rival(old.wish, server.object, 1) is None
+
+
+def test_nobody_is_asked_where_somebody_has_edited_it(server: Server) -> None:
+    one = local(server, 1)
+    one.look(0)
+    assert server.object is not None
+    server.object["webhooks"][0]["clientConfig"] = {"url": "https://else"}
+    assert one.keeper.rival(one.wish, server.object, 1) is None
 
 
 def test_the_survivor_heals_what_a_killed_one_would_have(server: Server) -> None:
@@ -359,6 +467,11 @@ def test_persistent_webhooks_stay(server: Server) -> None:
     one.look(0)
     assert one.leave(1)
     assert server.urls == ["https://one/kept"]
+    assert one.stays == ("kept.default.fnop.dev",)
+    assert farewell(["X a"], one.stays) == (
+        "webhooks are unregistered: X a; persistent webhooks stay registered, and "
+        "their failure policies decide: kept.default.fnop.dev"
+    )
 
 
 def test_one_that_ends_leaves_the_webhooks_to_those_that_live(server: Server) -> None:
@@ -367,10 +480,12 @@ def test_one_that_ends_leaves_the_webhooks_to_those_that_live(server: Server) ->
     two.look(0)
     one.look(1)
     assert not two.leave(2)
+    assert "waits up to 7.5 s for other processes" in two.note
     assert server.urls == ["https://one/kept"]
     assert not two.leave(3)
     one.look(4)
     assert two.leave(5)
+    assert "stay registered, as other processes" in two.note
     assert server.urls == ["https://one/kept"]
     assert server.listed == ["1"]
 
@@ -414,10 +529,10 @@ class World:
                 else:
                     each.look(self.now)
 
-    def round(self) -> list[Process]:
+    def round(self, addresses: Sequence[str] | None = None) -> list[Process]:
         """Let all look; those that have written."""
         self.now += LOOK_SECONDS
-        return [each for each in self.living if each.look(self.now)]
+        return [each for each in self.living if each.look(self.now, addresses)]
 
     def end(self) -> None:
         """End one after the other, while the others look."""

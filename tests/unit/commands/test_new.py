@@ -147,8 +147,17 @@ def test_webhooks_change_no_more_of_a_file_than_they_need() -> None:
         "  - path: webhooks.yaml",
     ]
     assert len(added["Dockerfile"]) == 2
+    assert (
+        added["Makefile"][-1] == "\tfnop run $(OPERATOR) --standalone --webhooks $(RUN)"
+    )
+    # Its readers learn of the additional files, of the run beside them, and of the end.
+    kept = [line for line in changed["README.md"] if line.startswith("-")]
+    assert not kept
+    assert any("admission.py" in line for line in added["README.md"])
     assert [*added] == [
         "Dockerfile",
+        "Makefile",
+        "README.md",
         "deploy/kustomization.yaml",
         "src/my_operator/__init__.py",
     ]

@@ -186,6 +186,37 @@ async def test_until_then_it_is_not_ready(cluster: Cluster, registry: Registry) 
         assert running.health().is_ready
 
 
+async def test_what_is_done_to_the_configurations_is_told(
+    cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    fnop.on.validate(KIND, registry=registry, id="kept", persistent=True)(_nothing)
+    label = f"ValidatingWebhookConfiguration {NAME}"
+
+    def said(text: str) -> int:
+        return caplog.messages.count(text.format(label))
+
+    with caplog.at_level(logging.INFO):
+        async with operator(cluster, registry, Server(cluster)) as running:
+            await ready(running)
+            assert said("webhooks are registered: {}") == 1
+            path = f"{GROUP}/validatingwebhookconfigurations/{NAME}"
+            cluster.request(ApiRequest("DELETE", path))
+            await soon(lambda: bool(cluster.urls))
+            await soon(lambda: said("somebody has deleted {}; it is there again") == 1)
+            assert said("webhooks are registered: {}") == 1
+    assert cluster.urls == ["https://hooks.example.com/kept"]
+    assert (
+        said(
+            "webhooks are unregistered: {}; persistent webhooks stay registered, and "
+            f"their failure policies decide: kept.{NAME}"
+        )
+        == 1
+    )
+
+
+def _nothing(**_: Any) -> None: ...
+
+
 def unready(running: fnop.Running) -> tuple[str, ...]:
     return running.health().unready
 
@@ -379,15 +410,43 @@ async def test_without_a_server_there_is_a_warning_and_no_end(
 
 
 async def test_what_is_not_managed_is_served_alone(
-    cluster: Cluster, registry: Registry
+    cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:
     server = Server(cluster)
     settings = Settings(admission_server=server)
-    async with operator(cluster, registry, settings=settings) as running:
-        await ready(running)
-        assert (await server.answer(review()))["response"]["allowed"]
-        assert not any(each.path.startswith(GROUP) for each in cluster.asked)
+    with caplog.at_level(logging.INFO):
+        async with operator(cluster, registry, settings=settings) as running:
+            await ready(running)
+            assert (await server.answer(review()))["response"]["allowed"]
+    asked = {each.method for each in cluster.asked if each.path.startswith(GROUP)}
+    assert asked <= {"GET"}
     assert len(server.closed) == 1
+    place = "webhooks are served at https://hooks.example.com, and not registered"
+    assert caplog.messages.count(place) == 1
+
+
+@pytest.mark.parametrize("status", [None, 403, 0])
+async def test_what_leads_elsewhere_is_told_once_if_it_may_be_read(
+    cluster: Cluster,
+    registry: Registry,
+    caplog: pytest.LogCaptureFixture,
+    status: int | None,
+) -> None:
+    fnop.on.validate(KIND, registry=registry, id="kept", persistent=True)(_nothing)
+    async with operator(cluster, registry, Server(cluster)) as running:
+        await ready(running)
+    assert cluster.urls == ["https://hooks.example.com/kept"]
+    cluster.fails = lambda request: status if request.path.startswith(GROUP) else None
+    server = Server(cluster, *({"url": f"https://other{n}"} for n in (1, 2)))
+    settings = Settings(admission_server=server)
+    with caplog.at_level(logging.WARNING):
+        async with operator(cluster, registry, settings=settings) as running:
+            await ready(running)
+            await soon(lambda: server.clients.empty())
+            assert running.health().is_ready
+    said = [each for each in caplog.messages if "hooks.example.com/kept" in each]
+    assert bool(said) is (status is None)
+    assert all("this operator serves its webhooks at https://other" in e for e in said)
 
 
 async def test_a_startup_handler_may_choose_the_server_and_the_name(

@@ -1,0 +1,115 @@
+"""Configurations that somebody else has applied for an operator that only serves."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import SplitResult, urlsplit
+
+from fnop.core.admission.configurations import NAME_LABEL, Group
+from fnop.core.values.errors import joined
+
+__all__ = ["astray", "place_of"]
+
+Manifest = Mapping[str, Any]
+
+
+def astray(
+    stored: Manifest, groups: Iterable[Group], client: Manifest, *, labelled: bool
+) -> str:
+    """A sentence about the webhooks that do not lead to a `client`, or ask nobody.
+
+    "" if there are none, or it cannot be seen: an address and a Service, and one of the
+    operator's own and another, may be of the same server. Namespaces are `labelled`
+    with their names since Kubernetes 1.21.
+    """
+    own = {each.name for each in groups}
+    found = [
+        each
+        for each in stored.get("webhooks") or ()
+        if each["name"].partition(".")[0] in own
+    ]
+    label = f"{stored['kind']} {stored['metadata']['name']}"
+    elsewhere = sorted(
+        {place_of(each["clientConfig"]) for each in found if _misses(each, client)}
+    )
+    if elsewhere:
+        return (
+            f"{label} leads to {joined(elsewhere)}, and this operator serves its "
+            f"webhooks at {place_of(client)}; apply what fnop webhooks prints for that "
+            "address, or name the other one with --webhook-url or --webhook-service"
+        )
+    if not labelled and any(map(_names_namespaces, found)):
+        return (
+            f"{label} selects namespaces by {NAME_LABEL}, a label that they have from "
+            "Kubernetes 1.21 on, and this API server is older; apply what fnop "
+            "webhooks prints with --kube-version"
+        )
+    return ""
+
+
+def place_of(client: Manifest) -> str:
+    """The address in a client configuration, in words.
+
+    >>> place_of({"url": "https://a"})
+    'https://a'
+    >>> place_of({"service": {"namespace": "prod", "name": "claims", "port": 443}})
+    'the Service prod/claims:443'
+    """
+    if (url := client.get("url")) is not None:
+        return str(url)
+    namespace, name, port = _service(client["service"])
+    return f"the Service {namespace}/{name}:{port}"
+
+
+def _service(service: Manifest) -> tuple[str, str, int]:
+    return service["namespace"], service["name"], service.get("port") or 443
+
+
+def _misses(webhook: Manifest, client: Manifest) -> bool:
+    """Whether a webhook leads to another address of the same sort."""
+    found = webhook["clientConfig"]
+    url, service = found.get("url"), found.get("service")
+    if url is not None and client.get("url") is not None:
+        return _is_elsewhere(str(url), str(client["url"]))
+    if service is not None and client.get("service") is not None:
+        return _service(service) != _service(client["service"])
+    return False
+
+
+def _is_elsewhere(url: str, own: str) -> bool:
+    """Whether a URL does not begin with the operator's own.
+
+    One of the machine itself may have others, at which it is reached from outside.
+
+    >>> _is_elsewhere("https://localhost:1/judge", "https://127.0.0.1:1")
+    False
+    >>> _is_elsewhere("https://a.dev/x/judge", "https://a.dev:443/x/")
+    False
+    >>> [_is_elsewhere("https://a.dev/x", each) for each in ("https://a.dev:1", "//b")]
+    [True, True]
+    >>> _is_elsewhere("https://a.dev", "https://localhost:1")
+    False
+    """
+    theirs, ours = urlsplit(url), urlsplit(own)
+    host, own_host = _host(theirs), _host(ours)
+    if own_host == _LOOPBACK != host:
+        return False
+    is_there = (host, theirs.port or 443) == (own_host, ours.port or 443)
+    return not (is_there and theirs.path.startswith(f"{ours.path.rstrip('/')}/"))
+
+
+_LOOPBACK = "localhost"
+_LOCAL = re.compile(r"(.*\.)?localhost\.?|127(\.[0-9]+){3}|::1")
+
+
+def _host(url: SplitResult) -> str:
+    host = url.hostname or ""
+    return _LOOPBACK if _LOCAL.fullmatch(host) else host
+
+
+def _names_namespaces(webhook: Manifest) -> bool:
+    selector = webhook.get("namespaceSelector") or {}
+    keys = [each.get("key") for each in selector.get("matchExpressions") or ()]
+    return NAME_LABEL in (*(selector.get("matchLabels") or ()), *keys)
