@@ -13,6 +13,7 @@ from fnop.adapters.checking import (
     CheckProblem,
     actions_in,
     cases_of,
+    given_in,
     has_scripts,
     heeded_in,
     manifests_of,
@@ -225,12 +226,14 @@ def checks(
     with _told():
         module = None if script is None else module_of_file(script)
         manifests = [*manifests_in(crds), *manifests_in(objects)]
+        stored: list[dict[str, Any]] = []
         if module is not None:
             manifests += manifests_of(module)
+            stored = given_in(module)
         scripted = has_scripts(module)
         cases = cases_of(
             program,
-            subjects_of(program, manifests, scripted=scripted),
+            subjects_of(program, manifests, stored=stored, scripted=scripted),
             calls=_models(calls, module),
             module=module,
         )
