@@ -20,9 +20,11 @@ from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.admission import has_admission
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, Explorer, prepared
+from fnop.interpreters.check.grounds import placed
 from fnop.interpreters.check.records import Scene
 from fnop.interpreters.check.scripts import Script
 from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.unasked import unasked_by
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -463,6 +465,7 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
         else:
             kept.append(explorer)
     notes += _denied(explorers)
+    notes += _unasked(kept)
     notes += _unmatched(explorers)
     made_up = [each.case.script for each in explorers if each.case.made_up]
     if made_up and not any(isinstance(each, Edit) for each in chain(*made_up)):
@@ -491,6 +494,17 @@ def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
                         f"{denial.handler} ({denial.place}) denies {what}, "
                         f"which goes on without it: {denial.message}"
                     )
+
+
+def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
+    """A note for each admission handler that no script asks what a property needs."""
+    found = unasked_by([each.reference.benign.admitting for each in explorers])
+    for handler in dict.fromkeys(chain(*found.values())):
+        laws = ", ".join(law for law, unasked in found.items() if handler in unasked)
+        yield (
+            f"{placed(handler)} is never asked about a write that would show {laws}; "
+            "give an object that it is about with --object, or a script with --script"
+        )
 
 
 def _unmatched(explorers: Sequence[Explorer]) -> Iterator[str]:

@@ -11,8 +11,10 @@ from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_of
 from fnop.adapters.loading import handlers_of_file
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
+from fnop.interpreters.check.campaign import Campaign
 from fnop.interpreters.check.explore import Case, Explorer
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.check.properties import OF_ADMISSION
 from fnop.interpreters.externals import PostService
 from fnop.testing import apply, edit
 from tests.unit.check.made_up import NUMBER, alarms, cases, definition, x
@@ -391,6 +393,42 @@ def test_a_script_of_what_is_not_there_is_a_mistake_beside_a_denial(
     case = case_of(tmp_path, code, size=1)._replace(script=script, made_up=False)
     with pytest.raises(CheckProblem, match="other"):
         sound([Explorer(case)])
+
+
+# Of each handler: the properties that a run without such an object cannot show.
+UNASKED = {
+    "a value of a field": (
+        '@fnop.on.mutate("xs.example.com", field="spec.tags", value=["rare"])',
+        {"updatable", "idempotent", "accepted", "traceless"},
+    ),
+    "a kind without an object": (
+        '@fnop.on.validate("deployments.apps", operations=["UPDATE"])',
+        {"updatable", "traceless", "steady"},
+    ),
+    "a label's value": (
+        '@fnop.on.validate("xs.example.com", labels={"tier": "gold"})',
+        {"deletable", "updatable", "traceless", "steady"},
+    ),
+    "each object": ('@fnop.on.mutate("xs.example.com")', set()),
+    "deletions": ('@fnop.on.validate("xs.example.com", operations=["DELETE"])', set()),
+    "a status": ('@fnop.on.validate("xs.example.com", subresource="status")', set()),
+}
+
+
+@pytest.mark.parametrize("sort", UNASKED)
+def test_nothing_is_known_of_a_handler_that_is_never_asked(
+    sort: str, tmp_path: Path
+) -> None:
+    decorator, laws = UNASKED[sort]
+    code = f"{SERVES}\n{decorator}\ndef asked(**_):\n    pass\n"
+    several, _ = cases(tmp_path, code, x(size=1), CRD)
+    campaign = Campaign(several)
+    _, notes = sound(campaign.explorers)
+    tasks = [each for each in campaign.tasks() if not each.schedule]
+    report = campaign.report(campaign.run(tasks), tasks)
+    assert {each for each in report.unsure if each in OF_ADMISSION} == laws
+    assert any("is never asked" in each for each in notes) == bool(laws)
+    assert all(": asked" in report.unsure[each] for each in laws)
 
 
 def test_a_new_rule_is_tried_on_what_the_former_code_admits(tmp_path: Path) -> None:
