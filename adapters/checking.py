@@ -20,9 +20,11 @@ from fnop.interpreters.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.admission import has_admission
 from fnop.interpreters.check.expectations import expectations_in
 from fnop.interpreters.check.explore import Case, Explorer, prepared
+from fnop.interpreters.check.grounds import placed
 from fnop.interpreters.check.records import Scene
 from fnop.interpreters.check.scripts import Script
 from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.unasked import unasked_by
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -34,6 +36,7 @@ __all__ = [
     "actions_in",
     "cases_of",
     "definitions_beside",
+    "given_in",
     "has_scripts",
     "heeded_in",
     "manifests_of",
@@ -59,10 +62,10 @@ class Subjects(NamedTuple):
     """The manifests of a check.
 
     `definitions` and `given` are there before the operator begins; `subjects` are the
-    objects that the scripts create, edit and delete. `notes` say what was made up, and
-    `made_up` are the plurals of kinds without a definition of the author's, which was
-    looked for in vain in what `searched` names. The subjects are the author's unless
-    they are drawn from the schemas.
+    objects that the scripts create, edit and delete; some may be given as well. `notes`
+    say what was made up, and `made_up` are the plurals of kinds without a definition of
+    the author's, which was looked for in vain in what `searched` names. The subjects
+    are the author's unless they are drawn from the schemas.
     """
 
     definitions: tuple[Manifest, ...]
@@ -89,11 +92,16 @@ def subjects_for(
     manifests = _manifests_in(paths)
     for module in modules:
         manifests += manifests_of(module)
+    stored = [each for module in modules for each in given_in(module)]
     looked_at = [*paths, *found, *(str(each.__file__) for each in modules)]
     beside = _manifests_in(found)
     scripted = any(map(has_scripts, modules))
     subjects = subjects_of(
-        program, manifests, beside=beside, looked_at=looked_at, scripted=scripted
+        *(program, manifests),
+        beside=beside,
+        stored=stored,
+        looked_at=looked_at,
+        scripted=scripted,
     )
     notes = (f"with {', '.join(found)}",) if found else ()
     return subjects._replace(notes=(*notes, *subjects.notes))
@@ -120,14 +128,17 @@ def subjects_of(
     manifests: Iterable[Manifest],
     *,
     beside: Sequence[Manifest] = (),
+    stored: Sequence[Manifest] = (),
     looked_at: Sequence[str] = (),
     scripted: bool = False,
 ) -> Subjects:
     """Tell the manifests apart; definitions and objects that are missing are made up.
 
     Those `beside` the operator were named by nobody: objects of unknown kinds are left
-    out. `looked_at` are the files of all. Where it is `scripted`, its author's scripts
-    bring the objects. Raises `CheckProblem` where nothing can be made up.
+    out. Those that are `stored` are there before the operator begins, also if it serves
+    their kind; scripts that are made up change them. `looked_at` are the files of all.
+    Where it is `scripted`, its author's scripts bring the objects. Raises
+    `CheckProblem` where nothing can be made up.
     """
     found: list[Manifest] = []
     for each in (*beside, *manifests):
@@ -147,7 +158,7 @@ def subjects_of(
         name = f"{each.get('kind')} {(each.get('metadata') or {}).get('name')}"
         notes.append(f"left out {name} beside the operator: nobody defines its kind")
     subjects = [each for each in others if _kind_of(run, each) in handled]
-    given = [each for each in others if _kind_of(run, each) not in handled]
+    given = [e for e in others if e in stored or _kind_of(run, e) not in handled]
     is_drawn = not subjects and not scripted
     if is_drawn:
         subjects = [*_made_up_objects(scene, handled, definitions, notes)]
@@ -300,7 +311,6 @@ def _made_up_objects(
 def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
     """Why the cluster does not take an object; "" where it does."""
     twin = run.fork()
-    twin.begin_reviewing()
     try:
         act(twin, Apply(manifest))
     except ActionRefused as problem:
@@ -421,7 +431,11 @@ def _with_what_is_denied(
         )
     if not stored:
         return base, []
-    given = [each.action.manifest for each in stored if isinstance(each.action, Apply)]
+    given = [
+        each.action.manifest
+        for each in stored
+        if isinstance(each.action, Apply) and each.action.manifest not in base.given
+    ]
     anew = base._replace(name="create what is denied", script=script, calm=True)
     return base._replace(given=(*base.given, *given)), [anew]
 
@@ -451,6 +465,7 @@ def sound(explorers: Sequence[Explorer]) -> tuple[list[Explorer], list[str]]:
         else:
             kept.append(explorer)
     notes += _denied(explorers)
+    notes += _unasked(kept)
     notes += _unmatched(explorers)
     made_up = [each.case.script for each in explorers if each.case.made_up]
     if made_up and not any(isinstance(each, Edit) for each in chain(*made_up)):
@@ -463,14 +478,33 @@ def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
     known: set[str] = set()
     for explorer in explorers:
         for refusal in explorer.denied:
+            if explorer.case.mistake:
+                continue
+            what = f"`{refusal.action}` of the script {explorer.case.name!r}"
+            if refusal.spoilt_by and refusal.spoilt_by not in known:
+                known.add(refusal.spoilt_by)
+                yield (
+                    f"{refusal.spoilt_by} makes of {what} what the cluster refuses, "
+                    f"and it goes on without it: {refusal.reason}"
+                )
             for denial in refusal.denials:
-                if denial.handler not in known and not explorer.case.mistake:
+                if denial.handler not in known:
                     known.add(denial.handler)
                     yield (
-                        f"{denial.handler} ({denial.place}) denies "
-                        f"`{refusal.action}` of the script {explorer.case.name!r}, "
+                        f"{denial.handler} ({denial.place}) denies {what}, "
                         f"which goes on without it: {denial.message}"
                     )
+
+
+def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
+    """A note for each admission handler that no script asks what a property needs."""
+    found = unasked_by([each.reference.benign.admitting for each in explorers])
+    for handler in dict.fromkeys(chain(*found.values())):
+        laws = ", ".join(law for law, unasked in found.items() if handler in unasked)
+        yield (
+            f"{placed(handler)} is never asked about a write that would show {laws}; "
+            "give an object that it is about with --object, or a script with --script"
+        )
 
 
 def _unmatched(explorers: Sequence[Explorer]) -> Iterator[str]:
@@ -500,16 +534,21 @@ _NO_EDITS = (
 
 def manifests_of(module: ModuleType) -> list[Manifest]:
     """The CRDS and GIVEN of a file of scripts. Raises `CheckProblem`."""
-    found: list[Manifest] = []
-    for name in ("CRDS", "GIVEN"):
-        several = getattr(module, name, ())
-        if not isinstance(several, (list, tuple)):
-            raise CheckProblem(
-                f"{name} is no list of manifests: write [{{'apiVersion': ...}}]"
-            )
-        for number, each in enumerate(several):
-            found.append(_manifest(each, f"{name}[{number}]"))
-    return found
+    return [*_named_in(module, "CRDS"), *given_in(module)]
+
+
+def given_in(module: ModuleType) -> list[Manifest]:
+    """The GIVEN of a file of scripts. Raises `CheckProblem`."""
+    return _named_in(module, "GIVEN")
+
+
+def _named_in(module: ModuleType, name: str) -> list[Manifest]:
+    several = getattr(module, name, ())
+    if not isinstance(several, (list, tuple)):
+        raise CheckProblem(
+            f"{name} is no list of manifests: write [{{'apiVersion': ...}}]"
+        )
+    return [_manifest(each, f"{name}[{place}]") for place, each in enumerate(several)]
 
 
 def _manifest(found: Any, where: str) -> Manifest:

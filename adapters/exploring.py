@@ -13,6 +13,7 @@ from fnop.adapters.checking import (
     CheckProblem,
     actions_in,
     cases_of,
+    given_in,
     has_scripts,
     heeded_in,
     manifests_of,
@@ -173,8 +174,10 @@ class Exploration:
         if found:
             raise AssertionError("\n".join(as_lines(self.report, found)))
         report = self.report
+        # Of a handler that this script never asks something is to be known if named.
+        known = names if properties else names - {*report.unasked}
         unsure = [
-            each for each in report.properties if each in names & {*report.unsure}
+            each for each in report.properties if each in known & {*report.unsure}
         ]
         if unsure and not self._is_part:
             more = f" and of {len(unsure) - 1} more" if unsure[1:] else ""
@@ -225,12 +228,14 @@ def checks(
     with _told():
         module = None if script is None else module_of_file(script)
         manifests = [*manifests_in(crds), *manifests_in(objects)]
+        stored: list[dict[str, Any]] = []
         if module is not None:
             manifests += manifests_of(module)
+            stored = given_in(module)
         scripted = has_scripts(module)
         cases = cases_of(
             program,
-            subjects_of(program, manifests, scripted=scripted),
+            subjects_of(program, manifests, stored=stored, scripted=scripted),
             calls=_models(calls, module),
             module=module,
         )

@@ -41,7 +41,7 @@ from fnop.interpreters.check.sites import object_path
 from fnop.interpreters.check.worlds import digests_of
 from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.externals import externals_of
-from fnop.interpreters.protocol import ApiRequest, User
+from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
 
 __all__ = [
     "changes_again",
@@ -130,23 +130,28 @@ def spoils(asked: Asked) -> Iterator[str]:
                     f"{named(denial)} denies: {denial.message}; without the change it "
                     "is admitted"
                 )
-    if request.operation != "CREATE" or request.subresource:
-        return
-    path = object_path(ground.run(), decision.object, request.namespace or "")
-    if path is None:
-        return
     given, made = (
-        ground.tried(
-            ApiRequest("POST", path.rpartition("/")[0], STRICT, fresh(each)),
-            is_reviewed=False,
-        ).response
-        for each in (request.object or {}, decision.object)
+        _stored_as(ground, request, each) for each in (request.object, decision.object)
     )
-    if given.status < 300 <= made.status:
+    if given is not None and made is not None and given.status < 300 <= made.status:
         yield (
             f"{mutations} makes of {request.plural}/{request.label} what the schema "
             f"refuses: {made.body.get('message')}"
         )
+
+
+def _stored_as(ground: Ground, request: Request, found: Any) -> ApiResponse | None:
+    """The response to a write of this object, unreviewed; None for other requests."""
+    if request.subresource not in ("", "status"):
+        return None
+    path = object_path(ground.run(), request.present, request.namespace or "")
+    if path is None:
+        return None
+    write = ApiRequest("POST", path.rpartition("/")[0], STRICT, fresh(found))
+    if request.operation == "UPDATE":
+        sub = f"/{request.subresource}" if request.subresource else ""
+        write = ApiRequest("PUT", f"{path}{sub}", STRICT, found)
+    return ground.tried(write, is_reviewed=False).response
 
 
 # ------------------------------------------------------------------ nothing is left

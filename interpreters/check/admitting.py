@@ -17,6 +17,7 @@ from typing import Any
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.resources import Resource, path_of
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import ADMISSION
 from fnop.interpreters.admission import ACCOUNT, has_admission
@@ -107,6 +108,22 @@ class Admitting:
 
     # ------------------------------------------------------------- what is asked about
 
+    @property
+    def handlers(self) -> tuple[Handler, ...]:
+        """The operator's handlers, if it has any for admission."""
+        return () if self._trial is None else self._trial.scene.program.handlers
+
+    @property
+    def reviewed(self) -> list[Decision]:
+        """The decisions of the run."""
+        return [] if self._trial is None else [e.decision for e in self._trial.reviewed]
+
+    @property
+    def decisions(self) -> list[Decision]:
+        """Those decisions, and the ones about writes that are tried again."""
+        with quietly():
+            return [each.decision for each in self._asked]
+
     @cached_property
     def _asked(self) -> list[Asked]:
         """The decisions of the run, and those about objects like the created ones."""
@@ -116,7 +133,8 @@ class Admitting:
         for each in self._creations:
             found += _others_like(each)
         for stored in self._latest:  # the cluster's controllers make some
-            found += stored.asked(stored.sends("PUT", stored.found))
+            for request in _usual(stored):
+                found += stored.asked(request)
         return [*found, *self._unmade()]
 
     def _unmade(self) -> Iterator[Asked]:
@@ -273,6 +291,16 @@ class Admitting:
                     f"behalf: the {controller} controller cannot create {each.name}: "
                     f"{denial.message}"
                 )
+
+
+def _usual(stored: Stored) -> Iterator[ApiRequest]:
+    """The writes that each object may meet."""
+    yield stored.sends("PUT", stored.found)
+    yield stored.sends("DELETE")
+    yield stored.sends("PUT", stored.found, sub="/status")
+    scale = stored.ground.tried(stored.sends("GET", sub="/scale")).response
+    if scale.status == 200:
+        yield stored.sends("PUT", scale.body, sub="/scale")
 
 
 def _uids(cluster: Any) -> frozenset[str]:

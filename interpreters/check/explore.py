@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.invocation import Journal
 from fnop.core.handlers.program import Program
+from fnop.core.handlers.roles import ADMISSION
 from fnop.core.seam.commands import Command
 from fnop.interpreters.actions import (
     Action,
@@ -474,24 +475,24 @@ class Explorer:
         """A sentence for each called function that has no model: nothing is known."""
         return tuple(self._trial.run.unmodelled.values())
 
-    @property
+    @cached_property
     def refused(self) -> tuple[Refusal, ...]:
         """The actions of the script that the cluster refuses without any fault.
 
-        Those that the operator denies are none, nor those of what is not there then:
-        that is what its handlers are for.
+        Those that the operator's own admission handlers prevent are none, nor what
+        follows from their answers: of a denial, that a later action misses an object.
         """
-        follows = bool(self._trial.denied)
-        return tuple(
-            each
-            for each in self._trial.refusals
-            if not each.denials and not (follows and each.status == 404)
-        )
+        found = tuple(each for each in self._trial.refusals if not each.is_own)
+        decisions = [each.decision for each in self._trial.reviewed]
+        if not found or not any(e.denials or e.patch for e in decisions):
+            return found
+        refused = _refused_without_reviews(self.case)
+        return tuple(each for each in found if each.place in refused)
 
     @property
     def denied(self) -> tuple[Refusal, ...]:
-        """The actions of the script that the operator itself denies."""
-        return tuple(each for each in self._trial.refusals if each.denials)
+        """The actions of the script that the operator itself prevents."""
+        return tuple(each for each in self._trial.refusals if each.is_own)
 
     @property
     def mistakes(self) -> tuple[str, ...]:
@@ -683,6 +684,14 @@ class Explorer:
         if self.case.calm:
             return benign
         return benign._replace(followed=_followed(benign.seen.trial, {}, self._alone))
+
+
+def _refused_without_reviews(case: Case) -> frozenset[int]:
+    """The numbers of those actions that are refused if nobody reviews them."""
+    handlers = tuple(e for e in case.program.handlers if e.role not in ADMISSION)
+    program = Program(handlers, case.program.settings)
+    trial = Trial(prepared(case._replace(program=program))).play()
+    return frozenset(each.place for each in trial.refusals)
 
 
 def _other_reference(case: Case, heeding: Heeding) -> Reference:

@@ -191,7 +191,8 @@ class Refusal(NamedTuple):
     """An action of the user that the cluster has refused, and why.
 
     `status` is the HTTP status, 0 where no request could be made of it; `place` is the
-    number of the action. `denials` are those of the operator's own handlers.
+    number of the action. `denials` are those of the operator's own handlers, and
+    `spoilt_by` names its mutations if the cluster takes the action without them.
     """
 
     action: Action
@@ -199,6 +200,12 @@ class Refusal(NamedTuple):
     status: int
     place: int = 0
     denials: tuple[Denial, ...] = ()
+    spoilt_by: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the operator's own admission handlers are the reason."""
+        return bool(self.denials or self.spoilt_by)
 
     def __str__(self) -> str:
         remedy = {

@@ -47,7 +47,7 @@ from fnop.interpreters.admission import has_admission
 from fnop.interpreters.check import replicas, strikes
 from fnop.interpreters.check.expectations import error_in
 from fnop.interpreters.check.faults import Fault, Place, Schedule, Site
-from fnop.interpreters.check.grounds import Ground
+from fnop.interpreters.check.grounds import Ground, placed
 from fnop.interpreters.check.records import (
     Asked,
     Glimpse,
@@ -602,13 +602,31 @@ class Trial:
             if self.unanswered > unanswered and not self.is_healed:
                 self.blocked, self.awaits_review = action, True  # and tries again
                 return
-            denials = [e for one in self.reviewed[known:] for e in one.decision.denials]
+            reviewed = self.reviewed[known:]
             self.refused.append(f"{action}: {problem}")
             self.refusals.append(
                 Refusal(
-                    *(action, str(problem), problem.status, self.place), tuple(denials)
+                    *(action, str(problem), problem.status, self.place),
+                    tuple(each for one in reviewed for each in one.decision.denials),
+                    self._spoilt_by(action, reviewed),
                 )
             )
+
+    def _spoilt_by(self, action: Action, reviewed: Sequence[Reviewed]) -> str:
+        """The mutations without which the cluster takes a refused action, named."""
+        changed = [each.decision for each in reviewed if each.decision.patch]
+        if not changed:
+            return ""
+        first = reviewed[0]
+        program, wall = self.scene.program, self.run.clock.now().wall
+        before = Ground(program, wall, first.cluster, first.state, first.calls)
+        try:
+            act(before.run(), action, self.scene.namespace)
+        except ActionRefused:
+            return ""
+        asked = {each for decision in changed for each in decision.asked}
+        mutations = (e for e in program.handlers if e.id in asked and e.rule.mutates)
+        return ", ".join(map(placed, mutations))
 
     def _is_blocked(self, action: Action) -> bool:
         """Whether users await what comes first.
@@ -835,8 +853,8 @@ class Trial:
 
     @property
     def denied(self) -> frozenset[int]:
-        """The numbers of the user's actions that the operator has denied."""
-        return frozenset(each.place for each in self.refusals if each.denials)
+        """The numbers of the user's actions that the operator's handlers prevented."""
+        return frozenset(each.place for each in self.refusals if each.is_own)
 
     @property
     def _is_reached(self) -> bool:

@@ -133,8 +133,20 @@ class _Ground:
         self.world = self.scene.base.fork()
         self.world.begin_reviewing()
         for each in self.create:
-            act(self.world, each, self.namespace)
+            self._creates(each)
         self.usual = self.served(self.create)
+
+    def _creates(self, action: Action) -> None:
+        """Create an object, unless the operator's own admission handlers prevent it.
+
+        Raises `ActionRefused` if the cluster refuses the object without them as well.
+        """
+        try:
+            act(self.world, action, self.namespace)
+        except ActionRefused:
+            unreviewed = self.world.fork()
+            unreviewed.is_registered = False
+            act(unreviewed, action, self.namespace)
 
     @property
     def create(self) -> tuple[Action, ...]:

@@ -7,8 +7,14 @@ from typing import Any
 
 import pytest
 
+from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_of
+from fnop.adapters.loading import handlers_of_file
+from fnop.core.handlers.program import Program
+from fnop.core.handlers.settings import Settings
+from fnop.interpreters.check.campaign import Campaign
 from fnop.interpreters.check.explore import Case, Explorer
 from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.check.properties import OF_ADMISSION
 from fnop.interpreters.externals import PostService
 from fnop.testing import apply, edit
 from tests.unit.check.made_up import NUMBER, alarms, cases, definition, x
@@ -299,6 +305,130 @@ def small(spec, **_):
         folders[1], SERVES + code.format(option=", ratcheting=False"), x(size=500), CRD
     )
     assert alarms(strict[:1]) == {"create": {"updatable"}}
+
+
+SMALL = """
+@fnop.on.validate("xs.example.com", ratcheting=False)
+def small(new, **_):
+    if new is not None and new["spec"].get("size", 0) > 100:
+        {raises}
+"""
+RAISES = ('raise fnop.Denied("it is too large")', 'raise RuntimeError("no answer")')
+OTHERS = {
+    "no other handler": "",
+    "a creation handler": SERVES,
+    "a reconcile handler": """
+@fnop.reconcile("xs.example.com", owns=["configmaps"])
+def children(name, **_):
+    config = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}}
+    return fnop.desired([config])
+""",
+    "a timer": """
+@fnop.timer("xs.example.com", interval=60)
+def looks(**_):
+    return fnop.patch(status={"looked": True})
+""",
+}
+
+
+@pytest.mark.parametrize("raises", RAISES, ids=["denied", "failed"])
+@pytest.mark.parametrize("others", OTHERS)
+def test_a_frozen_object_is_found_beside_any_handler(
+    others: str, raises: str, tmp_path: Path
+) -> None:
+    code = OTHERS[others] + SMALL.format(raises=raises)
+    several, notes = cases(tmp_path, code, x(size=500), CRD)
+    assert any("tried as one that was stored before the rule" in e for e in notes)
+    assert "updatable" in alarms(several)["create"]
+
+
+def test_an_object_that_is_made_up_is_denied_with_a_note(tmp_path: Path) -> None:
+    code = """
+@fnop.on.validate("xs.example.com")
+def none(**_):
+    raise fnop.Denied("there are no owners")
+"""
+    file = tmp_path / "operator.py"
+    file.write_text(f"import fnop\n{code}")
+    program = Program(tuple(handlers_of_file(str(file))), Settings())
+    subjects = subjects_of(program, [CRD])
+    explorers = [Explorer(each) for each in cases_of(program, subjects)]
+    _, notes = sound(explorers)
+    assert any(each.startswith("none (") and " denies " in each for each in notes)
+
+
+SPOILING = """
+@fnop.on.mutate("xs.example.com", operations=[{operation!r}])
+def spoilt(spec, patch, **_):
+    patch.spec["size"] = "large"
+"""
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_mutation_that_spoils_a_write_is_a_finding(
+    operation: str, tmp_path: Path
+) -> None:
+    code = SPOILING.format(operation=operation)
+    several, _ = cases(tmp_path, code, x(size=1), CRD)
+    assert alarms(several)["create"] == {"accepted"}
+
+
+@pytest.mark.parametrize("operation", ["CREATE", "UPDATE"])
+def test_a_script_goes_on_without_what_a_mutation_spoils(
+    operation: str, tmp_path: Path
+) -> None:
+    code = SPOILING.format(operation=operation)
+    script = (apply(x(size=1)), edit("xs/x", spec={"size": 2}))
+    case = case_of(tmp_path, code, size=1)._replace(script=script, made_up=False)
+    kept, notes = sound([Explorer(case)])
+    assert [each.case for each in kept] == [case]
+    assert any(each.startswith("spoilt (") for each in notes)
+
+
+def test_a_script_of_what_is_not_there_is_a_mistake_beside_a_denial(
+    tmp_path: Path,
+) -> None:
+    code = SMALL.format(raises=RAISES[0])
+    script = (apply(x(size=500)), edit("xs/other", spec={"size": 2}))
+    case = case_of(tmp_path, code, size=1)._replace(script=script, made_up=False)
+    with pytest.raises(CheckProblem, match="other"):
+        sound([Explorer(case)])
+
+
+# Of each handler: the properties that a run without such an object cannot show.
+UNASKED = {
+    "a value of a field": (
+        '@fnop.on.mutate("xs.example.com", field="spec.tags", value=["rare"])',
+        {"updatable", "idempotent", "accepted", "traceless"},
+    ),
+    "a kind without an object": (
+        '@fnop.on.validate("deployments.apps", operations=["UPDATE"])',
+        {"updatable", "traceless", "steady"},
+    ),
+    "a label's value": (
+        '@fnop.on.validate("xs.example.com", labels={"tier": "gold"})',
+        {"deletable", "updatable", "traceless", "steady"},
+    ),
+    "each object": ('@fnop.on.mutate("xs.example.com")', set()),
+    "deletions": ('@fnop.on.validate("xs.example.com", operations=["DELETE"])', set()),
+    "a status": ('@fnop.on.validate("xs.example.com", subresource="status")', set()),
+}
+
+
+@pytest.mark.parametrize("sort", UNASKED)
+def test_nothing_is_known_of_a_handler_that_is_never_asked(
+    sort: str, tmp_path: Path
+) -> None:
+    decorator, laws = UNASKED[sort]
+    code = f"{SERVES}\n{decorator}\ndef asked(**_):\n    pass\n"
+    several, _ = cases(tmp_path, code, x(size=1), CRD)
+    campaign = Campaign(several)
+    _, notes = sound(campaign.explorers)
+    tasks = [each for each in campaign.tasks() if not each.schedule]
+    report = campaign.report(campaign.run(tasks), tasks)
+    assert {each for each in report.unsure if each in OF_ADMISSION} == laws
+    assert any("is never asked" in each for each in notes) == bool(laws)
+    assert all(": asked" in report.unsure[each] for each in laws)
 
 
 def test_a_new_rule_is_tried_on_what_the_former_code_admits(tmp_path: Path) -> None:

@@ -344,6 +344,32 @@ def test_what_is_given_and_refused_is_told(
     assert "(as GIVEN, --crd or --object)" in found.stderr
 
 
+OLD = "{**X, 'metadata': {'name': 'old'}}"
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "SCRIPT = [edit('xs/old', metadata={'labels': {'a': 'b'}})]",
+        "SCRIPT = [apply(X), delete('xs/old')]",
+        "",  # those that are made up
+    ],
+    ids=["edit", "delete", "made up"],
+)
+def test_a_given_object_of_a_served_kind_is_there(folder: Path, script: str) -> None:
+    text = f"{script}\nGIVEN = [{OLD}]"
+    found = checked(folder, text, "--budget", "12")
+    assert found.exit_code == 0, found.output
+    assert "not found" not in found.stderr
+
+
+def test_a_check_in_a_test_has_what_is_given(folder: Path) -> None:
+    text = f"SCRIPT = [edit('xs/old', spec={{'size': 2}})]\nGIVEN = [{OLD}]"
+    (folder / "own.py").write_text(HEAD + text)
+    found = checks(operator(folder, FIXED), crds="crd.yaml", script="own.py", budget=3)
+    assert found
+
+
 def test_a_rival_is_named_as_in_kubectl(folder: Path) -> None:
     text = "RIVALS = {'secret': lambda found: 1 / 0}\nSCRIPT = [apply(X)]"
     found = checked(folder, text, "--budget", "3")
