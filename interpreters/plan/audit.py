@@ -214,7 +214,7 @@ class _Questioned(Rehearsal):
             self.request(ApiRequest("DELETE", path))
         finally:
             self.cluster, self.director = before, None
-        # What is wrong with the object anyway denies no deletion.
+        # A deletion is not denied for what is wrong with the object anyway.
         forgiven = {
             (each.source.handler, each.message)
             for each in updated.findings
