@@ -167,7 +167,7 @@ class _Questioned(Rehearsal):
             if each.role in (*ADMISSION, *INDICES, Role.STARTUP)
         )
         super().__init__(Program(handlers, program.settings), *given, **options)
-        # Those that forgive, in a cluster, what is wrong with the stored object.
+        # Handlers that forgive, in a cluster, mistakes of the stored object.
         self._lenient = {
             each.id
             for each in program.handlers
