@@ -24,7 +24,7 @@ from fnop.interpreters.check.grounds import placed
 from fnop.interpreters.check.records import Scene
 from fnop.interpreters.check.scripts import Script
 from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.unasked import unasked_by
+from fnop.interpreters.check.unasked import unasked_by, unjudged_by
 from fnop.interpreters.externals import externals_of
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -497,13 +497,19 @@ def _denied(explorers: Sequence[Explorer]) -> Iterator[str]:
 
 
 def _unasked(explorers: Sequence[Explorer]) -> Iterator[str]:
-    """A note for each admission handler that no script asks what a property needs."""
-    found = unasked_by([each.reference.benign.admitting for each in explorers])
+    """A note for each admission handler of which the scripts show too little."""
+    several = [each.reference.benign.admitting for each in explorers]
+    found = unasked_by(several)
     for handler in dict.fromkeys(chain(*found.values())):
         laws = ", ".join(law for law, unasked in found.items() if handler in unasked)
         yield (
             f"{placed(handler)} is never asked about a write that would show {laws}; "
             "give an object that it is about with --object, or a script with --script"
+        )
+    for handler, words in unjudged_by(several).items():
+        yield (
+            f"whether {placed(handler)} lets an object go is not judged: it reads "
+            f"{words}, and denies each deletion; let a script do what admits one"
         )
 
 

@@ -175,7 +175,7 @@ class Exploration:
             raise AssertionError("\n".join(as_lines(self.report, found)))
         report = self.report
         # Of a handler that this script never asks something is to be known if named.
-        known = names if properties else names - {*report.unasked}
+        known = names if properties else names - {*report.unshown}
         unsure = [
             each for each in report.properties if each in known & {*report.unsure}
         ]

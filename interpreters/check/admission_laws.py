@@ -17,6 +17,8 @@ from fnop.core.api.reviews import Request
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import ADMISSION
+from fnop.core.objects.indexing import empty_indices
+from fnop.core.operator.step import State
 from fnop.core.values.diff import diff
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical, thaw_json
@@ -50,6 +52,7 @@ __all__ = [
     "leaves_traces",
     "spoils",
     "stays",
+    "unjudged",
     "wavers",
 ]
 
@@ -223,7 +226,9 @@ def stays(stored: Stored) -> Iterator[str]:
     for decision in tried.decisions:
         for denial in decision.denials:
             handler = _handler(stored.ground.program, denial)
-            if tried.reads or _may_admit(handler, decision.request, stored.ground):
+            if _looked_at(handler, tried, stored.ground):
+                continue  # see `unjudged`
+            if _may_admit(handler, decision.request, stored.ground):
                 continue  # its author protects some objects, and lets others go
             remedy = _remedy(
                 denial, "let a label or a field protect it, which a user can change"
@@ -233,6 +238,49 @@ def stays(stored: Stored) -> Iterator[str]:
                 f"in it: {denial.message}; its namespace cannot be deleted either: "
                 f"{remedy}"
             )
+
+
+def unjudged(stored: Stored) -> Iterator[tuple[Handler, str]]:
+    """The handlers that deny a deletion by what else is there, and what that is.
+
+    Those are left out that admit it in another state of the object, or if nothing of
+    what they look at is there.
+    """
+    tried = stored.ground.tried(stored.sends("DELETE"))
+    for decision in tried.decisions:
+        for denial in decision.denials:
+            handler = _handler(stored.ground.program, denial)
+            looked_at = _looked_at(handler, tried, stored.ground)
+            if looked_at and not _lets_go(handler, decision.request, tried, stored):
+                yield handler, " and ".join(looked_at)
+
+
+def _lets_go(handler: Handler, request: Request, tried: Tried, stored: Stored) -> bool:
+    """Whether a handler that looks at more than its object admits its deletion."""
+    if handler.function:
+        return False  # what it does outside is not to be done again
+    bare = _without_what_is_read(stored.ground, tried, stored)
+    bare = bare._replace(state=_without_indices(bare))
+    if bare.decision(request, (handler.id,)).allowed:
+        return True
+    return not tried.reads and _may_admit(handler, request, stored.ground)
+
+
+def _looked_at(handler: Handler, tried: Tried, ground: Ground) -> list[str]:
+    """The words for what a handler decides by, beside its object and the user."""
+    wants = {*handler.signature.wants}
+    reads = [e for e in tried.reads if e.handler == handler.id]
+    words = sorted(wants & {"memo", *ground.state.objects.indices})
+    words += [e.resource.plural for e in reads if e.resource is not None]
+    if handler.function or any(each.resource is None for each in reads):
+        words.append("systems outside")
+    return [*dict.fromkeys(words)]
+
+
+def _without_indices(ground: Ground) -> State:
+    """The operator's state if no object were in an index."""
+    objects = ground.state.objects._replace(indices=empty_indices(ground.program))
+    return ground.state._replace(objects=objects)
 
 
 def _remedy(denial: Denial, meant: str) -> str:
@@ -257,11 +305,12 @@ def _attempt(handler: Handler, request: Request, ground: Ground) -> Attempt:
 def _may_admit(handler: Handler, request: Request, ground: Ground) -> bool:
     """Whether a handler that denies may admit an object in another state.
 
-    What it decides by systems outside, indices or memos is not known: then it may.
+    One with filters is not asked about others.
     """
-    if handler.function:
+    webhook = handler.webhook
+    if not handler.filters.is_trivial:
         return True
-    if {"memo", *ground.state.objects.indices} & {*handler.signature.wants}:
+    if webhook and (webhook.match_conditions or webhook.object_selector):
         return True
     attempt = _attempt(handler, request, ground)
     if any(_admits(ending) for _, ending in endings_of(attempt)):

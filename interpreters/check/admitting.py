@@ -28,6 +28,7 @@ from fnop.interpreters.check.admission_laws import (
     leaves_traces,
     spoils,
     stays,
+    unjudged,
     wavers,
 )
 from fnop.interpreters.check.grounds import STRICT, Asked, Ground, Stored, fresh, named
@@ -117,6 +118,12 @@ class Admitting:
     def reviewed(self) -> list[Decision]:
         """The decisions of the run."""
         return [] if self._trial is None else [e.decision for e in self._trial.reviewed]
+
+    @cached_property
+    def unjudged(self) -> list[tuple[Handler, str]]:
+        """The handlers that deny deletions by what else is there, and what it is."""
+        with quietly():
+            return [found for each in self._latest for found in unjudged(each)]
 
     @property
     def decisions(self) -> list[Decision]:

@@ -25,7 +25,6 @@ from fnop.interpreters.check.explore import (
     explorers_of,
 )
 from fnop.interpreters.check.faults import Schedule
-from fnop.interpreters.check.grounds import placed
 from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
 from fnop.interpreters.check.reports import (
     Groups,
@@ -37,7 +36,7 @@ from fnop.interpreters.check.reports import (
     unsure_of,
 )
 from fnop.interpreters.check.scripts import ScriptProblem
-from fnop.interpreters.check.unasked import unasked_by
+from fnop.interpreters.check.unasked import unshown_by
 
 __all__ = [
     "Campaign",
@@ -323,7 +322,7 @@ class Campaign:
             properties=self.properties,
             wanted=has_faults(tasks) or any(each.case in endless for each in tasks),
             endless=dict(self._told(endless, tasks)),
-            unasked=self._unasked(),
+            unshown=unshown_by([e.reference.benign.admitting for e in self.explorers]),
             former=len(former),
             cases=tuple(names[:own] + [names[e] for e in former]),
             is_empty=not tasks,
@@ -333,15 +332,6 @@ class Campaign:
             for each in results
         )
         return report._replace(unsure=unsure_of(report, tasks, results, ended))
-
-    def _unasked(self) -> dict[str, tuple[str, ...]]:
-        """The admission handlers that no script has asked, by the properties."""
-        found = unasked_by([e.reference.benign.admitting for e in self.explorers])
-        return {
-            law: tuple(map(placed, handlers))
-            for law, handlers in found.items()
-            if law in self.properties
-        }
 
     def _endless(self) -> dict[int, str]:
         """The numbers of those cases whose run without faults has no end, and why."""

@@ -192,7 +192,8 @@ class Refusal(NamedTuple):
 
     `status` is the HTTP status, 0 where no request could be made of it; `place` is the
     number of the action. `denials` are those of the operator's own handlers, and
-    `spoilt_by` names its mutations if the cluster takes the action without them.
+    `spoilt_by` names its mutations if none denies it, and the cluster takes the action
+    without them.
     """
 
     action: Action

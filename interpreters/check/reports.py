@@ -89,9 +89,9 @@ class Report(NamedTuple):
     words of `CAUSES`. `unsure` are the properties about which nothing is known, each
     with the reason. `struck` is the number of faults that have come about, `wanted`
     whether there was any to be tried. `endless` are the scripts in which none could be,
-    with the reason. `unasked` are the admission handlers that no run has asked, by the
-    properties that are about them. `former` is the number of cases that were found
-    before. Where several shards are one, `missing` are those that are not there.
+    with the reason. `unshown` are the properties of admission handlers of which the
+    runs can show nothing, with the reasons. `former` is the number of cases that were
+    found before. Where several shards are one, `missing` are those that are not there.
     """
 
     cases: tuple[str, ...]
@@ -110,7 +110,7 @@ class Report(NamedTuple):
     struck: int = 0
     wanted: bool = False
     endless: Mapping[str, str] = {}
-    unasked: Mapping[str, tuple[str, ...]] = {}
+    unshown: Mapping[str, str] = {}
     former: int = 0
     is_empty: bool = False
     shards: int = 1
@@ -154,8 +154,7 @@ def unsure_of(
     """The properties about which nothing is known, each with the reason.
 
     What has failed is known; of the rest a fault has to have come about, or a run
-    without faults to have `ended`, as the property is, and those admission handlers to
-    have been asked that it is about.
+    without faults to have `ended`, as the property is, and to show something of it.
     """
     found = {}
     for name in report.properties:
@@ -163,8 +162,8 @@ def unsure_of(
             continue
         if name in FAULTLESS and not ended:
             found[name] = _why_no_run(report)
-        elif name in report.unasked:
-            found[name] = f"never asked: {', '.join(report.unasked[name])}"
+        elif name in report.unshown:
+            found[name] = report.unshown[name]
         elif name not in FAULTLESS and not report.struck:
             found[name] = _why_no_fault(report, tasks, results)
     return found

@@ -615,7 +615,7 @@ class Trial:
     def _spoilt_by(self, action: Action, reviewed: Sequence[Reviewed]) -> str:
         """The mutations without which the cluster takes a refused action, named."""
         changed = [each.decision for each in reviewed if each.decision.patch]
-        if not changed:
+        if not changed or any(each.decision.denials for each in reviewed):
             return ""
         first = reviewed[0]
         program, wall = self.scene.program, self.run.clock.now().wall

@@ -10,8 +10,9 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION
 from fnop.core.handlers.webhook import Webhook
 from fnop.interpreters.check.admitting import Admitting
+from fnop.interpreters.check.grounds import placed
 
-__all__ = ["Unasked", "unasked_by"]
+__all__ = ["Unasked", "unasked_by", "unjudged_by", "unshown_by"]
 
 # The handlers that a law never heard, by the property; a law that heard all has none.
 Unasked = Mapping[str, tuple[Handler, ...]]
@@ -70,6 +71,38 @@ def unasked_by(several: Sequence[Admitting]) -> Unasked:
         for law in _SUBJECTS
         if (found := tuple(e for e in handlers.values() if (law, e.id) in left))
     }
+
+
+def unjudged_by(several: Sequence[Admitting]) -> Mapping[Handler, str]:
+    """The handlers of which no run shows that they let an object go.
+
+    Each has denied all deletions by what else is there, which is the value.
+    """
+    found = {handler: words for each in several for handler, words in each.unjudged}
+    if not found:
+        return {}
+    admitted = {
+        handler
+        for each in several
+        for decision in each.decisions
+        if decision.request.operation == "DELETE"
+        for handler, result in decision.results.items()
+        if result == "allowed"
+    }
+    return {each: words for each, words in found.items() if each.id not in admitted}
+
+
+def unshown_by(several: Sequence[Admitting]) -> Mapping[str, str]:
+    """The properties of which the runs can show nothing, each with the reason."""
+    reasons = {
+        law: f"never asked: {', '.join(map(placed, handlers))}"
+        for law, handlers in unasked_by(several).items()
+    }
+    blind = unjudged_by(several).items()
+    if blind and "deletable" not in reasons:
+        told = (f"{placed(each)} reads {words}" for each, words in blind)
+        reasons["deletable"] = f"not judged: {', '.join(told)}"
+    return reasons
 
 
 def _decisions(several: Sequence[Admitting]) -> Iterator[Iterable[Decision]]:

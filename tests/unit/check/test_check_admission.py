@@ -431,6 +431,78 @@ def test_nothing_is_known_of_a_handler_that_is_never_asked(
     assert all(": asked" in report.unsure[each] for each in laws)
 
 
+INDEX = """
+@fnop.index("configmaps")
+def maps(name, **_):
+    return {name: name}
+
+@fnop.on.validate("xs.example.com", operations=["DELETE"])
+"""
+# Deletion rules by what else is there, and the words for what is not judged.
+BLIND = {
+    "what an index has protects": (
+        """
+def kept(name, maps=fnop.INDEX, **_):
+    if maps.get(name):
+        raise fnop.Denied("its ConfigMap is there")
+""",
+        "",
+    ),
+    "a label lifts it": (
+        """
+def kept(labels, maps=fnop.INDEX, **_):
+    if "force" not in labels and len(maps) < 99:
+        raise fnop.Denied("there are too few")
+""",
+        "",
+    ),
+    "what an index lacks protects": (
+        """
+def kept(name, maps=fnop.INDEX, **_):
+    if not maps.get(f"{name}-gone"):
+        raise fnop.Denied("it was not released")
+""",
+        "maps",
+    ),
+    "what is not stored protects": (
+        """
+async def kept(name, **_):
+    if await fnop.get("secrets", name="release") is None:
+        raise fnop.Denied("it was not released")
+""",
+        "secrets",
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", BLIND)
+def test_a_rule_of_deletions_by_what_else_is_there_is_told(
+    rule: str, tmp_path: Path
+) -> None:
+    code, words = BLIND[rule]
+    several, _ = cases(tmp_path, SERVES + INDEX + code.strip(), x(size=1), CRD)
+    assert alarms(several) == {}
+    campaign = Campaign(several)
+    _, notes = sound(campaign.explorers)
+    tasks = [each for each in campaign.tasks() if not each.schedule]
+    report = campaign.report(campaign.run(tasks), tasks)
+    assert ("deletable" in report.unsure) == bool(words)
+    told = [each for each in notes if f"is not judged: it reads {words}" in each]
+    assert bool(told) == bool(words)
+
+
+def test_a_label_that_its_user_removes_protects(tmp_path: Path) -> None:
+    code = """
+@fnop.on.validate("xs.example.com", operations=["DELETE"], labels={"keep": "yes"})
+def kept(**_):
+    raise fnop.Denied("it is kept")
+"""
+    given = x(size=1)
+    meta = {**given["metadata"], "labels": {"keep": "yes"}}
+    several, _ = cases(tmp_path, SERVES + code, {**given, "metadata": meta}, CRD)
+    assert alarms(several[:1]) == {}
+
+
 def test_a_new_rule_is_tried_on_what_the_former_code_admits(tmp_path: Path) -> None:
     former = case_of(tmp_path, "", size=5).program
     strict = tmp_path / "strict"
