@@ -94,9 +94,14 @@ class Reviewer(NamedTuple):
         kind = request.kind if not request.subresource else ""
         return Resource(*wanted, kind, kind.lower(), namespaced)
 
-    def situation(self, handler: Handler, request: Request, now: Now) -> Situation:
-        """The facts from which the arguments of a handler are computed."""
-        resource, body = self.resource_of(request), Body(request.present)
+    def situation(
+        self, handler: Handler, request: Request, resource: Resource, now: Now
+    ) -> Situation:
+        """The facts from which the arguments of a handler are computed.
+
+        `resource` is the kind of the request, as `resource_of` finds it.
+        """
+        body = Body(request.present)
         key = Key(resource.key, request.namespace or "", body.name)
         return Situation(
             handler,
@@ -155,7 +160,7 @@ def review(
     first, in the order of their declaration, and each sees what those before it have
     changed. Then all validations are asked about the result, whatever others say.
     """
-    course = _Course(reviewer, request, now, request)
+    course = _Course(reviewer, reviewer.resource_of(request), request, now, request)
     handlers = [
         each
         for each in reviewer.handlers
@@ -175,6 +180,8 @@ class _Course:
     """A review under way: the object as it is now, and what was said so far."""
 
     reviewer: Reviewer
+    # The kind of the request, which no mutation changes.
+    resource: Resource
     request: Request
     now: Now
     # The request as it came, before any mutation.
@@ -258,14 +265,13 @@ class _Course:
         A namespace selector of the author's own takes the place of `-n`.
         """
         request, settings = self.request, self.reviewer.settings
-        given, place = settings.namespaces, request.namespace
-        is_placed = given is not None and place is not None
-        if webhook.namespace_selector:
-            is_placed = False
-        if is_placed and place not in served_namespaces(given or (), (str(place),)):
-            return False
         labels = Body(request.present).mapping("labels")
-        return not settings.selector or fits(settings.selector, labels)
+        if settings.selector and not fits(settings.selector, labels):
+            return False
+        given, place = settings.namespaces, request.namespace
+        if given is None or place is None or webhook.namespace_selector:
+            return True
+        return place in served_namespaces(given, (place,))
 
     def _asks_index(self, handler: Handler) -> bool:
         indices, signature = self.reviewer.indices, handler.signature
@@ -278,7 +284,7 @@ class _Course:
         return is_own(self.request, reviewer.account, reviewer.settings.marker)
 
     def _situation(self, handler: Handler, request: Request) -> Situation:
-        return self.reviewer.situation(handler, request, self.now)
+        return self.reviewer.situation(handler, request, self.resource, self.now)
 
     def _attempt(
         self, handler: Handler, request: Request
@@ -380,27 +386,24 @@ class _Course:
         has no effect: it is a dry run.
         """
         request = self.request
-        update, nothing = "UPDATE", frozenset[str]()
-        is_about = webhook.is_about(update, request.subresource)
-        if request.old is None or not is_about:
-            return nothing
-        same = request._replace(operation=update, object=request.old, dry_run=True)
+        if request.old is None or not webhook.is_about("UPDATE", request.subresource):
+            return frozenset()
+        same = request._replace(operation="UPDATE", object=request.old, dry_run=True)
         said = len(self.lines)
         ending = yield from self._attempt(handler, same)
         del self.lines[said:]  # it has said that already
         if ending.failure is None:
-            return nothing
+            return frozenset()
         return frozenset(map(_words, _meant(ending.failure)))
 
     def _fails(self, handler: Handler, webhook: Webhook, failure: Failure) -> None:
         """A handler gave no answer: its failure policy decides."""
         self._complain(handler, failure)
-        denial = _denial(handler, failure)
         if webhook.ignore_failures:
             unchecked = f"{handler.id} gave no answer, so this write is not checked"
             self.warnings.append(f"{unchecked}: {_words(failure)}")
         else:
-            self.denials.append(denial)
+            self.denials.append(_denial(handler, failure))
 
     def _complain(self, handler: Handler, failure: Failure) -> None:
         shown = None if failure.is_expected else failure.exception
@@ -445,14 +448,13 @@ class _Course:
 
     def _subject(self) -> Subject:
         request, body = self.request, Body(self.request.present)
-        resource = self.reviewer.resource_of(request)
         return Subject(
-            resource.key,
+            self.resource.key,
             request.namespace,
             request.name or body.name,
             body.uid or None,
-            resource.kind,
-            resource.api_version,
+            self.resource.kind,
+            self.resource.api_version,
         )
 
 

@@ -298,8 +298,9 @@ def _attempt(handler: Handler, request: Request, ground: Ground) -> Attempt:
     found: Any = thaw_json(request.present)
     meta = {"labels": {}, "annotations": {}, **found["metadata"]}
     whole = {"spec": {}, "status": {}, **found, "metadata": meta}
-    situation = reviewer.situation(handler, request.about(whole), Now(ground.wall, 0.0))
-    return Attempt(situation)
+    about, resource = request.about(whole), reviewer.resource_of(request)
+    now = Now(ground.wall, 0.0)
+    return Attempt(reviewer.situation(handler, about, resource, now))
 
 
 def _may_admit(handler: Handler, request: Request, ground: Ground) -> bool:
