@@ -71,7 +71,7 @@ def test_it_ends_within_the_grace_period_and_tells_what_it_awaits(grace: float) 
     assert story.ended_at - began <= grace
     (line,) = [each for each in story.said_at("info") if "waits for" in each]
     assert line.startswith("stopping: waits for 5 requests: of update for fnopexamples")
-    assert line.endswith(f", and 2 more, at most {grace * 0.8 - 1:.0f} s more")
+    assert line.endswith(f", and 2 more, at most {grace * 0.7 - 1:.0f} s more")
 
 
 def test_it_tells_nothing_where_the_server_answers() -> None:
