@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import click
@@ -19,13 +19,14 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import default_registry
+from fnop.core.handlers.roles import ADMISSION
 from fnop.core.handlers.settings import Settings
 from fnop.core.operator.uninstalling import Tally, kinds_named
 from fnop.core.values.errors import described, number_of
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.protocol import Api, Unreachable
 from fnop.interpreters.reading import ReadProblem
-from fnop.interpreters.uninstalling import Uninstaller
+from fnop.interpreters.uninstalling import Configuration, Uninstaller
 
 __all__ = ["uninstall", "uninstalled"]
 
@@ -58,7 +59,9 @@ def uninstall(
     """Take an operator's finalizers, state and conditions off all objects.
 
     Without that, objects that carry its finalizer can never be deleted once it is
-    gone.  Stop the operator first: while it runs it puts its marks back.
+    gone.  Webhook configurations that it has written are deleted first: with nobody to
+    answer, they refuse writes.  Stop the operator before: while it runs it puts all of
+    that back.
 
     \b
       fnop uninstall operator.py --dry-run
@@ -68,7 +71,7 @@ def uninstall(
     handlers return: where the state is kept, and the operator's name.  Objects that
     are waiting to be deleted go at once, and their deletion handlers are not called.
 
-    Exit status: 0 when no mark is left, or with --dry-run; 1 when something could not
+    Exit status: 0 when nothing is left, or with --dry-run; 1 when something could not
     be looked at or changed, or you have said no; 2 for a wrong call.
     """
     if namespace and all_namespaces:
@@ -145,10 +148,11 @@ async def uninstalled(
     namespaces = await uninstaller.namespaces(settings.namespaces)
     if namespaces == ():
         fail(f"no namespace is meant by {', '.join(settings.namespaces or ())}")
+    registered, refused = await _registered(uninstaller, handlers, catalogue)
     counts, unread = await _counted(uninstaller, kinds, namespaces)
-    complete = problem is None and not unread
+    complete = problem is None and not unread and not refused
     total = _sum(counts.values())
-    if not total.objects:
+    if not total.objects and not registered:
         echo(f"nothing carries marks of {settings.marker}")
         return 0 if complete else EXIT_ERROR
     if total.deleting:
@@ -168,11 +172,13 @@ async def uninstalled(
     if dry_run:
         echo("nothing was changed (--dry-run)")
         return 0 if complete else EXIT_ERROR
-    if not yes and not _confirmed(total, settings.marker):
+    if not yes and not _confirmed(total, settings.marker, registered):
         echo("nothing was changed")
         return EXIT_ERROR
+    # First: with nobody to answer them, the webhooks may refuse what follows.
+    unregistered = await _unregistered(uninstaller, registered)
     freed = await _stripped(uninstaller, counts, namespaces)
-    return 0 if complete and freed else EXIT_ERROR
+    return 0 if complete and unregistered and freed else EXIT_ERROR
 
 
 def _named(
@@ -184,13 +190,45 @@ def _named(
         fail(f"which kinds are meant cannot be told: {described(problem)}")
 
 
-def _confirmed(total: Tally, marker: str) -> bool:
-    question = f"Take the marks of {marker} off {number_of(total.objects, 'object')}?"
+def _confirmed(total: Tally, marker: str, registered: Sequence[Configuration]) -> bool:
+    question = _question(total, marker, registered)
     try:
         return click.confirm(f"The operator must not run any more. {question}")
     except click.Abort:  # nobody is there to answer
         echo()
         return False
+
+
+async def _registered(
+    uninstaller: Uninstaller, handlers: Iterable[Handler], catalogue: Catalogue
+) -> tuple[list[Configuration], bool]:
+    """The operator's webhook configurations, told; and whether they are unreadable."""
+    try:
+        found = await uninstaller.configurations(catalogue)
+    except ReadProblem as problem:
+        # Without such handlers there should be none, and hardly a right to look.
+        if not any(each.role in ADMISSION for each in handlers):
+            return [], False
+        warn(str(problem))
+        return [], True
+    for each in found:
+        echo(f"{each.label}: {number_of(each.webhooks, 'webhook')}")
+    return found, False
+
+
+async def _unregistered(
+    uninstaller: Uninstaller, registered: Iterable[Configuration]
+) -> bool:
+    """Delete the webhook configurations, and tell it: whether all are gone."""
+    complete = True
+    for each in registered:
+        problem = await uninstaller.unregister(each)
+        if problem is None:
+            echo(f"{each.label}: deleted")
+        else:
+            warn(f"{each.label} stays: {problem}")
+            complete = False
+    return complete
 
 
 async def _counted(
@@ -270,6 +308,21 @@ def _tell_failed(kind: Resource, failed: dict[str, str]) -> None:
 
 def _sum(tallies: Any) -> Tally:
     return Tally(*map(sum, zip(*tallies, strict=True))) if tallies else Tally()
+
+
+def _question(total: Tally, marker: str, registered: Sequence[Configuration]) -> str:
+    """
+    >>> _question(Tally(4, 2), "fnop.dev/a", [])
+    'Take the marks of fnop.dev/a off 2 objects?'
+    """
+    parts = []
+    if registered:
+        parts.append(f"delete {number_of(len(registered), 'webhook configuration')}")
+    if total.objects:
+        objects = number_of(total.objects, "object")
+        parts.append(f"take the marks of {marker} off {objects}")
+    text = " and ".join(parts)
+    return f"{text[0].upper()}{text[1:]}?"
 
 
 def _counts(tally: Tally) -> str:

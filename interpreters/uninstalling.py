@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from typing import NamedTuple
 
+from fnop.core.admission.configurations import CONFIGURATIONS
+from fnop.core.admission.keeping import is_kept_by
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, path_of
@@ -27,12 +30,29 @@ from fnop.interpreters.answers import is_object, message_of
 from fnop.interpreters.protocol import MERGE_PATCH, Api, ApiRequest
 from fnop.interpreters.reading import Expired, Reader, ReadProblem
 
-__all__ = ["Uninstaller"]
+__all__ = ["Configuration", "Uninstaller"]
 
 CONCURRENCY = 16
 # An object that somebody else writes, too, is decided anew this often.
 _ROUNDS_MAX = 20
 _LISTINGS_MAX = 10
+
+
+class Configuration(NamedTuple):
+    """A webhook configuration, and its kind."""
+
+    resource: Resource
+    body: Body
+
+    @property
+    def label(self) -> str:
+        return f"{self.resource.kind} {self.body.name}"
+
+    @property
+    def webhooks(self) -> int:
+        """The number of its webhooks."""
+        found = self.body.data.get("webhooks")
+        return len(found) if isinstance(found, list) else 0
 
 
 class Uninstaller:
@@ -91,6 +111,43 @@ class Uninstaller:
                 where = f" in {body.namespace}" if body.namespace else ""
                 signs.append(f"alive in the peering object {peering}{where}: {names}")
         return signs
+
+    # ------------------------------------------------ webhook configurations
+
+    async def configurations(self, catalogue: Catalogue) -> list[Configuration]:
+        """The webhook configurations that the operator has written, under any name."""
+        served = {each.key for each in catalogue.resources}
+        found: list[Configuration] = []
+        for resource in CONFIGURATIONS.values():
+            if resource.key in served:
+                found += await self._configurations(resource)
+        return found
+
+    async def _configurations(self, resource: Resource) -> list[Configuration]:
+        operator = self._settings.operator
+        for _ in range(_LISTINGS_MAX):
+            try:
+                return [
+                    Configuration(resource, body)
+                    async for page in self.reader.pages(resource, None)
+                    for body in page
+                    if is_kept_by(operator, body.data)
+                ]
+            except Expired:
+                continue
+        raise _never_listed(resource)
+
+    async def unregister(self, configuration: Configuration) -> str | None:
+        """Delete a webhook configuration; why that is not possible, or None.
+
+        A namesake that somebody has created meanwhile stays.
+        """
+        resource, body = configuration
+        path = path_of(resource, None, body.name)
+        same = {"preconditions": {"uid": body.uid}}
+        response = await self.reader.ask(ApiRequest("DELETE", path, body=same))
+        is_gone = response.status < 300 or response.status in (404, 409)
+        return None if is_gone else message_of(response)
 
     # -------------------------------------------------------------- the marks
 

@@ -30,6 +30,7 @@ __all__ = [
     "Keeper",
     "Move",
     "farewell",
+    "is_kept_by",
     "needs_of_webhooks",
     "secret_of",
     "unreached",
@@ -356,6 +357,17 @@ def farewell(unregistered: Iterable[str], stays: Iterable[str]) -> str:
             f"{joined(kept)}"
         )
     return "; ".join(texts)
+
+
+def is_kept_by(operator: str, stored: Manifest) -> bool:
+    """Whether an operator has written a configuration, by its annotation.
+
+    >>> is_kept_by("a", {"metadata": {"annotations": {"fnop.dev/operator": "a"}}})
+    True
+    >>> is_kept_by("a", {"metadata": {}})
+    False
+    """
+    return _annotations(stored).get(OWNER) == operator
 
 
 def secret_of(operator: str) -> str:

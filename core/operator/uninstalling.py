@@ -25,7 +25,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache, advance
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.roles import ADMISSION, Role
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.conditions import conditions_in, is_of
 from fnop.core.peers.lease import parse_lease
@@ -190,11 +190,13 @@ def kinds_named(
     """The kinds that handlers name, each once, and the names that select none.
 
     A kind that is served in several versions has the same objects in each of them.
-    Kinds that cannot be listed or written have no marks.
+    Kinds that cannot be listed or written have no marks, nor have those of admission
+    handlers alone.
     """
     found: dict[tuple[str, str], Resource] = {}
     unserved: list[str] = []
-    for selector in [each.selector for each in handlers if each.selector]:
+    marking = [each for each in handlers if each.role not in ADMISSION]
+    for selector in [each.selector for each in marking if each.selector]:
         resources = catalogue.find(selector)
         for each in resources:
             if not each.verbs or {"list", "patch"} <= set(each.verbs):

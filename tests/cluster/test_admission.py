@@ -223,6 +223,22 @@ def test_after_a_kill_the_failure_policy_decides_until_the_restart(
     eventually(lambda: len(cluster.listed) == 1 and cluster.listed != killed)
 
 
+def test_what_a_killed_operator_has_registered_is_uninstalled(
+    cluster: Cluster, at_work: Operator, tmp_path: Path
+) -> None:
+    at_work.kill()
+    assert cluster.shrink()[0] == 500
+    done = fnop(
+        *("uninstall", FILE, "--name", "admitting", "--yes"),
+        *("--kubeconfig", cluster.api.kubeconfig),
+        folder=tmp_path,
+    )
+    assert (done.status, done.err) == (0, "")
+    assert f"ValidatingWebhookConfiguration {NAME}: deleted" in done.out
+    assert [*map(cluster.stored, SORTS)] == [None, None]
+    assert cluster.shrink()[0] == 200
+
+
 def test_of_two_replicas_one_may_end_and_the_last_one_empties_it(
     cluster: Cluster, at_work: Operator, tmp_path: Path
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings, strategies as st
 import fnop
 from fnop.adapters import uninstall_command
 from fnop.adapters.uninstall_command import uninstalled
+from fnop.core.admission.keeping import OWNER
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
@@ -423,6 +424,119 @@ async def test_what_is_refused_is_told_and_the_rest_goes_on(
     assert "taken off 1 object\n" in told.out
     assert told.err.count("keeps its marks: no\n") == 5
     assert "2 other objects likewise" in told.err
+
+
+# ------------------------------------------------------- webhook configurations
+
+GROUP = "/apis/admissionregistration.k8s.io/v1"
+VALIDATING = f"{GROUP}/validatingwebhookconfigurations"
+
+
+@pytest.fixture
+def admitting(registry: Registry) -> Registry:
+    @fnop.on.validate("services", registry=registry)
+    def validates(**_: Any) -> None: ...
+
+    return registry
+
+
+def registered(world: World, name: str, owner: str | None) -> None:
+    """A webhook that is asked about every example, and that nobody answers."""
+    webhook = {
+        "name": "judge.fnop.dev",
+        "admissionReviewVersions": ["v1"],
+        "sideEffects": "None",
+        "clientConfig": {"url": "https://127.0.0.1:1/judge"},
+        "rules": [
+            {
+                "apiGroups": ["fnop.dev"],
+                "apiVersions": ["*"],
+                "operations": ["UPDATE"],
+                "resources": ["*", "*/status"],
+            }
+        ],
+    }
+    body = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {
+            "name": name,
+            "annotations": {} if owner is None else {OWNER: owner},
+        },
+        "webhooks": [webhook],
+    }
+    assert world.request(ApiRequest("POST", VALIDATING, (), body)).status == 201
+
+
+def configurations(world: World) -> list[str]:
+    found = world.request(ApiRequest("GET", VALIDATING)).body["items"]
+    return [each["metadata"]["name"] for each in found]
+
+
+async def test_webhooks_of_the_operator_go_before_they_refuse_the_rest(
+    admitting: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(admitting, example())
+    registered(world, "of-any-name", "default")
+    assert await free(world, admitting.handlers, dry_run=True) == 0
+    assert configurations(world) == ["of-any-name"]
+    assert await free(world, admitting.handlers) == 0
+    assert configurations(world) == []
+    assert "finalizers" not in (world.object() or {})["metadata"]
+    told = capsys.readouterr()
+    assert told.err == ""
+    label = "ValidatingWebhookConfiguration of-any-name"
+    assert told.out.count(f"{label}: 1 webhook\n") == 2
+    assert f"{label}: deleted\n" in told.out
+    # Kinds of admission handlers alone carry no marks.
+    assert "services" not in told.out
+
+
+async def test_only_webhooks_are_left_and_the_question_says_so(
+    admitting: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(admitting)
+    registered(world, "default.fnop.dev", "default")
+    asked: list[str] = []
+    monkeypatch.setattr("click.confirm", asked.append)
+    assert await free(world, admitting.handlers, yes=False) == 1
+    assert configurations(world) == ["default.fnop.dev"]
+    assert asked == [
+        "The operator must not run any more. Delete 1 webhook configuration?"
+    ]
+
+
+@pytest.mark.parametrize("owner", ["other", None])
+async def test_configurations_of_others_stay(
+    admitting: Registry, owner: str | None
+) -> None:
+    world = World(admitting)
+    registered(world, "default.fnop.dev", owner)
+    assert await free(world, admitting.handlers) == 0
+    assert configurations(world) == ["default.fnop.dev"]
+
+
+async def test_configurations_that_cannot_be_listed_or_deleted_are_told(
+    registry: Registry, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = World(registry)
+    registered(world, "default.fnop.dev", "default")
+    world.spoils = lambda request: (
+        refusal(403, "you may not") if request.path == VALIDATING else None
+    )
+    # An operator without such handlers should have none.
+    assert await free(world, registry.handlers) == 0
+    fnop.on.validate(KIND, id="judge", registry=registry)(lambda **_: None)
+    assert await free(world, registry.handlers) == 1
+    assert "cannot be listed: you may not" in capsys.readouterr().err
+    world.spoils = lambda request: (
+        refusal(403, "you may not") if request.method == "DELETE" else None
+    )
+    assert await free(world, registry.handlers) == 1
+    told = capsys.readouterr().err
+    assert told == (
+        "fnop: ValidatingWebhookConfiguration default.fnop.dev stays: you may not\n"
+    )
 
 
 async def test_a_kind_that_cannot_be_listed_is_told(
