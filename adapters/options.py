@@ -118,6 +118,11 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
         "The name of the webhook configurations; by default NAME.fnop.dev of --name",
         {"callback": a_name, "metavar": "NAME"},
     ),
+    "webhook_events": (
+        ("--webhook-events",),
+        "Denials are Kubernetes Events, too",
+        {"is_flag": True},
+    ),
     "state_key_file": (
         ("--state-key-file",),
         "The keys of the operator's state, one per line: the first signs, any verifies",

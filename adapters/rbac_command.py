@@ -62,6 +62,7 @@ _OPTIONS: dict[str, Callable[..., Any]] = {
         "--peering", is_flag=True, help="It meets other operators in peering objects."
     ),
     "webhook_name": shared("webhook_name"),
+    "webhook_events": shared("webhook_events"),
     "crds": shared("crds"),
     "objects": shared("objects"),
     "script": shared("script"),
@@ -107,6 +108,7 @@ def wishes_of(paths: Sequence[str], options: dict[str, Any], command: str) -> Wi
         options["budget"],
         options["seen"],
         options["webhook_name"],
+        options["webhook_events"],
     )
 
 

@@ -76,7 +76,8 @@ class Wishes(NamedTuple):
     With `elects` it runs as one of several replicas, whose lease is in
     `lease_namespace`; with `peers` it meets others in peering objects. `seen` are
     recordings of real runs. `webhook_name` is that of the configurations of its
-    webhooks, if not the usual one. At most `budget` schedules of faults are tried.
+    webhooks, if not the usual one; with `webhook_events` denials are Kubernetes Events.
+    At most `budget` schedules of faults are tried.
     """
 
     paths: tuple[str, ...]
@@ -93,6 +94,7 @@ class Wishes(NamedTuple):
     budget: int | None = None
     seen: tuple[str, ...] = ()
     webhook_name: str | None = None
+    webhook_events: bool = False
 
 
 class Study(NamedTuple):
@@ -276,8 +278,15 @@ def _without_having_seen(
 def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
     """The rights that no handler needs, but the way in which the operator is run."""
     name = wishes.webhook_name or program.settings.domain
+    tells = wishes.webhook_events or program.settings.admission_events
+    served = wishes.namespaces
+    places = (None,) if served is None or has_patterns(served) else served
     yield from needs_of_webhooks(
-        groups_of(program.handlers), name, wishes.operator, wishes.account.namespace
+        groups_of(program.handlers),
+        name,
+        wishes.operator,
+        wishes.account.namespace,
+        reports=places if tells else (),
     )
     if wishes.elects:
         where = wishes.lease_namespace or wishes.account.namespace

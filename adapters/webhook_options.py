@@ -180,6 +180,7 @@ _OPTIONS = (
         is_flag=True,
         help="Serve only: the configurations are applied by hand (fnop webhooks).",
     ),
+    shared("webhook_events"),
 )
 
 
@@ -205,12 +206,14 @@ def with_webhooks(settings: Settings, options: Mapping[str, Any]) -> Settings:
     return settings.replace(
         admission_server=server_at(_address(options)),
         admission_managed=None if options["webhook_unmanaged"] else name,
+        admission_events=options["webhook_events"],
     )
 
 
 _DETAILS = (
     *("webhook_addr", "webhook_service", "webhook_url", "webhook_cert"),
     *("webhook_key", "webhook_ca", "webhook_name", "webhook_unmanaged"),
+    "webhook_events",
 )
 OF_WEBHOOKS = ("webhooks", *_DETAILS)
 """The options that say how admission handlers are served."""

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from fnop.core.admission.configurations import asked_by, groups_of
 from fnop.core.admission.deadlines import late
-from fnop.core.admission.decisions import Decision
+from fnop.core.admission.decisions import Decision, denied_writes
 from fnop.core.api.discovery import trimmed
 from fnop.core.api.reviews import request_in
 from fnop.core.handlers.program import Program
@@ -236,6 +236,8 @@ class Runner:
             decision: Decision = stop.value
         for line in decision.lines:
             self._on_say(line)
+        for denied in denied_writes(decision, self._machine.settings):
+            self._put(denied)
         return decision
 
     async def _in_time(self, command: Perform, end: float, seconds: float) -> Outcome:

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
-from fnop.core.admission.decisions import Decision
+from fnop.core.admission.decisions import Decision, denied_writes
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
 from fnop.core.api.reviews import Request as AdmissionRequest
@@ -386,6 +386,8 @@ class SimulatedRun:
             decision: Decision = stop.value
         for line in decision.lines:
             self._hear(line)
+        for denied in denied_writes(decision, self.machine.settings):
+            self._arrives(denied)
         return decision
 
     def _read(self, command: Perform) -> Outcome:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable
 from types import FrameType
@@ -10,17 +11,23 @@ __all__ = ["calls_in"]
 
 
 def calls_in(work: Callable[[], object]) -> int:
-    """How many functions, also those in C, this thread calls in the meantime."""
+    """How many functions, also those in C, this thread calls in the meantime.
+
+    The garbage of other tests is left alone: its finalizers would be counted.
+    """
     count = 0
 
     def note(frame: FrameType, event: str, argument: object) -> None:
         nonlocal count
         count += event in ("call", "c_call")
 
-    former = sys.getprofile()
+    former, collects = sys.getprofile(), gc.isenabled()
+    gc.disable()
     sys.setprofile(note)
     try:
         work()
     finally:
         sys.setprofile(former)
+        if collects:
+            gc.enable()
     return count

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Literal, NamedTuple
 
 import orjson
 
 from fnop.core.api.reviews import Request
-from fnop.core.seam.commands import Say
+from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Say, Subject
+from fnop.core.seam.inputs import WriteDenied
+from fnop.core.values.body import Body
+from fnop.core.values.errors import shortened
 from fnop.core.values.merge import operations
 
-__all__ = ["Decision", "Denial", "Result", "response_of"]
+__all__ = ["Decision", "Denial", "Result", "denied_writes", "response_of"]
 
 Result = Literal["allowed", "denied", "error"]
 
@@ -42,7 +46,8 @@ class Decision(NamedTuple):
     """The decision about one request.
 
     `asked` are the handlers that were asked, by id. `object` is the new object as the
-    mutations leave it, None for a deletion. `lines` are for the log.
+    mutations leave it, None for a deletion. `lines` are for the log. `subject` is the
+    object of a write that is denied.
 
     >>> Decision(Request("1", "DELETE", "", "v1", "pods", "Pod")).allowed
     True
@@ -54,6 +59,7 @@ class Decision(NamedTuple):
     warnings: tuple[str, ...] = ()
     object: dict[str, Any] | None = None
     lines: tuple[Say, ...] = ()
+    subject: Subject | None = None
 
     @property
     def allowed(self) -> bool:
@@ -96,6 +102,31 @@ class Decision(NamedTuple):
         if self.denials or self.request.object is None:
             return ()
         return tuple(operations(self.request.object, self.object))
+
+
+def denied_writes(decision: Decision, settings: Settings) -> Iterator[WriteDenied]:
+    """What Kubernetes Events are to tell of a decision; nothing of a dry run."""
+    request, subject = decision.request, decision.subject
+    if subject is None or request.dry_run or not settings.admission_events:
+        return
+    by = f" by {shortened(request.user)}" if request.user else ""
+    name, uid = subject.name, subject.uid or ""
+    if request.operation == "CREATE":
+        # For each attempt the API server makes up a uid, and the end of such a name.
+        prefix = str(Body(request.present).meta.get("generateName") or name)
+        is_made_up = not name or name.startswith(prefix)
+        name, uid = prefix if is_made_up else name, ""
+    for each in decision.ranked:
+        place = f" ({each.place})" if each.place else ""
+        yield WriteDenied(
+            each.handler,
+            subject.resource,
+            subject.namespace or "",
+            name,
+            uid,
+            f"{request.operation}{by} is denied by {each.handler}{place}: "
+            f"{each.message}",
+        )
 
 
 def response_of(decision: Decision) -> dict[str, Any]:

@@ -380,12 +380,18 @@ def secret_of(operator: str) -> str:
 
 
 def needs_of_webhooks(
-    groups: Iterable[Group], name: str, operator: str, namespace: str
+    groups: Iterable[Group],
+    name: str,
+    operator: str,
+    namespace: str,
+    *,
+    reports: Iterable[str | None] = (),
 ) -> Iterator[Need]:
     """The rights of an operator in a namespace that keeps configurations of a name.
 
     Both are looked at, as there may be one of former handlers. What is created has no
-    name yet, for RBAC.
+    name yet, for RBAC. It `reports` denials as Kubernetes Events in these namespaces,
+    None being all.
     """
     who = WEBHOOKS
     roles = {each.role for each in groups}
@@ -402,6 +408,9 @@ def needs_of_webhooks(
         # Who the operator is itself.
         review = Right("create", "authentication.k8s.io", "selfsubjectreviews")
         yield Need(review, None, who)
+    for place in reports if roles else ():
+        for verb in ("create", "patch"):
+            yield Need(Right(verb, "", "events"), place, who)
 
 
 def unreached(groups: Iterable[Group], catalogue: Catalogue) -> str:

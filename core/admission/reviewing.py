@@ -201,6 +201,7 @@ class _Course:
             tuple(self.warnings),
             self.request.object,
             tuple(self.lines),
+            self._subject() if self.denials else None,
         )
 
     # ------------------------------------------------------------- one handler

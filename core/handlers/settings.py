@@ -175,6 +175,7 @@ class Settings:
       `fnop.WebhookServer(...)`; None: nobody asks them.
     - `admission_managed`: the name of the webhook configurations that the operator
       keeps itself; None: somebody else applies them (`fnop webhooks`).
+    - `admission_events`: whether denials are Kubernetes Events, too.
     - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
       first one signs, any of them verifies, and "unsigned" after it lets states without
       a signature be believed, too. No handler changes them.
@@ -222,6 +223,7 @@ class Settings:
         default=None, repr=False, compare=False
     )
     admission_managed: str | None = None
+    admission_events: bool = False
     # Derived from the fields above.
     places: Places = field(init=False, repr=False, compare=False)
     ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)

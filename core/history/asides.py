@@ -63,6 +63,8 @@ class Asides:
                 return f"{self._kind(stream)} are listed, {known}"
             case {"in": "Bookmark", "stream": stream, "version": version}:
                 return f"{self._kind(stream)} are at version {brief(version)}"
+            case {"in": "WriteDenied", "handler": handler}:
+                return f"a denial by {brief(handler)} is to be a Kubernetes Event"
             case {"in": "Answered", "id": number, "outcome": outcome}:
                 path = self._fetched.pop(number, None)
                 if path is None:

@@ -14,11 +14,14 @@ from typing import Any
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import Subject
+from fnop.core.seam.inputs import WriteDenied
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import IN_SERVICE
 from fnop.core.state.record import ObjectRecord, Report, Reports
 from fnop.core.state.requests import ForEvent
 from fnop.core.state.turn import Turn
+from fnop.core.values.body import Key
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
@@ -28,6 +31,7 @@ __all__ = [
     "event_manifest",
     "event_posted",
     "note_line",
+    "report_denial",
     "report_event",
     "report_noted",
 ]
@@ -39,6 +43,8 @@ SAME_SECONDS = 600.0
 # seconds until one more may (client-go: defaultSpamBurst, defaultSpamQPS).
 REPORTS_MAX = 25
 REFILL_SECONDS = 300.0
+
+_NOWHERE = "Kubernetes Events cannot be reported here"
 
 _NAME_LENGTH_MAX = 200
 _SUBDOMAIN = re.compile(
@@ -53,32 +59,74 @@ def report_event(
 
     `handler` is the id of the handler that reports it, if one does.
     """
-    resource = context.catalogue.lookup("events.v1.")
-    if resource is None or context.is_activity:
-        context.warn_once("events", "Kubernetes Events cannot be reported here")
+    if context.is_activity:
+        context.warn_once("events", _NOWHERE)
         return record
-    about = _regarding(context, context.subject(record.body), event.target)
+    subject = context.subject(record.body)
+    reports = _reported(context, record.reports, event, subject, handler)
+    return record._replace(reports=reports)
+
+
+def report_denial(turn: Turn, denied: WriteDenied) -> None:
+    """Report that an admission handler has denied a write.
+
+    Objects without a record, as those that were to be created, share one limit.
+    """
+    resource = turn.survey.catalogue.lookup(denied.resource)
+    if resource is None or turn.lifecycle.phase not in IN_SERVICE:
+        return
+    key = Key(resource.key, denied.namespace, denied.name)
+    context = Context(turn, key)
+    about = Subject(
+        resource.key,
+        denied.namespace or None,
+        denied.name,
+        denied.uid or None,
+        resource.kind,
+        resource.api_version,
+    )
+    record, event = context.record, Event("Denied", denied.message, "Warning")
+    known = turn.notes.denials if record is None else record.reports
+    reports = _reported(context, known, event, about, denied.handler)
+    if record is None:
+        turn.notes = turn.notes._replace(denials=reports)
+    else:
+        context.put(record._replace(reports=reports))
+
+
+def _reported(
+    context: Context,
+    known: Reports,
+    event: Event,
+    subject: Subject,
+    handler: str,
+) -> Reports:
+    """The reports with one more, which is requested; or without it, if not allowed."""
+    resource = context.catalogue.lookup("events.v1.")
+    if resource is None:
+        context.warn_once("events", _NOWHERE)
+        return known
+    about = _regarding(context, subject, event.target)
     if about.kind == "Event":
-        return record  # an Event about each Event would never end
-    reports = _refilled(record.reports, context.now)
+        return known  # an Event about each Event would never end
+    reports = _refilled(known, context.now)
     if reports.left < 1:
         text = f"{event.type} {event.reason}: {event.message}"
         line = f"a Kubernetes Event is dropped, for too many were reported: {text}"
         context.say("debug", line)
-        return record._replace(reports=reports)
-    subject = context.subject(record.body)
+        return reports
     found = next(
-        (each for each in reports.recent if _is_same(each, event, context.now)), None
+        (each for each in reports.recent if _is_same(each, event, about, context.now)),
+        None,
     )
     report, effect = (
-        _first(context, event, subject) if found is None else _again(found, context.now)
+        _first(context, event, about) if found is None else _again(found, context.now)
     )
     address = Address(resource, report.namespace, report.name)
     ticket = ForEvent(context.key, handler, report.name)
     context.perform(effect, address, ticket, subject)
     recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
-    kept = replace(reports, left=reports.left - 1, recent=(*recent, report))
-    return record._replace(reports=kept)
+    return replace(reports, left=reports.left - 1, recent=(*recent, report))
 
 
 def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
@@ -108,18 +156,19 @@ def _refilled(reports: Reports, now: Now) -> Reports:
     return replace(reports, left=min(REPORTS_MAX, reports.left + more), at=now.mono)
 
 
-def _is_same(report: Report, event: Event, now: Now) -> bool:
-    return report.event == event and now.mono - report.last <= SAME_SECONDS
+def _is_same(report: Report, event: Event, about: Subject, now: Now) -> bool:
+    is_recent = now.mono - report.last <= SAME_SECONDS
+    return is_recent and (report.event, report.about) == (event, about)
 
 
 def _first(
-    context: Context, event: Event, subject: Subject
+    context: Context, event: Event, about: Subject
 ) -> tuple[Report, Create | Patch]:
-    about = _regarding(context, subject, event.target)
     unique = f"{context.seed}-{context.next_serial()}"
     manifest = event_manifest(event, about, context.settings, context.now, unique)
     meta = manifest["metadata"]
-    report = Report(event, meta["name"], meta["namespace"], 1, context.now.mono)
+    name, namespace = meta["name"], meta["namespace"]
+    report = Report(event, about, name, namespace, 1, context.now.mono)
     return report, Create(manifest)
 
 

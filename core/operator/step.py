@@ -20,7 +20,7 @@ from fnop.core.handlers.roles import Role
 from fnop.core.objects.actions import earlier
 from fnop.core.objects.attempts import answer_effect
 from fnop.core.objects.background import runs_due
-from fnop.core.objects.events import event_posted, report_noted
+from fnop.core.objects.events import event_posted, report_denial, report_noted
 from fnop.core.objects.executor import serve
 from fnop.core.objects.expectations import answer_expectation
 from fnop.core.objects.guard import guarded
@@ -58,6 +58,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
     WatchEvent,
+    WriteDenied,
 )
 from fnop.core.state.activity import ACTIVITY
 from fnop.core.state.context import Context
@@ -212,6 +213,8 @@ def _fold(turn: Turn, input: Input) -> None:
             _on_started(turn, seed)
         case StopRequested(reason):
             _on_stop(turn, reason)
+        case WriteDenied():
+            report_denial(turn, input)
 
 
 def _on_started(turn: Turn, seed: str) -> None:

@@ -21,6 +21,7 @@ __all__ = [
     "StopRequested",
     "StreamEnded",
     "WatchEvent",
+    "WriteDenied",
 ]
 
 
@@ -101,6 +102,22 @@ class StopRequested:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class WriteDenied:
+    """A Kubernetes Event is to tell that an admission handler has denied a write.
+
+    `resource` is the kind as `plural.version.group`; `namespace` is "" for objects
+    without one, and `uid` for those that were to be created.
+    """
+
+    handler: str
+    resource: str
+    namespace: str
+    name: str
+    uid: str
+    message: str
+
+
 Input = (
     Started
     | Answered
@@ -111,4 +128,5 @@ Input = (
     | StreamEnded
     | AlarmRang
     | StopRequested
+    | WriteDenied
 )

@@ -20,6 +20,7 @@ from fnop.core.seam.inputs import (
     StopRequested,
     StreamEnded,
     WatchEvent,
+    WriteDenied,
 )
 from fnop.core.seam.traces import Indexed
 from fnop.core.values.body import Body
@@ -49,6 +50,7 @@ _INPUTS: dict[str, type] = {
         StreamEnded,
         AlarmRang,
         StopRequested,
+        WriteDenied,
     )
 }
 # The types of fields in the JSON form; outcomes are checked by `from_wire`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from fnop.core.state.record import NO_REPORTS, Reports
 from fnop.core.values.evolve import quick
 
 __all__ = ["Notes"]
@@ -11,7 +12,10 @@ __all__ = ["Notes"]
 
 @quick
 class Notes(NamedTuple):
-    """Warnings that were given, failures, and kinds that cannot store something."""
+    """Warnings that were given, failures, and kinds that cannot store something.
+
+    `denials` are the Kubernetes Events about writes of objects without a record.
+    """
 
     warned: frozenset[str] = frozenset()
     # The number of handlers that failed for good, and of other serious failures.
@@ -20,6 +24,7 @@ class Notes(NamedTuple):
     annotated: frozenset[str] = frozenset()
     # Kinds whose status has no place for a condition.
     unconditioned: frozenset[str] = frozenset()
+    denials: Reports = NO_REPORTS
 
     def failed(self) -> Notes:
         """The notes with one more failure."""

@@ -16,7 +16,7 @@ from fnop.core.memory.conditions import Condition
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Observation, Seen, scope_name, see
 from fnop.core.memory.progress import FRESH, Failure, Progress
-from fnop.core.seam.commands import Say
+from fnop.core.seam.commands import Say, Subject
 from fnop.core.state.fusion import Writing
 from fnop.core.state.in_flight import InFlight
 from fnop.core.state.splitting import Changes
@@ -290,6 +290,7 @@ class Report:
     """A Kubernetes Event that was reported: where it is stored, and its `count`."""
 
     event: Event
+    about: Subject
     name: str
     namespace: str
     count: int

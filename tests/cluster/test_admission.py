@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -28,8 +29,10 @@ GROUP = "/apis/admissionregistration.k8s.io/v1"
 NAME = "admitting.fnop.dev"
 SORTS = ("mutating", "validating")
 OWN = ("system:serviceaccount:default:admitter", "system:masters")
-WORDS = ("--webhooks", "--name", "admitting", "--standalone", "-A")
+WORDS = ("--webhooks", "--webhook-events", "--name", "admitting", "--standalone", "-A")
 OPTIONS = (*WORDS, "--as", OWN[0], "--as-group", OWN[1])
+EVENTS = "/api/v1/namespaces/default/events"
+TOLD = r"UPDATE by \S+ is denied by shrinks_not \(\S*admitting\.py:\d+\): it must .*"
 CLAIMS = "/apis/admission.fnop.dev/v1/namespaces/default/claims"
 DEFINITION = {
     "apiVersion": "apiextensions.k8s.io/v1",
@@ -101,6 +104,13 @@ class Cluster:
         return status, found.get("message", "")
 
     @property
+    def denials(self) -> list[dict[str, Any]]:
+        """The Events of denials."""
+        query = {"fieldSelector": "reason=Denied"}
+        found = self.api.raw("GET", EVENTS, query=query)[1]["items"]
+        return [each for each in found if each["involvedObject"]["name"] == "big"]
+
+    @property
     def denies(self) -> bool:
         """Whether the validation is asked, and answers."""
         return self.shrink()[0] == 422
@@ -169,6 +179,12 @@ def test_objects_are_created_changed_warned_about_and_denied(
     )
     assert done.returncode == 1
     assert "it must not shrink" in done.stderr
+    # A dry run is told to nobody.
+    eventually(lambda: cluster.denials)
+    (event,) = cluster.denials
+    assert event["type"] == "Warning"
+    assert re.fullmatch(TOLD, event["message"]), event
+    assert event["involvedObject"]["kind"] == "Claim"
 
 
 def test_the_operator_s_own_writes_are_admitted(
@@ -320,7 +336,10 @@ def test_the_rights_that_are_printed_are_enough(
     definition.write_text(json.dumps(DEFINITION))
     account = Account(namespace, "operator")
     files, crds = (str(FILE),), (str(definition),)
-    found = studied(Wishes(files, account, "admitting", crds=crds, budget=0))
+    wishes = Wishes(
+        files, account, "admitting", crds=crds, budget=0, webhook_events=True
+    )
+    found = studied(wishes)
     made = manifests_for(found.needs, account)
     with (
         an_account(cluster.api, made, account, tmp_path) as config,
