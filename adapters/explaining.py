@@ -94,10 +94,14 @@ def _recorded(evidence: Evidence, path: str, damage: Damage) -> tuple[Recorded, 
     body = Body(dict(evidence.body))
     with Path(path).open("rb") as file:
         try:
-            records = read_records(file, RecordingLimits(damage=damage))
+            limits = RecordingLimits(damage=damage)
+            records = read_records(file, limits, reviews=True)
             read_header(records)
             whole = _noting_its_end(records, damage)
-            return recorded_of(whole, evidence.resource, body.namespace, body.name)
+            places = {each.id: each.place for each in evidence.handlers or ()}
+            return recorded_of(
+                whole, evidence.resource, body.namespace, body.name, places
+            )
         except RecordingProblem as problem:
             raise ReadProblem(f"{path}: {problem}") from problem
 

@@ -49,12 +49,14 @@ class ChildFact:
 class HandlerFact:
     """A handler of the object's kind: its role, and whether its filters fit.
 
-    `fits` is None where a filter of the author's has failed.
+    `fits` is None where a filter of the author's has failed. `place` is its file and
+    line.
     """
 
     id: str
     role: str
     fits: bool | None
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

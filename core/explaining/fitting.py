@@ -40,7 +40,9 @@ def handlers_for(
         if each.selector is not None and resource in catalogue.find(each.selector)
     )
     return tuple(
-        HandlerFact(e.id, e.role.value, _fits(e, resource, body, settings, wall))
+        HandlerFact(
+            e.id, e.role.value, _fits(e, resource, body, settings, wall), e.place
+        )
         for e in served
     )
 

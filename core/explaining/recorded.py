@@ -12,8 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from fnop.core.admission.wire import REVIEWED
 from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import Recorded, items, line, mapping
+from fnop.core.values.table import NOTHING
 from fnop.effects.values import same_json
 
 __all__ = ["LINES_MAX", "recorded_of", "took"]
@@ -28,12 +30,14 @@ def recorded_of(
     resource: Resource,
     namespace: str | None,
     name: str,
+    places: Mapping[str, str] = NOTHING,
 ) -> tuple[Recorded, ...]:
     """The last lines of an object's story, the oldest first.
 
-    `records` are those after the header; None ends them where the file is cut off.
+    `records` are those after the header, with reviews; None ends them where the file is
+    cut off. `places` are the files and lines of handlers, by id.
     """
-    tale = _Tale(resource, namespace, name)
+    tale = _Tale(resource, namespace, name, places)
     for record in records:
         if record is None:
             break
@@ -48,6 +52,7 @@ class _Tale:
     resource: Resource
     namespace: str | None
     name: str
+    places: Mapping[str, str]
     lines: deque[list[Any]] = field(default_factory=lambda: deque(maxlen=LINES_MAX))
     asked: dict[Any, tuple[list[Any], float]] = field(default_factory=dict)
     last: Mapping[str, Any] | None = None
@@ -74,11 +79,35 @@ class _Tale:
                 self._answered(at, input)
             case "StopRequested":
                 self._say(at, "fnop", f"stopping: {line(input.get('reason'), 100)}")
+            case kind if kind == REVIEWED:
+                self._reviewed(at, input, items(record.get("commands")))
+                return
             case _:
                 pass
         for command in items(record.get("commands")):
             if command.get("subject") == self.label:
                 self._did(at, command)
+
+    def _reviewed(
+        self, at: float, input: Mapping[str, Any], decisions: Iterable[Any]
+    ) -> None:
+        """The denials of a write of this object."""
+        request = mapping(input.get("request"))
+        names = request.get("namespace"), request.get("name")
+        kind = request.get("group"), request.get("plural")
+        own = self.resource.group, self.resource.plural
+        if names != (self.namespace, self.name) or kind != own:
+            return
+        user = line(mapping(request.get("user_info")).get("username"), 128)
+        by = f" by {user}" if user else ""
+        for decision in decisions:
+            for denial in items(mapping(decision).get("denials")):
+                found = mapping(denial)
+                handler = line(found.get("handler"), 128)
+                place = self.places.get(handler)
+                why = line(found.get("message"), _TEXT_LENGTH_MAX)
+                what = f"denies the {line(request.get('operation'), 20)}{by}: {why}"
+                self._say(at, f"{handler} ({place})" if place else handler, what)
 
     def _miss(self, count: Any) -> None:
         """Steps are missing, with answers and perhaps the end of the object."""

@@ -553,6 +553,31 @@ def test_the_json_form_has_a_version_and_times_that_programs_read() -> None:
     assert json.loads(json.dumps(found)) == json.loads(json.dumps(found))
 
 
+def test_denials_of_writes_of_the_object_are_told() -> None:
+    def review(name: str, plural: str = "things") -> dict[str, Any]:
+        request = {
+            "uid": "1",
+            "operation": "UPDATE",
+            "group": "e.com",
+            "version": "v1",
+            "plural": plural,
+            "namespace": "n",
+            "name": name,
+            "user_info": {"username": "ann"},
+        }
+        denials = [{"handler": each, "message": "no"} for each in ("judge", "other")]
+        decision = {"do": "Decided", "allowed": False, "denials": denials}
+        found = {"in": "Reviewed", "request": request}
+        return {"wall": 1.0, "input": found, "commands": [decision]}
+
+    records = [review("x"), review("y"), review("x", "others")]
+    found = recorded_of(records, THINGS, "n", "x", {"judge": "op.py:7"})
+    assert [(each.who, each.what) for each in found] == [
+        ("judge (op.py:7)", "denies the UPDATE by ann: no"),
+        ("other", "denies the UPDATE by ann: no"),
+    ]
+
+
 def test_the_recording_of_one_object_is_told_and_no_other() -> None:
     def perform(number: int, **more: Any) -> dict[str, Any]:
         return {"do": "Perform", "id": number, "subject": "n/x", "handler": "f", **more}
