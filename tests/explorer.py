@@ -157,6 +157,17 @@ CASES: dict[str, tuple[Shape, Sequence[Move]]] = {
         shape("create", retried={"create"}, leads=True),
         [CREATED, ("fault", "patch", "500", 10), ("wait", 40), ("todo", 9)],
     ),
+    "it is lost between the two requests of a function": (
+        shape("function", leads=True),
+        [CREATED, ("wait", 40), ("todo", 1), ("step", 1), ("suspend", 12)],
+    ),
+    "and the watch has shown the first one": (
+        shape("function", leads=True),
+        [
+            *(CREATED, ("wait", 40), ("todo", 1), ("edit", "color", "red")),
+            *(("step", 2), ("suspend", 12)),
+        ],
+    ),
     "it is lost while a write is answered 404": (
         shape("beside", leads=True),
         [

@@ -124,7 +124,7 @@ def _put_aside(context: Context) -> None:
     """End the work on an object, one conversation a step, without a request.
 
     Another process may continue it now.  The ends of handlers are remembered, in case
-    that no process does.
+    that no process does, and so is what is left of a write after its answer.
     """
     record = context.record
     if record is None or (record.stale and record.work is None and not record.gone):
@@ -144,6 +144,9 @@ def _put_aside(context: Context) -> None:
         return
     if record.gone:
         context.drop()
+    elif work.awaits_write:
+        # Its answer tells what is left to write.
+        context.put(record._replace(stale=True))
     else:
         context.put(aside(context, record))
 

@@ -60,8 +60,8 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
             return
         record = _first_sight(context, body, listed=type is None and not stream.lists)
         record = record._replace(work=before, memo=context.memo)
-    elif record.stale and record.work is None and type != "DELETED":
-        record = aside(context, record._replace(body=body))
+    elif record.stale and _is_put_aside(record) and type != "DELETED":
+        record = _read_again(context, record, body)
     else:
         record = _refreshed(
             context, _at_its_pace(context, record, body), stream, type, body
@@ -84,6 +84,24 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
         record = record._replace(changed=context.now.mono)
     context.put(record)
     _make_due(context, record)
+
+
+def _is_put_aside(record: ObjectRecord) -> bool:
+    """Whether no handler is at work on an object, but perhaps a write of it."""
+    return record.work is None or not record.work.invocations
+
+
+def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
+    """The record of an object that was put aside, as another version shows it.
+
+    A write that waits for its answer is left alone while another replica leads: every
+    object is listed again before this process does anything about it.
+    """
+    if record.work is not None:
+        if context.phase is Phase.STANDBY:
+            return record
+        record = aside(context, record)
+    return aside(context, record._replace(body=body))
 
 
 def _noted(

@@ -154,6 +154,11 @@ def _warn_collisions(context: Context, writing: Writing) -> None:
 
 
 def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
+    """Send the next request of a write; none where another process may lead."""
+    if record.stale:
+        _put(context, record, writing)
+        context.due()
+        return
     resource = context.kind.resource
     address = Address(resource, context.key.namespace or None, context.key.name)
     authors = sorted({name for name, _ in writing.patches} | set(writing.results))

@@ -255,6 +255,13 @@ class Work(NamedTuple):
         )
 
     @property
+    def awaits_write(self) -> bool:
+        """Whether nothing but the answer to a request for the object is awaited."""
+        writing = self.writing
+        is_sent = writing is not None and writing.id is not None
+        return is_sent and not self.invocations
+
+    @property
     def is_over(self) -> bool:
         return self == IDLE
 
