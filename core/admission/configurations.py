@@ -8,7 +8,7 @@ admissionregistration.k8s.io/v1.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.core.admission import own_writes
@@ -319,7 +319,7 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
             "apiGroups": [api_group],
             "apiVersions": [version],
             "operations": [*operations],
-            "resources": resources,
+            "resources": [*_without_covered(resources)],
             "scope": "*",
         }
         for (api_group, version, operations), resources in found.items()
@@ -340,6 +340,20 @@ def _resources(plural: str, subresource: str | None) -> tuple[str, ...]:
     return (
         (plural, f"{plural}/*") if subresource == "*" else (f"{plural}/{subresource}",)
     )
+
+
+def _without_covered(resources: Collection[str]) -> Iterator[str]:
+    """The resources of a rule without the subresources that `x/*` covers.
+
+    The API server refuses a rule with both.
+
+    >>> [*_without_covered(["pods", "pods/status", "pods/*", "jobs/status"])]
+    ['pods', 'pods/*', 'jobs/status']
+    """
+    for each in resources:
+        plural, _, subresource = each.partition("/")
+        if subresource in ("", "*") or f"{plural}/*" not in resources:
+            yield each
 
 
 def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]:

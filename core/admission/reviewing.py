@@ -7,7 +7,7 @@ what is to be performed, such as a `get`, and is sent the outcomes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -40,10 +40,12 @@ from fnop.core.seam.effect_rules import rule_of
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
 from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import Path
 from fnop.core.values.errors import NotPure, act_of, shortened
 from fnop.core.values.label_selectors import fits
 from fnop.core.values.merge import OperationFailed, applied, operated, transformed
 from fnop.core.values.now import Now
+from fnop.core.values.paths import find, parse_path
 from fnop.core.values.table import NOTHING
 from fnop.effects import (
     Answer,
@@ -58,7 +60,7 @@ from fnop.effects import (
     Return,
 )
 from fnop.effects.outcomes import Refused
-from fnop.effects.values import ReadOnlyDict, thaw_json
+from fnop.effects.values import ReadOnlyDict, same_json, thaw_json
 from fnop.effects.wire import digest_of
 
 __all__ = ["Review", "Reviewer", "review", "reviewer_of"]
@@ -242,11 +244,27 @@ class _Course:
         if webhook.ratcheting:
             before = yield from self._said_before(handler, webhook)
         for each in meant:
-            if _words(each) in before:
+            if _words(each) in before and not self._changes(each.field):
                 self.warnings.append(f"{_words(each)} (as it was before this change)")
             else:
                 self.denials.append(_denial(handler, each))
                 self._report(handler, each)
+
+    def _changes(self, field: str) -> bool:
+        """Whether the write changes the plain value of a field: it is wrong anew.
+
+        Within a list or a mapping nobody can tell which part is wrong.
+        """
+        request = self.request
+        if not field or request.old is None or request.object is None:
+            return False
+        try:
+            path = parse_path(field)
+        except ValueError:
+            return False
+        values = [find(each, path) for each in (request.old, request.object)]
+        is_plain = not any(isinstance(each, (dict, list)) for each in values)
+        return is_plain and not same_json(*values)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is asked about the request; raises what a filter raises."""
@@ -383,13 +401,20 @@ class _Course:
         """The words in which an update to the stored object itself would be denied.
 
         What they say is not wrong because of this change, or this deletion: without
-        this a new rule would make all objects that break it unchangeable. The question
-        has no effect: it is a dry run.
+        this a new rule would make all objects that break it unchangeable. A handler
+        whose filters do not select the stored object has nothing to say of it. For one
+        that acts on the world the question is a dry run.
         """
         request = self.request
         if request.old is None or not webhook.is_about("UPDATE", request.subresource):
             return frozenset()
-        same = request._replace(operation="UPDATE", object=request.old, dry_run=True)
+        is_dry = request.dry_run or webhook.side_effects
+        same = request._replace(operation="UPDATE", object=request.old, dry_run=is_dry)
+        try:
+            if not sees(handler, self._situation(handler, same)):
+                return frozenset()
+        except BaseException:  # of a filter: what it would say is not known
+            return frozenset()
         said = len(self.lines)
         ending = yield from self._attempt(handler, same)
         del self.lines[said:]  # it has said that already
@@ -477,10 +502,32 @@ def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[st
             after = transformed(change.change, after)
             continue
         if change.merge is not None:
+            for path in _replaced(change.merge, after):
+                raise OperationFailed(
+                    f"{'.'.join(path)} is no mapping, and the patch would replace it"
+                )
             after = applied(change.merge, after)
         after = operated(change.json, after)
     result: dict[str, Any] = _thawed(after, found)
     return result
+
+
+def _replaced(merge: Mapping[str, Any], found: Any, path: Path = ()) -> Iterator[Path]:
+    """The fields with other values where a merge patch has mappings.
+
+    They are mistakes of the user, which the patch would hide.
+
+    >>> [*_replaced({"spec": {"a": 1}}, {"spec": "x"})], [*_replaced({"a": {}}, {})]
+    ([('spec',)], [])
+    """
+    for key, value in merge.items():
+        there = found.get(key) if isinstance(found, Mapping) else None
+        if not isinstance(value, Mapping) or there is None:
+            continue
+        if isinstance(there, Mapping):
+            yield from _replaced(value, there, (*path, key))
+        else:
+            yield (*path, key)
 
 
 def _thawed(value: Any, found: Any) -> Any:

@@ -180,17 +180,20 @@ class AdmissionError(PermanentError):
     """Raised by a handler of `@fnop.on.validate` or `@fnop.on.mutate`: it denies.
 
     `message` is shown to the user, `code` is the HTTP status of the denial. The API
-    server answers 400 where the code is lower than that. Raises `TypeError` for a code
-    that is no whole number.
+    server answers 400 where the code is lower than that; None is 500. Raises
+    `TypeError` for a code that is no whole number.
 
     >>> AdmissionError("the size must be even", code=400).code
     400
+    >>> AdmissionError("no", code=None).code
+    500
     """
 
     code: int = 500
 
-    def __init__(self, message: str = "", code: int = 500) -> None:
+    def __init__(self, message: str = "", code: int | None = 500) -> None:
         super().__init__(message)
+        code = 500 if code is None else code
         if type(code) is not int:
             raise TypeError(
                 f"{type(self).__name__}.code is an HTTP status, such as 403, not "

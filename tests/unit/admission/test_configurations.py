@@ -33,6 +33,22 @@ def webhook(selector: str, **how: Any) -> dict[str, Any]:
     return found
 
 
+def test_no_rule_names_a_subresource_beside_all_of_them() -> None:
+    """The API server refuses such a configuration, and with it all its webhooks."""
+    registry = Registry()
+    for name, subresource in (("all", "*"), ("one", "status"), ("none", None)):
+
+        @fnop.on.validate(
+            "claims.example.com", registry=registry, id=name, subresource=subresource
+        )
+        def judge(**_: Any) -> None: ...
+
+    about = Registration("x.fnop.dev", {"url": "https://a"})
+    made = configurations_of(groups_of(registry.handlers), SERVED, about)
+    rules = [rule for each in made[Role.VALIDATE]["webhooks"] for rule in each["rules"]]
+    assert [each["resources"] for each in rules] == [["claims", "claims/*"]]
+
+
 def test_an_operator_of_some_objects_is_asked_about_these_alone() -> None:
     found = webhook("app=db,!legacy", labels={"tier": "prod", "size": fnop.PRESENT})
     assert found["objectSelector"] == {

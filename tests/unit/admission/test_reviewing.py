@@ -396,6 +396,81 @@ def test_a_deletion_that_is_meant_to_be_denied_is(
     assert review(registry, claim(size=3), None).message == "it is kept"
 
 
+MARKED = {"labels": {"m": "1"}, "annotations": {"m": "1"}}
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        {"field": "spec.size", "value": 7},
+        {"field": "spec.size", "value": lambda value, **_: value == 7},
+        {"labels": {"m": "1"}},
+        {"annotations": {"m": fnop.PRESENT}},
+        {"when": lambda spec, **_: spec.get("size") == 7},
+        {"when": lambda spec, **_: spec["size"] == 7},
+    ],
+    ids=["field", "function", "labels", "annotations", "when", "when that fails"],
+)
+def test_a_stored_object_that_no_filter_selects_is_no_excuse(
+    registry: Registry, filters: Any
+) -> None:
+    """Else a handler whose filters are its rule would never deny an update."""
+
+    @fnop.on.validate(KIND, registry=registry, **filters)
+    def never(**_: Any) -> None:
+        raise fnop.Denied("never")
+
+    assert review(registry, claim(), claim(MARKED, size=7)).message == "never"
+    found = review(registry, claim(MARKED, size=7), claim(MARKED, size=7, other=1))
+    assert found.warnings == ("never (as it was before this change)",)
+
+
+@pytest.mark.parametrize("field", ["spec.size", "spec", "", "/spec/size"])
+def test_a_field_that_is_wrong_anew_is_denied_in_whatever_words(
+    registry: Registry, field: str
+) -> None:
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(spec: fnop.Spec, **_: Any) -> None:
+        if spec["size"] % 2:
+            raise fnop.Denied("the size must be even", field=field)
+
+    # Of a mapping, or without a field, nobody can tell.
+    told = review(registry, claim(size=3), claim(size=5)).allowed
+    assert told == (field != "spec.size")
+    assert review(registry, claim(size=3), claim(size=3, other=1)).allowed
+
+
+@pytest.mark.parametrize("acts", [True, False])
+def test_a_handler_that_looks_at_dry_runs_is_asked_about_the_stored_object(
+    registry: Registry, acts: bool
+) -> None:
+    """As it is about the new one; only one that acts on the world is not to act."""
+    seen: list[bool] = []
+
+    @fnop.on.validate(KIND, registry=registry, side_effects=acts)
+    def judge(spec: fnop.Spec, dryrun: bool, **_: Any) -> None:
+        seen.append(dryrun)
+        if acts or not dryrun:
+            raise fnop.Denied("no")
+
+    assert review(registry, claim(size=3), claim(size=3)).allowed
+    assert seen == [False, acts]
+
+
+@pytest.mark.parametrize("spec", ["wrong", ["wrong"], 7, False])
+def test_a_patch_replaces_no_value_of_the_user_by_a_mapping(
+    registry: Registry, spec: Any
+) -> None:
+    @fnop.on.mutate(KIND, registry=registry)
+    def fills(patch: fnop.Patch, **_: Any) -> None:
+        patch.spec["size"] = 1
+
+    found = review(registry, None, {**claim(), "spec": spec})
+    assert not found.allowed
+    assert "spec is no mapping, and the patch would replace it" in found.message
+    assert review(registry, None, {**claim(), "spec": None}).object == claim(size=1)
+
+
 def test_without_ratcheting_the_old_object_is_no_excuse(registry: Registry) -> None:
     sized(registry, ratcheting=False)
     assert not review(registry, claim(size=3), claim(size=3)).allowed
