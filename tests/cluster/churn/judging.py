@@ -59,6 +59,8 @@ class Judge:
 
     stored: dict[tuple[str, str], tuple[float, Manifest]] = field(default_factory=dict)
     created: dict[tuple[str, str], Manifest] = field(default_factory=dict)
+    # The first calls: a success of theirs may be stored, and its answer unheard.
+    first: dict[tuple[str, str], View] = field(default_factory=dict)
     answers: int = 0
     alone: bool = True  # no other replica takes over, which ends daemons unheard
     specs: dict[str, dict[int, Manifest]] = field(default_factory=dict)
@@ -116,6 +118,7 @@ class Judge:
             self.trace.append(f"{line['at']:.3f} CALL {json.dumps(line)}")
             handler, uid = line["handler"], line["uid"]
             self.calls[handler] += 1
+            self.first.setdefault((uid, handler), view_of(line))
             problem = self._problem(line, handler, uid)
             if problem:
                 self.violations.append(
@@ -153,13 +156,16 @@ class Judge:
 
     def _by_creation(self, line: Manifest, uid: str) -> bool:
         """Whether all handlers of the creation have seen what an update is about."""
-        results = [self.created.get((uid, each)) for each in ("made", "fielded")]
-        return all(
-            each is not None
-            and view_of(line).is_within(view_of(each))
-            and line["mark"] == each["mark"]
-            for each in results
-        )
+        return all(self._created_by(each, line, uid) for each in ("made", "fielded"))
+
+    def _created_by(self, handler: str, line: Manifest, uid: str) -> bool:
+        """Whether a handler of the creation is known to have seen so much."""
+        result = self.created.get((uid, handler))
+        if result is None or line["mark"] != result["mark"]:
+            return False
+        done = view_of(result)
+        is_creation = self.first.get((uid, handler), done) == done
+        return is_creation and view_of(line).is_within(done)
 
     def _covers(self, handler: str, result: Manifest, line: Manifest, uid: str) -> bool:
         view, done = view_of(line), view_of(result)

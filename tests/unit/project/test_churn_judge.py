@@ -70,6 +70,16 @@ def test_what_one_of_a_creation_has_not_seen_is_an_update() -> None:
     assert judged("changed", "made", {**SEEN, "touched": 0}) == []
 
 
+def test_a_later_success_is_not_that_of_the_creation() -> None:
+    """The first call's success may be stored, and nobody heard of it."""
+    judge = Judge()
+    judge.store("u", "made", 100.0, SEEN)
+    judge.store("u", "fielded", 102.0, SEEN)
+    before = [call("fielded", 99.0, generation=1), call("fielded", 101.0)]
+    judge.judge([*before, call("changed", 103.0)])
+    assert judge.violations == []
+
+
 def test_a_success_counts_from_when_the_server_has_stored_it() -> None:
     """Whoever was called before could not know."""
     judge = Judge()
