@@ -238,7 +238,8 @@ class MeteredReviews:
 
     `answers` counts by webhook and HTTP status, `results` by handler and `allowed`,
     `denied` or `error`; `times` are the durations by webhook. What is asked of no
-    webhook, or of one that is none, has the webhook "".
+    webhook has the webhook "". What is asked of one that is none is not counted: it is
+    asked again, of no webhook (`fnop.adapters.webhooks.answering`).
     """
 
     def __init__(
@@ -264,11 +265,12 @@ class MeteredReviews:
             code = "400"
             raise
         except UnknownWebhook:
-            code = "404"
+            code = ""
             raise
         finally:
-            self.answers[label, code] += 1
-            times = self.times.setdefault(label, Histogram(REVIEW_BOUNDS))
-            times.add(self._clock.now().mono - began)
+            if code:
+                self.answers[label, code] += 1
+                times = self.times.setdefault(label, Histogram(REVIEW_BOUNDS))
+                times.add(self._clock.now().mono - began)
         self.results.update(decision.results.items())
         return decision

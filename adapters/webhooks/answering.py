@@ -58,8 +58,11 @@ def answering(review: Reviewing) -> WebhookFn:
     """The function for a server of webhooks (`fnop.adapters.webhooks.protocol`).
 
     It answers a review before the API server gives up; what has no answer then is
-    decided by the failure policy. It raises `Refusal` for what is no review, and for a
-    webhook that is none: the API server's failure policy decides then.
+    decided by the failure policy. It raises `Refusal` for what is no review: the API
+    server's failure policy decides then.
+
+    A webhook that this version does not have is one of another version, as during a
+    rollout: all handlers are asked, as they would be in a cluster of this one alone.
     """
 
     async def answer(
@@ -70,18 +73,22 @@ def answering(review: Reviewing) -> WebhookFn:
         sslpeer: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         asked = ASKED.get() or Asked()
-        try:
-            decision = await review(
+
+        async def decided(name: str | None) -> Decision:
+            return await review(
                 request,
-                webhook=webhook or None,
+                webhook=name,
                 headers=headers,
                 sslpeer=sslpeer,
                 seconds=asked.left,
             )
-            return response_of(decision)
+
+        try:
+            try:
+                return response_of(await decided(webhook or None))
+            except UnknownWebhook:
+                return response_of(await decided(None))
         except MalformedReview as problem:
             raise Refusal(400, str(problem)) from None
-        except UnknownWebhook as problem:
-            raise Refusal(404, problem.message) from None
 
     return answer

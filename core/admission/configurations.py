@@ -203,11 +203,11 @@ def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
     `UnknownWebhook` for a name that is neither.
     """
     groups = tuple(groups)
-    for each in groups:
+    for each in groups:  # the configurations lead to names, which go before ids
         if each.name == name:
             return each.ids
-        if name in each.ids:
-            return frozenset((name,))
+    if any(name in each.ids for each in groups):
+        return frozenset((name,))
     known = listed(each.name for each in groups) or "none"
     raise UnknownWebhook(
         f"the operator has no webhook {shown(name)}, but {known}; remove it from the "

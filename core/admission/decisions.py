@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby, islice
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -22,6 +24,10 @@ Result = Literal["allowed", "denied", "error"]
 
 # Nobody is told more than that; the API server has no limit of its own.
 MESSAGE_LENGTH_MAX = 16_000
+# So many causes of a denial, and warnings, of such a length.
+CAUSES_MAX = WARNINGS_MAX = 100
+CAUSE_LENGTH_MAX = 1_000
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
 
 
 class Denial(NamedTuple):
@@ -116,16 +122,18 @@ def denied_writes(decision: Decision, settings: Settings) -> Iterator[WriteDenie
         prefix = str(Body(request.present).meta.get("generateName") or name)
         is_made_up = not name or name.startswith(prefix)
         name, uid = prefix if is_made_up else name, ""
-    for each in decision.ranked:
-        place = f" ({each.place})" if each.place else ""
+    for handler, denials in groupby(decision.denials, key=lambda each: each.handler):
+        first, *others = denials
+        place = f" ({first.place})" if first.place else ""
+        more = f", and {len(others)} more" if others else ""
         yield WriteDenied(
-            each.handler,
+            handler,
             subject.resource,
             subject.namespace or "",
             name,
             uid,
-            f"{request.operation}{by} is denied by {each.handler}{place}: "
-            f"{each.message}",
+            f"{request.operation}{by} is denied by {handler}{place}: "
+            f"{first.message}{more}",
         )
 
 
@@ -141,7 +149,7 @@ def response_of(decision: Decision) -> dict[str, Any]:
     if not decision.allowed:
         response["status"] = _status(decision)
     if decision.warnings:
-        response["warnings"] = [*decision.warnings]
+        response["warnings"] = _warnings(decision.warnings)
     if patch := decision.patch:
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(orjson.dumps(patch)).decode()
@@ -152,15 +160,29 @@ def response_of(decision: Decision) -> dict[str, Any]:
     }
 
 
+def _warnings(texts: Sequence[str]) -> list[str]:
+    """The warnings as headers of HTTP take them; the API server drops others.
+
+    >>> _warnings(["a\\nb"] * (WARNINGS_MAX + 2))[-2:]
+    ['a b', 'and 2 more warnings']
+    """
+    found = [_CONTROL.sub(" ", each)[:CAUSE_LENGTH_MAX] for each in texts]
+    more = len(found) - WARNINGS_MAX
+    return [*found[:WARNINGS_MAX], f"and {more} more warnings"] if more > 0 else found
+
+
 def _status(decision: Decision) -> Mapping[str, Any]:
     """The status of a denial; one about fields is as those of the API server itself."""
     status: dict[str, Any] = {"code": decision.code, "message": decision.message}
     if decision.code == 403:
         status["reason"] = "Forbidden"
     causes = [
-        {"reason": "FieldValueInvalid", "message": each.message, "field": each.field}
-        for each in decision.ranked
-        if each.field
+        {
+            "reason": "FieldValueInvalid",
+            "message": each.message[:CAUSE_LENGTH_MAX],
+            "field": each.field[:CAUSE_LENGTH_MAX],
+        }
+        for each in islice((each for each in decision.ranked if each.field), CAUSES_MAX)
     ]
     if causes:
         request = decision.request

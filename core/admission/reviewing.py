@@ -7,7 +7,15 @@ what is to be performed, such as a `get`, and is sent the outcomes.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from collections import Counter
+from collections.abc import (
+    Callable,
+    Collection,
+    Generator,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
@@ -45,7 +53,7 @@ from fnop.core.values.errors import NotPure, act_of, shortened
 from fnop.core.values.label_selectors import fits
 from fnop.core.values.merge import OperationFailed, applied, operated, transformed
 from fnop.core.values.now import Now
-from fnop.core.values.paths import find, parse_path
+from fnop.core.values.paths import find, names_of, parse_path
 from fnop.core.values.table import NOTHING
 from fnop.effects import (
     Answer,
@@ -68,6 +76,16 @@ __all__ = ["Review", "Reviewer", "review", "reviewer_of"]
 # The conversation of a review: it asks for effects, is told when each was answered and
 # how, and ends with the decision.
 Review: TypeAlias = Generator[Perform, tuple[Now, Outcome], Decision]
+
+
+# The words of a denial, and the names on the way to the field that it is about.
+_Said: TypeAlias = tuple[str, tuple[str, ...]]
+# What tells a handler who writes.
+_CALLER = frozenset(("userinfo", "sslpeer", "headers"))
+# The greatest HTTP status.
+CODE_MOST = 599
+# A log line tells so many denials.
+_TOLD_MAX = 10
 
 
 class Reviewer(NamedTuple):
@@ -240,20 +258,29 @@ class _Course:
         self, handler: Handler, webhook: Webhook, meant: tuple[Failure, ...]
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
         """Deny for what the write makes wrong, and warn of what was wrong before."""
-        before: frozenset[str] = frozenset()
-        if webhook.ratcheting:
+        before: Counter[_Said] = Counter()
+        if webhook.ratcheting and not _asks_who(handler):
             before = yield from self._said_before(handler, webhook)
+        new, old = [], []
         for each in meant:
-            if _words(each) in before and not self._changes(each.field):
-                self.warnings.append(f"{_words(each)} (as it was before this change)")
+            said = _said(each)
+            if before[said] and not self._changes(each.field):
+                before[said] -= 1
+                old.append(each)
             else:
-                self.denials.append(_denial(handler, each))
-                self._report(handler, each)
+                new.append(each)
+        self.denials += (_denial(handler, each) for each in new)
+        self.warnings += (f"{_words(e)} (as it was before this change)" for e in old)
+        if new:
+            self._report(handler, "denied", new)
+        elif old:
+            self._report(handler, "warned of what was wrong before", old)
 
     def _changes(self, field: str) -> bool:
         """Whether the write changes the plain value of a field: it is wrong anew.
 
-        Within a list or a mapping nobody can tell which part is wrong.
+        Within a list or a mapping nobody can tell which part is wrong, and an element
+        may have another place after the change.
         """
         request = self.request
         if not field or request.old is None or request.object is None:
@@ -262,9 +289,11 @@ class _Course:
             path = parse_path(field)
         except ValueError:
             return False
-        values = [find(each, path) for each in (request.old, request.object)]
-        is_plain = not any(isinstance(each, (dict, list)) for each in values)
-        return is_plain and not same_json(*values)
+        if any(isinstance(part, int) for part in path):
+            return False
+        was, now = (find(each, path) for each in (request.old, request.object))
+        is_plain = not any(isinstance(each, (dict, list)) for each in (was, now))
+        return is_plain and not same_json(was, now)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is asked about the request; raises what a filter raises."""
@@ -379,6 +408,8 @@ class _Course:
                     changes.append(effect)
                 case Log():
                     self._tell(handler, (effect,))
+                case Return(value=value) if _is_refusal(value):
+                    return _misuse(_NO_VERDICT), self.request
                 case Return():
                     pass  # a result has no place: nothing is stored for a review
                 case _:
@@ -397,7 +428,7 @@ class _Course:
 
     def _said_before(
         self, handler: Handler, webhook: Webhook
-    ) -> Generator[Perform, tuple[Now, Outcome], frozenset[str]]:
+    ) -> Generator[Perform, tuple[Now, Outcome], Counter[_Said]]:
         """The words in which an update to the stored object itself would be denied.
 
         What they say is not wrong because of this change, or this deletion: without
@@ -407,20 +438,20 @@ class _Course:
         """
         request = self.request
         if request.old is None or not webhook.is_about("UPDATE", request.subresource):
-            return frozenset()
+            return Counter()
         is_dry = request.dry_run or webhook.side_effects
         same = request._replace(operation="UPDATE", object=request.old, dry_run=is_dry)
         try:
             if not sees(handler, self._situation(handler, same)):
-                return frozenset()
+                return Counter()
         except BaseException:  # of a filter: what it would say is not known
-            return frozenset()
+            return Counter()
         said = len(self.lines)
         ending = yield from self._attempt(handler, same)
         del self.lines[said:]  # it has said that already
         if ending.failure is None:
-            return frozenset()
-        return frozenset(map(_words, _meant(ending.failure)))
+            return Counter()
+        return Counter(map(_said, _meant(ending.failure)))
 
     def _fails(self, handler: Handler, webhook: Webhook, failure: Failure) -> None:
         """A handler gave no answer: its failure policy decides."""
@@ -445,15 +476,15 @@ class _Course:
             )
         )
 
-    def _report(self, handler: Handler, failure: Failure) -> None:
-        """Log a denial with the user who was denied."""
+    def _report(self, handler: Handler, verb: str, failures: Sequence[Failure]) -> None:
+        """Log what was denied, or excused, with the user in one line."""
         request = self.request
         who = f" by {shortened(request.user)}" if request.user else ""
-        words = shortened(_words(failure))
+        words = shortened(_told(failures))
         self.lines.append(
             Say(
                 "debug" if request.dry_run else "info",
-                f"{handler.label} denied the {request.operation}{who}: {words}",
+                f"{handler.label} {verb} the {request.operation}{who}: {words}",
                 self._subject(),
                 handler.id,
             )
@@ -546,11 +577,36 @@ def _words(failure: Failure) -> str:
     return str(failure)
 
 
+def _told(failures: Sequence[Failure]) -> str:
+    """The words of the first of several failures."""
+    texts = [*dict.fromkeys(map(_words, failures[:_TOLD_MAX]))]
+    more = len(failures) - _TOLD_MAX
+    return "; ".join([*texts, f"and {more} more"] if more > 0 else texts)
+
+
+def _said(failure: Failure) -> _Said:
+    """The words of a denial, and the names on the way to its field.
+
+    An element of a list may have another place after the change.
+    """
+    try:
+        return _words(failure), names_of(parse_path(failure.field))
+    except ValueError:
+        return _words(failure), (failure.field,)
+
+
+def _asks_who(handler: Handler) -> bool:
+    """Whether a handler is told who writes: its denial may be about that alone."""
+    return not _CALLER.isdisjoint(handler.signature.wants)
+
+
 def _denial(handler: Handler, failure: Failure) -> Denial:
     words = _words(failure)
     if not failure.is_expected:
         words = f"{handler.id} gave no answer: {words}"
-    code = 500 if failure.code is None else failure.code
+    code = failure.code
+    if code is None or code > CODE_MOST:  # the API server panics, or cannot read it
+        code = 500
     return Denial(
         handler.id,
         handler.place,
@@ -573,6 +629,13 @@ def _is_meant(failure: Failure) -> bool:
     return failure.permanent and not isinstance(failure.exception, NotPure)
 
 
+def _is_refusal(result: Any) -> bool:
+    """Whether a result looks as if it was to deny."""
+    if isinstance(result, Mapping):
+        return result.get("allowed") is False
+    return result is False
+
+
 def _misuse(text: str) -> Failure:
     return Failure("TypeError", text, misuse=True)
 
@@ -590,6 +653,10 @@ _NOT_FILLED = Failure(
     temporary=0.0,
 )
 _ONLY_LOOKS = "a validation changes nothing; declare it with @fnop.on.mutate"
+_NO_VERDICT = (
+    "its result would deny, and results of admission handlers have no effect; raise "
+    "fnop.Denied('...') to deny"
+)
 _NO_DRY_RUN = Failure(
     "TypeError",
     "this is a dry run, and the impure handler does not say what it does then; declare "

@@ -9,6 +9,7 @@ import pytest
 import fnop
 from fnop.core.admission.configurations import (
     Registration,
+    asked_by,
     configurations_of,
     groups_of,
 )
@@ -31,6 +32,22 @@ def webhook(selector: str, **how: Any) -> dict[str, Any]:
     made = configurations_of(groups_of(registry.handlers), SERVED, about)
     found: dict[str, Any] = made[Role.VALIDATE]["webhooks"][0]
     return found
+
+
+def test_the_name_of_a_webhook_goes_before_the_id_of_a_handler() -> None:
+    """The configurations lead to names; an id may look like that of another one."""
+    registry = Registry()
+    claims, nothing = "claims.example.com", lambda **_: None
+    for name in ("mutate", "other"):
+        fnop.on.validate(claims, registry=registry, id=name)(nothing)
+    for name in ("a", "b"):
+        fnop.on.mutate(claims, registry=registry, id=name)(nothing)
+    for name, timeout in (("spec-size", 10), ("spec.size", 3)):
+        fnop.on.validate(claims, registry=registry, id=name, timeout=timeout)(nothing)
+    groups = groups_of(registry.handlers)
+    for each in groups:
+        assert asked_by(groups, each.name) == each.ids
+    assert asked_by(groups, "b") == {"b"}
 
 
 def test_no_rule_names_a_subresource_beside_all_of_them() -> None:

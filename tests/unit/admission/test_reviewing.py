@@ -310,7 +310,10 @@ def test_an_update_is_not_denied_for_what_was_wrong_before(registry: Registry) -
     found = review(registry, claim(size=3), claim(size=3, other=1))
     assert found.allowed
     assert found.warnings == ("the size 3 is odd (as it was before this change)",)
-    assert [each.message for each in found.lines] == ["judged"], "and not once more"
+    said = [each.message for each in found.lines]
+    assert said[0] == "judged"
+    assert "warned of what was wrong before the UPDATE by kubernetes-admin" in said[1]
+    assert len(said) == 2, "and it was not judged once more"
 
 
 @pytest.mark.parametrize(
@@ -438,6 +441,97 @@ def test_a_field_that_is_wrong_anew_is_denied_in_whatever_words(
     told = review(registry, claim(size=3), claim(size=5)).allowed
     assert told == (field != "spec.size")
     assert review(registry, claim(size=3), claim(size=3, other=1)).allowed
+
+
+def nets(registry: Registry, path: str) -> None:
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(spec: fnop.Spec, **_: Any) -> None:
+        found = spec.get("nets") or {}
+        items = found.items() if isinstance(found, dict) else enumerate(found)
+        bad = [key for key, each in items if "name" not in each]
+        if bad:
+            raise ExceptionGroup(
+                "nets",
+                [fnop.Denied("it needs a name", field=path.format(e)) for e in bad],
+            )
+
+
+@pytest.mark.parametrize(
+    ("path", "before", "after", "denied"),
+    [
+        ("spec.nets[{}].name", [{}], [{}, {}], 1),
+        ("spec.nets[{}].name", [{}, {}], [{}], 0),
+        ("spec.nets[{}].name", [{"name": "a"}, {}], [{}], 0),
+        ("spec.nets.{}", {"a": {}}, {"b": {}}, 1),
+        ("spec.nets.{}", {"a": {}}, {"a": {}, "c": {"name": "c"}}, 0),
+    ],
+    ids=["one more", "one less", "another place", "elsewhere", "beside"],
+)
+def test_equal_words_excuse_as_many_mistakes_as_there_were_at_their_fields(
+    registry: Registry, path: str, before: Any, after: Any, denied: int
+) -> None:
+    nets(registry, path)
+    found = review(registry, claim(nets=before), claim(nets=after))
+    assert len(found.denials) == denied
+
+
+def test_who_may_write_is_no_matter_of_the_stored_object(registry: Registry) -> None:
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(userinfo: Any, **_: Any) -> None:
+        if userinfo["username"] != "admin":
+            raise fnop.Denied("only admin writes claims")
+
+    assert not review(registry, claim(size=1), claim(size=2), user="eve").allowed
+    assert not review(registry, claim(size=1), None, user="eve").allowed
+    assert review(registry, claim(size=1), claim(size=2), user="admin").allowed
+
+
+@pytest.mark.parametrize("result", [False, {"allowed": False}])
+def test_a_result_that_looks_like_a_denial_is_refused(
+    registry: Registry, result: Any
+) -> None:
+    fnop.on.validate(KIND, registry=registry, id="judge")(lambda **_: result)
+    found = review(registry, None, claim())
+    assert (found.allowed, found.code) == (False, 500)
+    assert "raise fnop.Denied('...') to deny" in found.message
+
+
+@pytest.mark.parametrize("code", [600, 1000, 2**31])
+def test_a_code_that_no_server_can_answer_is_500(registry: Registry, code: int) -> None:
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(**_: Any) -> None:
+        raise fnop.AdmissionError("no", code=code)
+
+    found = review(registry, None, claim())
+    assert (found.code, found.message) == (500, "no")
+
+
+def test_an_object_with_many_mistakes_gets_an_answer_of_limited_size(
+    registry: Registry,
+) -> None:
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(warnings: fnop.Warnings, **_: Any) -> None:
+        warnings.extend(["w" * 5_000] * 5_000)
+        raise ExceptionGroup(
+            "all", [fnop.Denied("x" * 99, field=f"spec.a{n}") for n in range(5_000)]
+        )
+
+    found = review(registry, None, claim())
+    assert len(found.denials) == 5_000
+    assert len(orjson.dumps(response_of(found))) < 400_000
+    (line,) = found.lines
+    assert line.message.endswith("; and 4990 more") or len(line.message) < 3_000
+
+
+def test_a_warning_is_a_header_of_one_line(registry: Registry) -> None:
+    """The API server drops others."""
+
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(warnings: fnop.Warnings, **_: Any) -> None:
+        warnings.append("two\nlines\x1b[31m\u0085end")
+
+    found = response_of(review(registry, None, claim()))
+    assert found["response"]["warnings"] == ["two lines [31m end"]
 
 
 @pytest.mark.parametrize("acts", [True, False])
