@@ -80,8 +80,12 @@ class Authority:
         self._key = self._serialization.load_pem_private_key(given.key, None)
         if found.public_key() != self._key.public_key():
             raise ValueError("the key is not that of the certificate")
-        constraints = found.extensions.get_extension_for_class(x509.BasicConstraints)
-        if not constraints.value.ca:
+        try:
+            found_in = found.extensions.get_extension_for_class(x509.BasicConstraints)
+            is_authority = found_in.value.ca
+        except x509.ExtensionNotFound:  # as in many certificates of servers
+            is_authority = False
+        if not is_authority:
             raise ValueError("the certificate is not that of an authority")
         self._name = found.subject
         self.begins = found.not_valid_before_utc.timestamp()

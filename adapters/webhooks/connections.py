@@ -46,8 +46,9 @@ class Limits(NamedTuple):
     """The limits of what a client may cost; times are in seconds.
 
     A review has two objects, each of 3 MiB at most, as the API server reads no more.
-    All bodies that are being read together may have `held` bytes. The API server closes
-    its idle connections after 90 seconds: it should be the first to do so.
+    All bodies that are being read together may have `held` bytes; with more of them the
+    largest is given up. The API server closes its idle connections after 90 seconds: it
+    should be the first to do so.
     """
 
     body: int = 7 * 1024 * 1024
@@ -221,7 +222,8 @@ class Listener:
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self.limits = limits
         self.connections: set[Connection] = set()
-        self.held = 0  # bytes of bodies that are being read
+        # The bytes of the bodies that are being read.
+        self._bodies: dict[Connection, int] = {}
         # Handshakes that are not done, the oldest first.
         self._greetings: dict[Greeting, asyncio.Task[None]] = {}
         self._handler = handler
@@ -380,12 +382,13 @@ class Listener:
                 async for part in request.content.iter_any():
                     parts.append(part)
                     length += len(part)
-                    self.held += len(part)
                     self._check(length)
+                    self._bodies[connection] = length
+                    self._limit_bodies(connection)
         except TimeoutError:
             raise Refusal(408, "the body of the review did not come in time") from None
         finally:
-            self.held -= length
+            self._bodies.pop(connection, None)
             connection.work()
         return b"".join(parts)
 
@@ -397,5 +400,16 @@ class Listener:
                 f"the body has more than {limits.body} bytes: no review of an object "
                 "that the API server stores is so large",
             )
-        if self.held > limits.held:
-            raise Refusal(503, "too many reviews are being read; try again later")
+
+    def _limit_bodies(self, connection: Connection) -> None:
+        """If all bodies together are too large, the largest one gives way.
+
+        Who sends slowly, and much, would keep out all others else. Raises `Refusal` if
+        the largest one is that of the connection itself.
+        """
+        while sum(self._bodies.values()) > self.limits.held:
+            largest = max(self._bodies, key=self._bodies.__getitem__)
+            if largest is connection:
+                raise Refusal(503, "too many reviews are being read; try again later")
+            del self._bodies[largest]
+            largest.abort()

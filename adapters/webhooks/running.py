@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import secrets
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import (
     AbstractAsyncContextManager,
     AsyncExitStack,
@@ -166,7 +166,8 @@ class Webhooks:
         if self._ends:
             return
         if settings.admission_server is None:
-            self._tell("server", self._nobody_asks())
+            left = await configurations_by(api, settings.domain)
+            self._tell("server", self._nobody_asks(left))
             self.ready.set()
             return
         self.unready = (_NOT_SERVED,)
@@ -194,10 +195,25 @@ class Webhooks:
             name = secret_of(settings.operator)
             server.store = SharedSecret(api, self._namespace, name)
 
-    def _nobody_asks(self) -> str:
-        return (
+    def _nobody_asks(self, left: Iterable[Mapping[str, Any]]) -> str:
+        """A sentence about handlers that are not served, and what is `left` for them.
+
+        A killed process may have left configurations: nobody answers for these.
+        """
+        text = (
             f"there are admission handlers ({joined(self._handlers)}), and nobody will "
             "ask them: run with --webhooks, or set admission_server= in the settings"
+        )
+        names = sorted(
+            f"{each['kind']} {each['metadata']['name']}"
+            for each in left
+            if each.get("webhooks")
+        )
+        if not names:
+            return text
+        return (
+            f"{text}; nobody answers the webhooks of {joined(names)}, whose failure "
+            "policies decide: fnop uninstall deletes what the operator has left"
         )
 
     async def _woken(self, seconds: float | None) -> None:

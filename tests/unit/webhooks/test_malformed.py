@@ -315,6 +315,30 @@ async def test_bodies_that_are_read_at_once_are_bounded() -> None:
         assert (await client.send(REVIEW)).status == 200
 
 
+async def test_who_sends_much_and_slowly_keeps_nobody_out() -> None:
+    class Small(Hurried):
+        limits = Hurried.limits._replace(
+            body=2_000_000, held=1_000_000, body_seconds=600.0
+        )
+
+    async with (
+        serving(Small(addr="127.0.0.1"), judging()) as configs,
+        Client(await next_of(configs)) as client,
+    ):
+        slow = []
+        for _ in range(5):
+            reader, writer = await asyncio.open_connection(
+                client.host, client.port, ssl=client.tls or None
+            )
+            head = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1900000\r\n\r\n"
+            writer.write(head + b" " * 400_000)
+            slow.append((reader, writer))
+        for _ in range(5):
+            assert (await client.send(REVIEW)).status == 200
+        for _, writer in slow:
+            writer.close()
+
+
 async def test_the_largest_objects_are_reviewed() -> None:
     """3 MiB, twice: as much as an API server reads."""
     large = review_of(size=1, text="a" * (3 * 1024 * 1024))

@@ -409,6 +409,34 @@ async def test_without_a_server_there_is_a_warning_and_no_end(
     assert "--webhooks" in line
 
 
+async def test_without_a_server_what_a_killed_process_has_left_is_told(
+    cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
+) -> None:
+    left = {
+        "apiVersion": "admissionregistration.k8s.io/v1",
+        "kind": "ValidatingWebhookConfiguration",
+        "metadata": {"name": NAME},
+        "webhooks": [
+            {
+                "name": f"judge.{NAME}",
+                "clientConfig": {"url": "https://127.0.0.1:1/judge"},
+                "admissionReviewVersions": ["v1"],
+                "sideEffects": "None",
+            }
+        ],
+    }
+    path = f"{GROUP}/validatingwebhookconfigurations"
+    assert cluster.request(ApiRequest("POST", path, (), left)).status == 201
+    with caplog.at_level(logging.WARNING):
+        async with operator(cluster, registry) as running:
+            await ready(running)
+    (line,) = (each for each in caplog.messages if "nobody will ask them" in each)
+    assert (
+        f"nobody answers the webhooks of ValidatingWebhookConfiguration {NAME}" in line
+    )
+    assert "fnop uninstall" in line
+
+
 async def test_what_is_not_managed_is_served_alone(
     cluster: Cluster, registry: Registry, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -16,6 +17,10 @@ from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
 from tests.live import SpoiledCluster
 
 pytest.importorskip("cryptography")
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
 NOW = 1_700_000_000.0
 PATH = "/api/v1/namespaces/default/secrets"
 DAY = 86_400.0
@@ -106,10 +111,30 @@ async def test_the_authority_of_a_tls_secret_is_taken(cluster: Cluster) -> None:
     assert kept.count(b"BEGIN CERTIFICATE") == 2
 
 
-LEAF = Authority(NOW).for_server(("h",))
+def bare() -> Pair:
+    """A certificate without any extension."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "h")])
+    made = (
+        x509.CertificateBuilder(name, name, key.public_key(), 1)
+        .not_valid_before(datetime.fromtimestamp(NOW, UTC))
+        .not_valid_after(datetime.fromtimestamp(NOW + DAY, UTC))
+        .sign(key, hashes.SHA256())
+    )
+    pem = serialization.Encoding.PEM
+    form = serialization.PrivateFormat.PKCS8
+    secret = key.private_bytes(pem, form, serialization.NoEncryption())
+    return Pair(made.public_bytes(pem), secret)
+
+
+LEAF, BARE = Authority(NOW).for_server(("h",)), bare()
 FOREIGN: dict[str, tuple[dict[str, bytes], str]] = {
     "a server's certificate": (
         {"tls_crt": LEAF.certificate, "tls_key": LEAF.key},
+        "has no authority: the certificate is not that of an authority",
+    ),
+    "a certificate of old": (
+        {"tls_crt": BARE.certificate, "tls_key": BARE.key},
         "has no authority: the certificate is not that of an authority",
     ),
     "another's key": (
