@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.core.admission import own_writes
-from fnop.core.admission.cel import literal
+from fnop.core.admission.cel import is_name, is_sayable, literal
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import Resource
@@ -307,6 +307,8 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
         assert handler.webhook is not None, "groups are of admission handlers"
         operations = _operations(handler, handler.webhook)
         for each in catalogue.find(handler.selector):
+            if handler.selector.is_broad and not _is_stored(each):
+                continue
             key = each.group, each.version, operations
             names = found.setdefault(key, [])
             names += (
@@ -324,6 +326,15 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
         }
         for (api_group, version, operations), resources in found.items()
     ]
+
+
+def _is_stored(kind: Resource) -> bool:
+    """Whether objects of a kind are stored; reviews of access, for one, are not.
+
+    Who asks for all kinds does not mean these: while the operator is down nobody could
+    log in.
+    """
+    return not kind.verbs or "get" in kind.verbs
 
 
 def _operations(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
@@ -444,20 +455,21 @@ _NOT_ENDING = (
 def _field_condition(filters: Filters) -> str:
     """That the object has a field, and its value; "" where CEL does not say that.
 
-    A path with other names than those of CEL is left to the handler's filter.
+    A path with other names than those of CEL is left to the handler's filter, for which
+    a null is absent. `has` fails for what is no mapping.
     """
     path, value = filters.field, filters.value
-    if not path or not all(map(_IDENTIFIER.fullmatch, path)):
+    if not path or not all(map(is_name, path)):
         return ""
-    present = " && ".join(
-        f"has(OBJECT.{'.'.join(path[:depth])})" for depth in range(1, len(path) + 1)
-    )
+    parents = [f"OBJECT.{'.'.join(path[:depth])}" for depth in range(1, len(path))]
+    steps = [f"has({each}) && type({each}) == map" for each in parents]
+    present = " && ".join((*steps, f"has({_member(path)})", f"{_member(path)} != null"))
     match value:
         case None | Presence.PRESENT:
             wanted = present
         case Presence.ABSENT:
             wanted = f"!({present})"
-        case str() | bool() | int():
+        case str() | bool() | int() if is_sayable(value):
             wanted = f"{present} && {_member(path)} == {literal(value)}"
         case _:
             return ""
@@ -466,10 +478,6 @@ def _field_condition(filters: Filters) -> str:
         wanted.replace("OBJECT", "oldObject"),
     )
     return f"object == null ? {before} : {now}"
-
-
-# Names in CEL; `metadata` and the like are declared, others are in an open schema.
-_IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def _member(path: Path) -> str:

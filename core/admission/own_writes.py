@@ -37,5 +37,10 @@ def condition(account: str, manager: str) -> str:
     of_others = f"request.userInfo.username != {literal(account)}"
     if account.startswith(SERVICE_ACCOUNT):
         return of_others
+    # CONNECT has no options.
+    has_manager = (
+        "has(request.options) && request.options != null"
+        " && has(request.options.fieldManager)"
+    )
     manages = f"request.options.fieldManager == {literal(manager)}"
-    return f"{of_others} || !(has(request.options.fieldManager) && {manages})"
+    return f"{of_others} || !({has_manager} && {manages})"
