@@ -54,7 +54,7 @@ def as_lines(audit: Audit) -> Iterator[str]:
     if groups:
         yield ""
     for unread in audit.unread:
-        yield f"  ? {unread.place.label} cannot be read: {unread.why}"
+        yield f"  ? not audited: {unread.place.label} cannot be read: {unread.why}"
     for note in audit.notes:
         yield f"  note: {note}"
     yield _footer(audit)
@@ -73,6 +73,8 @@ def _footer(audit: Audit) -> str:
     counts += f", {kept} not to be deleted" if kept else ""
     unknown = audit.count(Answer.UNKNOWN)
     rest = f", {unknown} not judged" if unknown else ""
+    unread = len({each.place.resource for each in audit.unread})
+    rest += f"; {number_of(unread, 'kind')} not audited" if unread else ""
     asked, reads = number_of(audit.asked, "object"), number_of(audit.reads, "read")
     return f"Audit: of {asked} {counts}{rest}. 0 writes sent, {reads}."
 

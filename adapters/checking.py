@@ -240,11 +240,14 @@ def _made_up_definitions(
         yield _definition(selector, plural)
 
 
+_OPEN = "x-kubernetes-preserve-unknown-fields"
+_ANYTHING = {"type": "object", _OPEN: True}
+
+
 def _definition(selector: Selector, plural: str) -> Manifest:
     group = selector.group or "example.com"
     singular = plural.removesuffix("s") or plural
-    anything = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
-    schema = {"type": "object", "properties": {"spec": anything, "status": anything}}
+    schema = {"type": "object", "properties": {"spec": _ANYTHING, "status": _ANYTHING}}
     version = {
         "name": selector.version or "v1",
         "served": True,
@@ -285,7 +288,7 @@ def _made_up_objects(
         if spec is None:
             continue
         version = next(each for each in spec["versions"] if each["storage"])
-        schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+        schema = _schema_of(version)
         made = {
             "apiVersion": f"{spec['group']}/{version['name']}",
             "kind": spec["names"]["kind"],
@@ -308,6 +311,18 @@ def _made_up_objects(
         yield made
 
 
+def _schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The schema of a version, `{}` where it has none.
+
+    One that is open and names no fields has a spec that takes anything: most have.
+    """
+    schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    if schema.get(_OPEN) and not schema.get("properties"):
+        return {**schema, "properties": {"spec": _ANYTHING}}
+    found: Mapping[str, Any] = schema
+    return found
+
+
 def _refusal(run: SimulatedRun, manifest: Manifest) -> str:
     """Why the cluster does not take an object; "" where it does."""
     twin = run.fork()
@@ -328,8 +343,8 @@ def _drawn(
 
     It has the `stanzas` that its schema knows. Hypothesis is an extra.
     """
-    schema = version["schema"]["openAPIV3Schema"]
-    known = [each for each in stanzas if each in schema["properties"]]
+    schema = _schema_of(version)
+    known = [each for each in stanzas if each in (schema.get("properties") or {})]
     required = [*dict.fromkeys((*(schema.get("required") or ()), *known))]
     narrow = {"openAPIV3Schema": {**schema, "required": required}}
     versions = [{**version, "schema": narrow}]

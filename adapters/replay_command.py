@@ -185,7 +185,8 @@ def replay(
     is another one now, or that cannot be compared since a secret in it is a token in
     the recording.  With --shadow each recorded attempt is asked again by itself, with
     what its handler was shown: so all decisions are told that a new version would
-    change.  What a handler that is not impure does to the world is refused and told.
+    change.  Recorded reviews are asked again as well.  What a handler that is not
+    impure does to the world is refused and told.
 
     Exit status: 0 when identical, or told (with --shadow: also with changes that
     --fail-on does not name), 1 when not (with --from: when the end is another one; with
@@ -229,7 +230,7 @@ def _done(
 
     if not (paths or module):
         return _asked(source, wish)
-    header, records = source.opened()
+    header, records = source.opened(reviews=wish.mode is Mode.SHADOW)
     settings = recorded_settings(header).replace(guard=guard)
     # A status of 1 would tell that a decision differs.
     program = program_of(
@@ -419,7 +420,7 @@ def _shadow(
     program: Program,
     wanted: frozenset[str],
 ) -> int:
-    """Ask each attempt again, and tell which decisions change."""
+    """Ask each attempt and each review again, and tell which decisions change."""
     from fnop.interpreters.shadow import shadow
 
     found = shadow(records, header, program)
@@ -435,11 +436,17 @@ def _shadow(
     hits = sorts if "any" in wanted else sorts & wanted
     if hits:
         fail(f"decisions change that --fail-on names: {', '.join(sorted(hits))}")
-    if wanted and 0 < found.attempts == found.untold.total():
+    unasked = found.untold.total() + found.undecided.total()
+    if wanted and 0 < found.attempts + found.reviews == unasked:
         fail(
             "no recorded decision could be asked again, so --fail-on has nothing to "
             "judge by",
             EXIT_INCOMPLETE,
+        )
+    if wanted & {"any", "deny"} and found.undecided:
+        warn(
+            f"--fail-on has not judged {number_of(found.undecided.total(), 'review')} "
+            "that cannot be compared; fnop replay without --shadow decides them again"
         )
     return 0
 

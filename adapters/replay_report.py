@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fnop.adapters.codes import Code, versions
 from fnop.adapters.recorded import CUT_OFF
@@ -19,9 +19,12 @@ if TYPE_CHECKING:
     from fnop.core.history.shadow import Changed
     from fnop.interpreters.replay import Difference
     from fnop.interpreters.shadow import Judged, Shadow
+    from fnop.interpreters.shadowed_reviews import Redecided
     from fnop.interpreters.shadowed_writes import Reviewed
 
 __all__ = ["difference_lines", "shadow_lines", "sorts_of"]
+
+_T = TypeVar("_T")
 
 # Groups of changes, and examples of one, that are shown.
 _GROUPS_SHOWN = 20
@@ -109,16 +112,17 @@ def shadow_lines(found: Shadow) -> list[str]:
         lines += ["", *_group_lines(group)]
     for group in _groups(found.concealed)[:_GROUPS_SHOWN]:
         lines += ["", *_concealed_lines(group)]
-    for one in _review_groups(found.reviewed)[:_GROUPS_SHOWN]:
-        lines += ["", *_review_lines(one)]
+    for one in _alike(found.reviewed, _of_write)[:_GROUPS_SHOWN]:
+        lines += ["", *_write_lines(one)]
+    for other in _alike(found.redecided, _of_review)[:_GROUPS_SHOWN]:
+        lines += ["", *_review_lines(other)]
     if len(changed) > _GROUPS_SHOWN:
         lines += ["", f"and {number_of(len(changed) - _GROUPS_SHOWN, 'other group')}"]
     return lines
 
 
 def _summary(found: Shadow) -> Iterator[str]:
-    change = "changes" if len(found.changed) == 1 else "change"
-    yield f"{len(found.changed)} of {found.attempts:,} recorded decisions {change}"
+    yield from _counts(found)
     for name, count in sorted(found.missing.items()):
         yield f"{number_of(count, 'decision')} of {name}, which is no handler now"
     for name, count in sorted(found.unindexed.items()):
@@ -139,6 +143,27 @@ def _summary(found: Shadow) -> Iterator[str]:
         )
     for why, count in found.untold.most_common():
         yield f"{number_of(count, 'decision')} cannot be asked again: {why}"
+    yield from _writes(found)
+    if found.lost:
+        yield f"{number_of(found.lost, 'step')} of the run are not in the recording"
+    if found.truncated:
+        yield f"the recording {CUT_OFF}"
+
+
+def _counts(found: Shadow) -> Iterator[str]:
+    """The decisions that change; where there are only reviews, those alone."""
+    if found.attempts or not found.reviews:
+        change = "changes" if len(found.changed) == 1 else "change"
+        yield f"{len(found.changed)} of {found.attempts:,} recorded decisions {change}"
+    if found.reviews:
+        change = "changes" if len(found.redecided) == 1 else "change"
+        yield f"{len(found.redecided)} of {found.reviews:,} recorded reviews {change}"
+    for why, count in found.undecided.most_common():
+        yield f"{number_of(count, 'review')} cannot be compared: {why}"
+
+
+def _writes(found: Shadow) -> Iterator[str]:
+    """The answers of admission handlers about the writes that were watched."""
     if found.writes:
         denied, changes = (
             sum(each.answer == answer for each in found.reviewed)
@@ -150,27 +175,52 @@ def _summary(found: Shadow) -> Iterator[str]:
         )
     for why, count in found.unreviewed.most_common():
         yield f"{number_of(count, 'answer')} about writes cannot be told: {why}"
-    if found.lost:
-        yield f"{number_of(found.lost, 'step')} of the run are not in the recording"
-    if found.truncated:
-        yield f"the recording {CUT_OFF}"
 
 
-def _review_groups(found: Sequence[Reviewed]) -> list[list[Reviewed]]:
-    """Writes with one answer of one handler, the largest group first."""
-    groups: dict[tuple[str, ...], list[Reviewed]] = {}
+def _alike(found: Sequence[_T], key: Callable[[_T], Any]) -> list[list[_T]]:
+    """Those with one key each, the largest group first."""
+    groups: dict[Any, list[_T]] = {}
     for each in found:
-        key = each.handler.id, each.answer, each.message, *each.fields
-        groups.setdefault(key, []).append(each)
+        groups.setdefault(key(each), []).append(each)
     return sorted(groups.values(), key=len, reverse=True)
 
 
-def _review_lines(group: Sequence[Reviewed]) -> Iterator[str]:
+def _of_write(each: Reviewed) -> tuple[str, ...]:
+    return each.handler.id, each.answer, each.message, *each.fields
+
+
+def _of_review(each: Redecided) -> tuple[Any, ...]:
+    return each.was, each.answer, each.handler, each.message, *each.fields
+
+
+def _write_lines(group: Sequence[Reviewed]) -> Iterator[str]:
     first = group[0]
     what = first.message or ", ".join(first.fields[:_FIELDS_SHOWN])
     place = f" ({first.handler.place})" if first.handler.place else ""
     who = f"{first.handler.id}{place}"
     yield f"{number_of(len(group), 'write')} {first.answer} by {who}: {what}"
+    yield from _named_writes(group)
+
+
+def _review_lines(group: Sequence[Redecided]) -> Iterator[str]:
+    first = group[0]
+    place = f" ({first.place})" if first.place else ""
+    by = f" by {first.handler}{place}" if first.handler else ""
+    match first.was, first.answer:
+        case "admitted", "denied":
+            how = f"denied{by}, where it was admitted"
+        case "denied", "admitted":
+            how = f"admitted, where it was denied{by}"
+        case "denied", _:
+            how = f"denied otherwise{by}"
+        case _:
+            how = "changed otherwise" if first.fields else "warned otherwise"
+    what = first.message or ", ".join(first.fields[:_FIELDS_SHOWN])
+    yield f"{number_of(len(group), 'review')} {how}: {what}"
+    yield from _named_writes(group)
+
+
+def _named_writes(group: Sequence[Reviewed | Redecided]) -> Iterator[str]:
     for each in group[:_WRITES_SHOWN]:
         yield f"  {each.operation} of {each.label}"
     if len(group) > _WRITES_SHOWN:
@@ -315,4 +365,8 @@ def sorts_of(found: Shadow) -> frozenset[str]:
         words |= {"any", "removed"}
     if any(each.answer == "denied" for each in found.reviewed):
         words |= {"any", "deny"}
+    if found.redecided:
+        words.add("any")
+    if any(each.is_denied_anew for each in found.redecided):
+        words.add("deny")
     return frozenset(words)

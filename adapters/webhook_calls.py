@@ -6,11 +6,14 @@ import base64
 import binascii
 import ssl
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import orjson
 
 from fnop.interpreters.cluster import Question, Reply, Reviewed, Unreached
+
+if TYPE_CHECKING:
+    from aiohttp import StreamReader
 
 __all__ = ["WebhookCaller"]
 
@@ -58,7 +61,9 @@ class WebhookCaller:
                     allow_redirects=False,
                 ) as response,
             ):
-                data = await response.content.read(MOST_BYTES)
+                data = await _whole(response.content)
+                if data is None:
+                    return Unreached(f"{post}its answer has over {MOST_BYTES} bytes")
                 return _reply(response.status, data)
         except TimeoutError:
             return Unreached(f"{post}context deadline exceeded")
@@ -102,6 +107,16 @@ def _trust(question: Question) -> ssl.SSLContext:
         return ssl.create_default_context(cadata=text)
     except (binascii.Error, UnicodeDecodeError, ssl.SSLError) as problem:
         raise ValueError(f"unable to load root certificates: {problem}") from None
+
+
+async def _whole(content: StreamReader) -> bytes | None:
+    """An answer to its end, as it arrives in parts; None for one over the limit."""
+    data = bytearray()
+    async for part in content.iter_any():
+        data += part
+        if len(data) > MOST_BYTES:
+            return None
+    return bytes(data)
 
 
 def _reply(status: int, data: bytes) -> Reply:

@@ -80,14 +80,17 @@ def listed_page(body: Any) -> Success[ListedPage] | Failure[str]:
     """The page that a successful answer holds (Kubernetes API conventions: lists).
 
     Anything else is a failure: if it were taken for an empty list, all objects would
-    count as deleted.
+    count as deleted. Kinds that are not stored, such as ComponentStatus, have lists of
+    no version; it is "".
 
     >>> listed_page({"metadata": {"resourceVersion": "7"}, "items": None}).unwrap()
     ListedPage(items=(), version='7', continue_token=None)
+    >>> listed_page({"kind": "AList", "metadata": {}, "items": []}).unwrap()
+    ListedPage(items=(), version='', continue_token=None)
     >>> listed_page({"kind": "Status"}).failure()
     "no list: {'kind': 'Status'}"
     """
-    version = version_of(body)
+    version = "" if _is_unversioned_list(body) else version_of(body)
     if version is None or "items" not in body:
         return Failure(f"no list: {_excerpt(body)}")
     items = body["items"] or ()
@@ -96,6 +99,13 @@ def listed_page(body: Any) -> Success[ListedPage] | Failure[str]:
             return Failure(f"no object in a list: {_excerpt(item)}")
     token = body["metadata"].get("continue") or None
     return Success(ListedPage(tuple(items), version, token))
+
+
+def _is_unversioned_list(body: Any) -> bool:
+    """Whether it is a list of things that are not stored, by its kind."""
+    if not isinstance(body, dict) or body.get("metadata") != {}:
+        return False
+    return str(body.get("kind")).endswith("List")
 
 
 def with_kind(
@@ -125,6 +135,9 @@ def page_inputs(
         return
     match listed_page(response.body):
         case Failure(problem):
+            yield StreamEnded(stream, "undecodable", None, problem)
+        case Success(page) if not page.version:
+            problem = f"a list of no version cannot be followed: {resource.label}"
             yield StreamEnded(stream, "undecodable", None, problem)
         case Success(page):
             for item in with_kind(page.items, resource.api_version, resource.kind):

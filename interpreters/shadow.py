@@ -44,7 +44,7 @@ from fnop.effects.values import canonical, same_json
 from fnop.interpreters.guard import Act, Guard
 from fnop.interpreters.guesses import guesses
 from fnop.interpreters.likeness import MISSING, Likeness, Retold
-from fnop.interpreters.recordings import Unsupported, understood
+from fnop.interpreters.recordings import Unsupported, is_review, understood
 from fnop.interpreters.redaction import (
     TOKEN_LENGTH,
     draws_secret,
@@ -52,6 +52,7 @@ from fnop.interpreters.redaction import (
     has_token,
     rewritten,
 )
+from fnop.interpreters.shadowed_reviews import Redecided, ShadowedReviews
 from fnop.interpreters.shadowed_writes import Reviewed, Secrets, ShadowedWrites
 
 __all__ = ["Judged", "Shadow", "shadow"]
@@ -78,6 +79,8 @@ class Shadow:
     author's code was forbidden to do.  `writes` counts the recorded writes that
     admission handlers are asked about; `reviewed` are those that would have been denied
     or changed, and `unreviewed` counts those that cannot be asked about, by the reason.
+    `reviews` counts the recorded reviews; `redecided` are those that are decided
+    otherwise now, and `undecided` counts those that cannot be compared, by the reason.
     """
 
     attempts: int = 0
@@ -95,6 +98,9 @@ class Shadow:
     writes: int = 0
     reviewed: list[Reviewed] = field(default_factory=list)
     unreviewed: Counter[str] = field(default_factory=Counter)
+    reviews: int = 0
+    redecided: list[Redecided] = field(default_factory=list)
+    undecided: Counter[str] = field(default_factory=Counter)
 
 
 def shadow(
@@ -104,8 +110,8 @@ def shadow(
 ) -> Shadow:
     """Ask all attempts of a recording again; `records` are those after the header.
 
-    Raises `RecordingProblem` for a recording without traces, and for records that
-    cannot be understood.
+    Reviews among them are asked again, too. Raises `RecordingProblem` for a recording
+    without traces, and for records that cannot be understood.
     """
     if header.get("traces") is not True:
         raise Unsupported(
@@ -114,10 +120,12 @@ def shadow(
             "or record the run again"
         )
     run = _Shadow(program)
-    for number, record in enumerate(records, 1):
+    number = 0
+    for record in records:
         if record is None:
             run.found.truncated = True
             break
+        number += not is_review(record)
         with understood(number):
             run.add(record)
     return run.end(header)
@@ -137,6 +145,7 @@ class _Shadow:
         # Attempts of sub-handlers that end before the one that declares them.
         self._waiting: dict[str, list[Attempt]] = {}
         self._writes = ShadowedWrites(program)
+        self._reviews = ShadowedReviews(program, self._guard)
         # From the first record with a token on.
         self._secrets: _Secrets | None = None
         # The requests for random bytes that are a secret.
@@ -152,6 +161,11 @@ class _Shadow:
             return
         if record.get("redacted") and self._secrets is None:
             self._secrets = _Secrets(self._program, self._drawing)
+        if is_review(record):
+            known = self.attempts.catalogue, self._settings
+            ways = self._ways if record.get("redacted") else None
+            self._reviews.add(record, *known, ways)
+            return
         self._draw(record)
         self._see(record["input"], Now(record["wall"], record["mono"]))
         for each in self.attempts.add(record):
@@ -188,6 +202,9 @@ class _Shadow:
         writes = self._writes
         self.found.writes, self.found.reviewed = writes.asked, writes.found
         self.found.unreviewed = writes.untold
+        reviews = self._reviews
+        self.found.reviews, self.found.redecided = reviews.asked, reviews.found
+        self.found.undecided = reviews.untold
         return self.found
 
     @property

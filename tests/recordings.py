@@ -78,13 +78,16 @@ class Recording:
         self.recorder = Recorder(self._file, header, redaction)
         self._is_finished = False
 
-    def records(self) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
-        """The header, and the records after it."""
+    def records(
+        self, *, reviews: bool = False
+    ) -> tuple[dict[str, Any], Iterator[dict[str, Any] | None]]:
+        """The header, and the records after it; those of `reviews` if asked for."""
         if not self._is_finished:
             self.recorder.finish()
             self._is_finished = True
         assert self.recorder.problem is None, self.recorder.problem
-        records = read_records(io.BytesIO(self._file.getvalue()))
+        file = io.BytesIO(self._file.getvalue())
+        records = read_records(file, reviews=reviews)
         return read_header(records), records
 
     def written(self) -> bytes:
@@ -93,7 +96,7 @@ class Recording:
 
     def shadow(self, registry: Registry, settings: Settings = TRACED) -> Shadow:
         """All attempts, asked again of these handlers."""
-        header, records = self.records()
+        header, records = self.records(reviews=True)
         return shadow(records, header, Program(registry.handlers, settings))
 
 

@@ -32,7 +32,7 @@ WORDS = {
     "call": "a function is called, or with other arguments",
     "removed": "decisions of a handler that is none now",
     "index": "an index function returns other values",
-    "deny": "an admission handler denies a recorded write",
+    "deny": "an admission handler denies a recorded write that was admitted",
 }
 """The words, and what each stands for."""
 

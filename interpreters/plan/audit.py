@@ -3,11 +3,12 @@
 The admission handlers are asked about an update that changes nothing, by a user. Rules
 are not ratcheted for that: a stored object counts as one that is written anew. The
 cluster is read alone, and a handler that reads another object is asked again once that
-was read.
+was read. A kind that cannot be read is told, and the others are audited.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,7 +30,8 @@ from fnop.interpreters.answers import message_of
 from fnop.interpreters.plan.planner import Planner, PlanProblem
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Known, Need
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.reading import ReadProblem
 
 __all__ = ["Auditor"]
 
@@ -70,9 +72,6 @@ class Auditor(Planner):
         objects, unread = await self._objects(run, basis)
         self._masking.learn(run.found.values())
         findings = [e for one in objects for e in await self._asked(run, *one)]
-        if unread and not objects:
-            why = "; ".join(dict.fromkeys(each.why for each in unread))
-            raise PlanProblem(f"nothing that the handlers are for can be read: {why}")
         return Audit(
             tuple(map(self._masked_finding, findings)),
             len(objects),
@@ -84,7 +83,10 @@ class Auditor(Planner):
     async def _objects(
         self, run: _Questioned, basis: list[Known]
     ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[Unread]]:
-        """The objects of the kinds that handlers are for, and what may not be read."""
+        """The objects of the kinds that handlers are for, and what cannot be read.
+
+        Raises `PlanProblem` where nothing can.
+        """
         settings = run.machine.settings
         given = settings.namespaces
         every = next((e for e in basis if e.need.resource == NAMESPACES), None)
@@ -98,13 +100,17 @@ class Auditor(Planner):
             for kind in run.kinds()
             for place in places
         ]
-        found = await self.source.read(needs)
+        answers = await asyncio.gather(*map(self._known, dict.fromkeys(needs)))
+        found = [*{id(each): each for each in answers}.values()]
         run.learn(found)
         unread = [
             Unread(1, _place(e.need.resource, "", "*"), message_of(e.refusal), (), None)
             for e in found
             if e.refusal is not None
         ]
+        if unread and len(unread) == len(found):
+            why = "; ".join(dict.fromkeys(each.why for each in unread))
+            raise PlanProblem(f"nothing that the handlers are for can be read: {why}")
         objects = [(known.need.resource, e) for known in found for e in known.objects]
         return objects, unread
 
@@ -116,7 +122,15 @@ class Auditor(Planner):
             try:
                 return run.answers(resource, body, self._masking.shown)
             except _Lacking as lacking:
-                run.learn(await self.source.read([lacking.need]))
+                run.learn([await self._known(lacking.need)])
+
+    async def _known(self, need: Need) -> Known:
+        """The answer to a need; one that is none of the kind's counts as a refusal."""
+        try:
+            (found,) = await self.source.read([need])
+        except ReadProblem as problem:
+            return Known(need, refusal=ApiResponse(502, {"message": str(problem)}))
+        return found
 
     def _masked_finding(self, found: Finding) -> Finding:
         return found._replace(message=self._masking.text(found.message))
@@ -175,12 +189,16 @@ class _Questioned(Rehearsal):
         }
 
     def kinds(self) -> list[Resource]:
-        """The kinds that admission handlers are for, each in one version."""
+        """The kinds that admission handlers are for, each in one version.
+
+        Those that are only asked for, as a TokenReview is, have no objects.
+        """
         found: dict[tuple[str, str], Resource] = {}
         for handler in self.machine.program.handlers:
             if handler.role in ADMISSION and handler.selector is not None:
                 for each in self.machine.state.survey.catalogue.find(handler.selector):
-                    found.setdefault((each.group, each.plural), each)
+                    if not each.verbs or "list" in each.verbs:
+                        found.setdefault((each.group, each.plural), each)
         return [*found.values()]
 
     def answers(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -342,19 +343,39 @@ def test_a_frozen_object_is_found_beside_any_handler(
     assert "updatable" in alarms(several)["create"]
 
 
-def test_an_object_that_is_made_up_is_denied_with_a_note(tmp_path: Path) -> None:
-    code = """
+NOBODY = """
 @fnop.on.validate("xs.example.com")
 def none(**_):
     raise fnop.Denied("there are no owners")
 """
+OPEN = {"x-kubernetes-preserve-unknown-fields": True}
+
+
+def test_an_object_that_is_made_up_is_denied_with_a_note(tmp_path: Path) -> None:
     file = tmp_path / "operator.py"
-    file.write_text(f"import fnop\n{code}")
+    file.write_text(f"import fnop\n{NOBODY}")
     program = Program(tuple(handlers_of_file(str(file))), Settings())
     subjects = subjects_of(program, [CRD])
     explorers = [Explorer(each) for each in cases_of(program, subjects)]
     _, notes = sound(explorers)
     assert any(each.startswith("none (") and " denies " in each for each in notes)
+
+
+@pytest.mark.parametrize(
+    ("schema", "spec"),
+    [({"type": "object", **OPEN}, {"spec": {}}), ({"type": "object"}, {})],
+    ids=["open", "closed"],
+)
+def test_an_object_is_made_up_of_a_schema_without_fields(
+    schema: dict[str, Any], spec: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / "operator.py"
+    file.write_text(f"import fnop\n{NOBODY}")
+    program = Program(tuple(handlers_of_file(str(file))), Settings())
+    crd = deepcopy(CRD)
+    crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = schema
+    (made,) = subjects_of(program, [crd]).subjects
+    assert {each: made[each] for each in made if each == "spec"} == spec
 
 
 SPOILING = """

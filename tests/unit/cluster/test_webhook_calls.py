@@ -17,7 +17,7 @@ import pytest
 from fnop.adapters.api_server import HttpServer
 from fnop.adapters.certificates import Authority
 from fnop.adapters.cluster_fixture import Live
-from fnop.adapters.webhook_calls import WebhookCaller
+from fnop.adapters.webhook_calls import MOST_BYTES, WebhookCaller
 from fnop.interpreters.clock import SystemClock
 from fnop.interpreters.cluster import empty_cluster
 from tests.cluster.envtest import free_ports
@@ -127,6 +127,30 @@ def test_webhooks_are_called_at_their_urls(pki: Path) -> None:
         assert body["message"].endswith("denied the request: no way")
         assert [one["hook"] for one in hooks.asked] == ["data", "data", "no"]
         assert cluster.send("GET", f"{MAPS}/b")[0] == 404
+
+
+def test_large_answers_are_read_to_their_end(pki: Path) -> None:
+    """They arrive in many parts."""
+    text = "x" * 650_000
+    operation = {"op": "add", "path": "/data", "value": {"a": text}}
+    patch = base64.b64encode(json.dumps([operation]).encode()).decode()
+    assert 850_000 < len(patch) < 950_000
+    large = answering(allowed=True, patch=patch, patchType="JSONPatch")
+    with serving({"large": large}, pki) as hooks, served() as cluster:
+        cluster.register("Mutating", at(hooks, "large"))
+        status, body, _ = cluster.create("a")
+        assert status == 201, body
+        assert body["data"] == {"a": text}
+
+
+def test_an_answer_over_the_limit_is_an_error_that_says_so(pki: Path) -> None:
+    endless = answering(allowed=True, auditAnnotations={"a": "x" * MOST_BYTES})
+    with serving({"endless": endless}, pki) as hooks, served() as cluster:
+        cluster.register("Validating", at(hooks, "endless"))
+        status, body, _ = cluster.create("a")
+        assert status == 500
+        assert body["message"].endswith(f"its answer has over {MOST_BYTES} bytes")
+        assert cluster.send("GET", f"{MAPS}/a")[0] == 404
 
 
 def test_others_are_answered_while_a_webhook_is_called(pki: Path) -> None:

@@ -7,9 +7,10 @@ from typing import Any, cast
 import pytest
 
 import fnop
+from fnop.core.api.resources import Resource
 from fnop.core.handlers.registry import Registry
 from fnop.core.objects import attempts
-from fnop.core.seam.commands import Command, Exit, Fetch, Perform
+from fnop.core.seam.commands import Command, Exit, Fetch, ListPage, Perform
 from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
@@ -26,7 +27,7 @@ from fnop.effects.outcomes import (
     Unknown,
     Unreachable,
 )
-from fnop.interpreters.answers import listed_page, outcome_of
+from fnop.interpreters.answers import listed_page, outcome_of, page_inputs
 from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
 from tests.live import operating
 from tests.simulations import example
@@ -635,6 +636,16 @@ async def test_a_line_that_is_no_change_changes_nothing(
 )
 def test_what_is_no_list_is_not_an_empty_one(page: Any) -> None:
     assert listed_page(page).failure().startswith("no ")
+
+
+def test_a_list_without_a_version_is_not_followed() -> None:
+    """Nothing in it could be told from what is gone."""
+    resource = Resource("", "v1", "componentstatuses", "ComponentStatus")
+    body = {"kind": "ComponentStatusList", "metadata": {}, "items": []}
+    command = ListPage(1, resource, None, 500)
+    (end,) = page_inputs(command, ApiResponse(200, body))
+    assert isinstance(end, StreamEnded)
+    assert end.reason == "undecodable"
 
 
 @pytest.mark.parametrize("body", [None, [], "text", {}, {"kind": "Status"}], ids=str)

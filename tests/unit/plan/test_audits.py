@@ -15,6 +15,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.planned.audited import Answer, Audit
 from fnop.interpreters.plan.audit import Auditor
 from fnop.interpreters.plan.planner import PlanProblem
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.plans import Served
 from tests.simulations import Scenario, example
 
@@ -31,19 +32,20 @@ def audited(
     registry: Registry,
     objects: list[dict[str, Any]],
     settings: Settings | None = None,
+    served: type[Served] = Served,
     **options: Any,
 ) -> tuple[Audit, Served]:
     """The audit of a cluster in which nobody has reviewed the objects."""
     run = Scenario(NOBODY, objects)
     wall = run.clock.now().wall
-    served = Served(run.cluster, wall, **options)
+    api = served(run.cluster, wall, **options)
 
     async def pause(seconds: float) -> None:
         pass
 
     program = Program(registry.handlers, settings or Settings())
-    auditor = Auditor(program, served, wall=wall, pause=pause)
-    return asyncio.run(auditor.audit()), served
+    auditor = Auditor(program, api, wall=wall, pause=pause)
+    return asyncio.run(auditor.audit()), api
 
 
 def found(audit: Audit) -> set[tuple[str, str, str]]:
@@ -157,6 +159,56 @@ def test_kinds_that_may_not_be_read_are_told(registry: Registry) -> None:
             [example("a", size=10)],
             refuses=lambda request: request.path.endswith(f"/{KIND}"),
         )
+
+
+class Unversioned(Served):
+    """A cluster that answers lists of pods as those of ComponentStatuses.
+
+    Kubernetes 1.20 gives neither the list nor its items a version.
+    """
+
+    items: tuple[str, ...] = ()
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        if not request.path.endswith("/pods"):
+            return await super().send(request)
+        items = [{"metadata": {"name": each}} for each in self.items]
+        found = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": items}
+        return ApiResponse(200, found)
+
+
+class OfScheduler(Unversioned):
+    """One such list with an item."""
+
+    items = ("scheduler",)
+
+
+@pytest.mark.parametrize("served", [Unversioned, OfScheduler])
+def test_kinds_without_versions_hold_up_no_audit_of_all(
+    registry: Registry, served: type[Unversioned]
+) -> None:
+    @fnop.on.validate("*", id="never", operations=["DELETE"], registry=registry)
+    def never(**_: Any) -> None:
+        raise fnop.Denied("it is kept")
+
+    audit, _ = audited(registry, [example("a", size=1)], served=served)
+    assert ("kept", "never", "a") in found(audit)
+    text = "\n".join(as_lines(audit))
+    told = [each.place.label for each in audit.unread]
+    assert told == (["pods/*"] if served.items else [])
+    assert ("? not audited: pods/* cannot be read: " in text) is bool(served.items)
+    assert ("; 1 kind not audited" in text) is bool(served.items)
+
+
+def test_a_handler_that_reads_what_has_no_version_is_not_judged(
+    registry: Registry,
+) -> None:
+    @fnop.on.validate(KIND, id="alone", registry=registry)
+    async def alone(**_: Any) -> None:
+        await fnop.list("pods")
+
+    audit, _ = audited(registry, [example("a", size=1)], served=OfScheduler)
+    assert found(audit) == {("unknown", "alone", "a")}
 
 
 def test_selected_objects_are_asked_about_and_selectors_hold(
