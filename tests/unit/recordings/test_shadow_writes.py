@@ -46,7 +46,7 @@ def test_writes_of_others_that_would_be_denied_are_told() -> None:
     history, now = asked(now, example("a", size=1))
     history.writes("kubectl", KIND, "a", spec={"size": 5})
     history.writes("kubectl", KIND, "a", spec={"size": 10})
-    history.writes("kubectl", KIND, "a", spec={"size": 11})
+    history.writes("kubectl", KIND, "a", spec={"other": 11})
     found = history.recording.shadow(now)
     label = f"{KIND}/default/a"
     # The third one is wrong as before, and a warning is all.
