@@ -319,14 +319,16 @@ class Target:
         _plain(self, "name", "namespace")
 
     @classmethod
-    def existing(cls, resource: str, name: str, namespace: str | None) -> Target:
+    def existing(
+        cls, resource: str, name: str, namespace: str | None, uid: str | None = None
+    ) -> Target:
         """The address of an object that the API server has shown.
 
         Its name is not checked: some kinds may have names that few people write
         (Kubernetes: IsValidPathSegmentName), and the object is there.
         """
         target: Target = object.__new__(cls)
-        fields = (resource, name, namespace, None)
+        fields = (resource, name, namespace, uid)
         for slot, value in zip(cls.__slots__, fields, strict=True):
             object.__setattr__(target, slot, value)
         return target

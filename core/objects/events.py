@@ -21,7 +21,7 @@ from fnop.core.state.lifecycle import IN_SERVICE
 from fnop.core.state.record import ObjectRecord, Report, Reports
 from fnop.core.state.requests import ForEvent
 from fnop.core.state.turn import Turn
-from fnop.core.values.body import Key
+from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now, wall_text
 from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
@@ -62,8 +62,7 @@ def report_event(
     if context.is_activity:
         context.warn_once("events", _NOWHERE)
         return record
-    subject = context.subject(record.body)
-    reports = _reported(context, record.reports, event, subject, handler)
+    reports = _reported(context, record.reports, event, record.body, handler)
     return record._replace(reports=reports)
 
 
@@ -77,17 +76,13 @@ def report_denial(turn: Turn, denied: WriteDenied) -> None:
         return
     key = Key(resource.key, denied.namespace, denied.name)
     context = Context(turn, key)
-    about = Subject(
-        resource.key,
-        denied.namespace or None,
-        denied.name,
-        denied.uid or None,
-        resource.kind,
-        resource.api_version,
+    target = Target.existing(
+        denied.resource, denied.name, denied.namespace or None, denied.uid or None
     )
-    record, event = context.record, Event("Denied", denied.message, "Warning")
+    event = Event("Denied", denied.message, "Warning", target)
+    record = context.record
     known = turn.notes.denials if record is None else record.reports
-    reports = _reported(context, known, event, about, denied.handler)
+    reports = _reported(context, known, event, None, denied.handler)
     if record is None:
         turn.notes = turn.notes._replace(denials=reports)
     else:
@@ -98,7 +93,7 @@ def _reported(
     context: Context,
     known: Reports,
     event: Event,
-    subject: Subject,
+    body: Body | None,
     handler: str,
 ) -> Reports:
     """The reports with one more, which is requested; or without it, if not allowed."""
@@ -106,6 +101,7 @@ def _reported(
     if resource is None:
         context.warn_once("events", _NOWHERE)
         return known
+    subject = context.subject(body)
     about = _regarding(context, subject, event.target)
     if about.kind == "Event":
         return known  # an Event about each Event would never end
@@ -116,8 +112,7 @@ def _reported(
         context.say("debug", line)
         return reports
     found = next(
-        (each for each in reports.recent if _is_same(each, event, about, context.now)),
-        None,
+        (each for each in reports.recent if _is_same(each, event, context.now)), None
     )
     report, effect = (
         _first(context, event, about) if found is None else _again(found, context.now)
@@ -156,9 +151,8 @@ def _refilled(reports: Reports, now: Now) -> Reports:
     return replace(reports, left=min(REPORTS_MAX, reports.left + more), at=now.mono)
 
 
-def _is_same(report: Report, event: Event, about: Subject, now: Now) -> bool:
-    is_recent = now.mono - report.last <= SAME_SECONDS
-    return is_recent and (report.event, report.about) == (event, about)
+def _is_same(report: Report, event: Event, now: Now) -> bool:
+    return report.event == event and now.mono - report.last <= SAME_SECONDS
 
 
 def _first(
@@ -167,8 +161,7 @@ def _first(
     unique = f"{context.seed}-{context.next_serial()}"
     manifest = event_manifest(event, about, context.settings, context.now, unique)
     meta = manifest["metadata"]
-    name, namespace = meta["name"], meta["namespace"]
-    report = Report(event, about, name, namespace, 1, context.now.mono)
+    report = Report(event, meta["name"], meta["namespace"], 1, context.now.mono)
     return report, Create(manifest)
 
 

@@ -16,7 +16,7 @@ from fnop.core.memory.conditions import Condition
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Observation, Seen, scope_name, see
 from fnop.core.memory.progress import FRESH, Failure, Progress
-from fnop.core.seam.commands import Say, Subject
+from fnop.core.seam.commands import Say
 from fnop.core.state.fusion import Writing
 from fnop.core.state.in_flight import InFlight
 from fnop.core.state.splitting import Changes
@@ -256,10 +256,8 @@ class Work(NamedTuple):
 
     @property
     def awaits_write(self) -> bool:
-        """Whether nothing but the answer to a request for the object is awaited."""
-        writing = self.writing
-        is_sent = writing is not None and writing.id is not None
-        return is_sent and not self.invocations
+        """Whether the API server has not answered a request of the write yet."""
+        return self.writing is not None and self.writing.id is not None
 
     @property
     def is_over(self) -> bool:
@@ -297,7 +295,6 @@ class Report:
     """A Kubernetes Event that was reported: where it is stored, and its `count`."""
 
     event: Event
-    about: Subject
     name: str
     namespace: str
     count: int
