@@ -27,6 +27,7 @@ from fnop.core.handlers.rights import (
     needs_of_election,
     needs_of_handler,
     needs_of_peering,
+    role_namespaces,
 )
 from fnop.core.handlers.roles import INDICES, OUTSIDE
 from fnop.core.handlers.settings import Settings
@@ -278,15 +279,13 @@ def _without_having_seen(
 def _beside(wishes: Wishes, program: Program) -> Iterator[Need]:
     """The rights that no handler needs, but the way in which the operator is run."""
     name = wishes.webhook_name or program.settings.domain
-    tells = wishes.webhook_events or program.settings.admission_events
-    served = wishes.namespaces
-    places = (None,) if served is None or has_patterns(served) else served
+    reports = wishes.webhook_events or program.settings.admission_events
     yield from needs_of_webhooks(
         groups_of(program.handlers),
         name,
         wishes.operator,
         wishes.account.namespace,
-        reports=places if tells else (),
+        reports=role_namespaces(wishes.namespaces) if reports else (),
     )
     if wishes.elects:
         where = wishes.lease_namespace or wishes.account.namespace

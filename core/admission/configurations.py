@@ -21,9 +21,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
 from fnop.core.values.diff import Path
-from fnop.core.values.errors import listed
 from fnop.core.values.label_selectors import requirements
-from fnop.effects.values import shown
 
 __all__ = [
     "CONFIGURATIONS",
@@ -56,12 +54,7 @@ SYSTEM = "kube-system"
 
 
 class UnknownWebhook(KeyError):
-    """The operator has no webhook of a name; the message says which it has."""
-
-    @property
-    def message(self) -> str:
-        """The sentence; the text of a `KeyError` is quoted."""
-        return str(self.args[0])
+    """The operator has no webhook with this name."""
 
 
 class Group(NamedTuple):
@@ -208,11 +201,7 @@ def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
             return each.ids
     if any(name in each.ids for each in groups):
         return frozenset((name,))
-    known = listed(each.name for each in groups) or "none"
-    raise UnknownWebhook(
-        f"the operator has no webhook {shown(name)}, but {known}; remove it from the "
-        "webhook configuration, or restart the operator that writes that"
-    )
+    raise UnknownWebhook(name)
 
 
 # -------------------------------------------------------------- the configurations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 import orjson
@@ -182,7 +182,7 @@ def _status(decision: Decision) -> Mapping[str, Any]:
             "message": each.message[:CAUSE_LENGTH_MAX],
             "field": each.field[:CAUSE_LENGTH_MAX],
         }
-        for each in islice((each for each in decision.ranked if each.field), CAUSES_MAX)
+        for each in [each for each in decision.ranked if each.field][:CAUSES_MAX]
     ]
     if causes:
         request = decision.request

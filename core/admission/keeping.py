@@ -295,9 +295,9 @@ class Keeper(NamedTuple):
 
     def _foreign(self, stored: Manifest) -> str:
         """Why a configuration is somebody else's; "" if it is this operator's."""
-        owner = _annotations(stored).get(OWNER)
-        if owner == self.operator:
+        if is_kept_by(self.operator, stored):
             return ""
+        owner = _annotations(stored).get(OWNER)
         uid = stored["metadata"].get("uid")
         if owner is None and self.written is not None and uid == self.written.uid:
             return ""  # somebody has edited the operator's own

@@ -83,7 +83,7 @@ _Said: TypeAlias = tuple[str, tuple[str, ...]]
 # What tells a handler who writes.
 _CALLER = frozenset(("userinfo", "sslpeer", "headers"))
 # The greatest HTTP status.
-CODE_MOST = 599
+_CODE_MOST = 599
 # A log line tells so many denials.
 _TOLD_MAX = 10
 
@@ -533,7 +533,8 @@ def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[st
             after = transformed(change.change, after)
             continue
         if change.merge is not None:
-            for path in _replaced(change.merge, after):
+            path = next(_replaced(change.merge, after), None)
+            if path is not None:
                 raise OperationFailed(
                     f"{'.'.join(path)} is no mapping, and the patch would replace it"
                 )
@@ -605,7 +606,7 @@ def _denial(handler: Handler, failure: Failure) -> Denial:
     if not failure.is_expected:
         words = f"{handler.id} gave no answer: {words}"
     code = failure.code
-    if code is None or code > CODE_MOST:  # the API server panics, or cannot read it
+    if code is None or code > _CODE_MOST:  # the API server panics, or cannot read it
         code = 500
     return Denial(
         handler.id,

@@ -57,6 +57,7 @@ __all__ = [
     "needs_of_election",
     "needs_of_handler",
     "needs_of_peering",
+    "role_namespaces",
 ]
 
 # The verbs of requests to objects, in the order in which people write them.
@@ -298,14 +299,24 @@ def needs_of_election(candidate: Candidate) -> Iterator[Need]:
         yield Need(right, candidate.namespace, who)
 
 
+def role_namespaces(namespaces: tuple[str, ...] | None) -> tuple[str | None, ...]:
+    """The namespaces of the Roles for an operator that serves these; None: all of them.
+
+    RBAC has no patterns.
+
+    >>> role_namespaces(("a", "b")), role_namespaces(("team-*",)), role_namespaces(None)
+    (('a', 'b'), (None,), (None,))
+    """
+    if namespaces is None or has_patterns(namespaces):
+        return (None,)
+    return namespaces
+
+
 def needs_of_peering(namespaces: tuple[str, ...] | None) -> Iterator[Need]:
     """The rights of an operator among peers to fnop's own kinds of peering objects."""
     who = Who("peering", is_handler=False)
     plural, _, group = kinds_for(namespaces)[0].partition(".v1.")
-    places: tuple[str | None, ...] = (None,)
-    if namespaces is not None and not has_patterns(namespaces):
-        places = namespaces
-    for place in places:
+    for place in role_namespaces(namespaces):
         for verb in ("list", "watch", "patch"):
             yield Need(Right(verb, group, plural), place, who)
 

@@ -195,8 +195,11 @@ def kinds_named(
     """
     found: dict[tuple[str, str], Resource] = {}
     unserved: list[str] = []
-    marking = [each for each in handlers if each.role not in ADMISSION]
-    for selector in [each.selector for each in marking if each.selector]:
+    for selector in [
+        each.selector
+        for each in handlers
+        if each.selector and each.role not in ADMISSION
+    ]:
         resources = catalogue.find(selector)
         for each in resources:
             if not each.verbs or {"list", "patch"} <= set(each.verbs):
