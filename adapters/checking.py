@@ -312,9 +312,10 @@ def _made_up_objects(
 
 
 def _schema_of(version: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema of a version, `{}` where it has none.
+    """The schema of a version, or `{}` if it has none.
 
-    One that is open and names no fields has a spec that takes anything: most have.
+    An open schema without fields gets a spec that accepts anything, as most kinds have
+    a spec.
     """
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     if schema.get(_OPEN) and not schema.get("properties"):

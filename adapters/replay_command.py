@@ -420,7 +420,7 @@ def _shadow(
     program: Program,
     wanted: frozenset[str],
 ) -> int:
-    """Ask each attempt and each review again, and tell which decisions change."""
+    """Ask each attempt and each review again, and report the decisions that change."""
     from fnop.interpreters.shadow import shadow
 
     found = shadow(records, header, program)

@@ -151,7 +151,7 @@ def _summary(found: Shadow) -> Iterator[str]:
 
 
 def _counts(found: Shadow) -> Iterator[str]:
-    """The decisions that change; where there are only reviews, those alone."""
+    """The decisions that change; only reviews if the recording has no attempts."""
     if found.attempts or not found.reviews:
         change = "changes" if len(found.changed) == 1 else "change"
         yield f"{len(found.changed)} of {found.attempts:,} recorded decisions {change}"

@@ -59,9 +59,9 @@ def uninstall(
     """Take an operator's finalizers, state and conditions off all objects.
 
     Without that, objects that carry its finalizer can never be deleted once it is
-    gone.  Webhook configurations that it has written are deleted first: with nobody to
-    answer, they refuse writes.  Stop the operator before: while it runs it puts all of
-    that back.
+    gone.  The operator's webhook configurations are deleted first: without a running
+    operator they refuse writes.  Stop the operator before, because a running one
+    restores all of that.
 
     \b
       fnop uninstall operator.py --dry-run
@@ -202,7 +202,7 @@ def _confirmed(total: Tally, marker: str, registered: Sequence[Configuration]) -
 async def _registered(
     uninstaller: Uninstaller, handlers: Iterable[Handler], catalogue: Catalogue
 ) -> tuple[list[Configuration], bool]:
-    """The operator's webhook configurations, told; and whether they are unreadable."""
+    """Print the operator's webhook configurations; also returns if reading failed."""
     try:
         found = await uninstaller.configurations(catalogue)
     except ReadProblem as problem:
@@ -219,7 +219,7 @@ async def _registered(
 async def _unregistered(
     uninstaller: Uninstaller, registered: Iterable[Configuration]
 ) -> bool:
-    """Delete the webhook configurations, and tell it: whether all are gone."""
+    """Delete the webhook configurations and print each; False if any is left."""
     complete = True
     for each in registered:
         problem = await uninstaller.unregister(each)

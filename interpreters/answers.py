@@ -80,8 +80,8 @@ def listed_page(body: Any) -> Success[ListedPage] | Failure[str]:
     """The page that a successful answer holds (Kubernetes API conventions: lists).
 
     Anything else is a failure: if it were taken for an empty list, all objects would
-    count as deleted. Kinds that are not stored, such as ComponentStatus, have lists of
-    no version; it is "".
+    count as deleted. Lists of kinds that are not stored, such as ComponentStatus, have
+    no resourceVersion; it is "" then.
 
     >>> listed_page({"metadata": {"resourceVersion": "7"}, "items": None}).unwrap()
     ListedPage(items=(), version='7', continue_token=None)
@@ -102,7 +102,7 @@ def listed_page(body: Any) -> Success[ListedPage] | Failure[str]:
 
 
 def _is_unversioned_list(body: Any) -> bool:
-    """Whether it is a list of things that are not stored, by its kind."""
+    """Whether the body is a list without a resourceVersion, by its kind."""
     if not isinstance(body, dict) or body.get("metadata") != {}:
         return False
     return str(body.get("kind")).endswith("List")

@@ -238,8 +238,8 @@ class MeteredReviews:
 
     `answers` counts by webhook and HTTP status, `results` by handler and `allowed`,
     `denied` or `error`; `times` are the durations by webhook. What is asked of no
-    webhook has the webhook "". What is asked of one that is none is not counted: it is
-    asked again, of no webhook (`fnop.adapters.webhooks.answering`).
+    webhook has the webhook "". A review for an unknown webhook is not counted, as it is
+    asked again without a webhook (`fnop.adapters.webhooks.answering`).
     """
 
     def __init__(

@@ -79,8 +79,8 @@ class Shadow:
     author's code was forbidden to do.  `writes` counts the recorded writes that
     admission handlers are asked about; `reviewed` are those that would have been denied
     or changed, and `unreviewed` counts those that cannot be asked about, by the reason.
-    `reviews` counts the recorded reviews; `redecided` are those that are decided
-    otherwise now, and `undecided` counts those that cannot be compared, by the reason.
+    `reviews` counts the recorded reviews; `redecided` are those whose decision changes,
+    and `undecided` counts those that cannot be compared, by the reason.
     """
 
     attempts: int = 0

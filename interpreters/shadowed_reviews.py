@@ -1,9 +1,9 @@
-"""Asking recorded reviews again, of other admission handlers than those that decided.
+"""Ask the admission handlers of another program about recorded reviews.
 
-A recorded review has the request as it came, and the answers to what its handlers read.
-Nothing can act, and nothing is read anew: a handler is given the recorded answer that
-is about what it asks for. Where there is none, its decision is not told, and neither
-where it looks at what a recording of reviews does not hold.
+A recording has the request of each review, and the answers to the reads of its
+handlers. No handler can act or read: it gets the recorded answer that fits its request.
+If there is none, or if a handler uses something that the recording lacks, the review is
+not comparable.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ Json = dict[str, Any]
 
 
 class Redecided(NamedTuple):
-    """A recorded review that is decided otherwise now.
+    """A recorded review whose decision changes.
 
-    `was` and `answer` are "admitted" or "denied". `handler` is that of the denial, now
-    or then, with its `place`, or None. `message` is the denial, or the warnings that
-    are others; `fields` are the paths that are mutated otherwise.
+    `was` and `answer` are "admitted" or "denied". `handler` denies now, or denied then,
+    and `place` is its file and line; it is None without a denial. `message` is the
+    denial, or the changed warnings. `fields` are the paths whose mutation changes.
     """
 
     was: str
@@ -60,7 +60,7 @@ class Redecided(NamedTuple):
 
 
 class ShadowedReviews:
-    """The reviews of a recording, and what a program's handlers decide of them.
+    """The reviews of a recording, and the decisions of a program's handlers about them.
 
     `asked` counts the reviews, `untold` those that cannot be compared, by the reason.
     """
@@ -97,14 +97,14 @@ _BY_HANDLERS = "its handlers are none now"
 _BY_MORE = "it depends on indices, memos or headers, which are not those of then"
 _BY_READS = "its handler asks for what was not answered then"
 _BY_SECRETS = "it depends on secrets, and the recording holds tokens in their place"
-# Arguments of handlers that are not in a recorded request.
+# The arguments that a recorded request lacks.
 _MORE = frozenset(("headers", "memo", "sslpeer"))
 
 
 def _compared(
     asking: _Asking, input: Json, was: Json, secrets: Secrets | None
 ) -> Redecided | str | None:
-    """The decision that is another one, None for the same; or why that is not known."""
+    """The changed decision, None if it is the same, or why it is not comparable."""
     tell = secrets.tell if secrets is not None else _as_it_is
     told, was = review_from_wire(tell(input)), tell(was)
     decision = asking.decided(told)
@@ -124,7 +124,7 @@ def _as_it_is(value: Any) -> Any:
 
 
 class _Asking(NamedTuple):
-    """The facts for a review, as far as a recording has them."""
+    """The facts for a review that a recording has."""
 
     handlers: Mapping[str, Handler]
     catalogue: Catalogue
@@ -133,12 +133,12 @@ class _Asking(NamedTuple):
     now: Now
 
     def those_of(self, told: Review) -> tuple[Handler, ...]:
-        """The handlers of a review that are there now: without names, all."""
+        """The present handlers of a review; all if it names none."""
         known = self.handlers.values()
         return tuple(e for e in known if not told.asks or e.id in told.asks)
 
     def decided(self, told: Review) -> Decision | str:
-        """The decision about a review; or why it cannot be told."""
+        """The decision about a review, or why it is not comparable."""
         handlers = self.those_of(told)
         if not handlers:
             return _BY_HANDLERS
@@ -168,7 +168,7 @@ class _Asking(NamedTuple):
 
 
 class _Unknown(Mapping[Any, Any]):
-    """An index that is not known; it notes who looks at it."""
+    """An index that the recording lacks; it notes that a handler reads it."""
 
     def __init__(self, looked: list[str], name: str) -> None:
         self._looked, self._name = looked, name
@@ -188,7 +188,7 @@ class _Unknown(Mapping[Any, Any]):
 
 
 class _Answers:
-    """The recorded answers of a review; none of them says what it was asked for."""
+    """The recorded answers of a review, without their requests."""
 
     def __init__(
         self, answers: tuple[tuple[Now, Outcome], ...], catalogue: Catalogue
@@ -198,10 +198,10 @@ class _Answers:
         self._catalogue = catalogue
 
     def to(self, effect: Effect) -> tuple[Now, Outcome] | None:
-        """The next answer that is about the effect, or the last one to the same.
+        """The next answer that fits the effect, or the former answer to the same.
 
-        None where there is none. What a list was selected by cannot be told from what
-        is in it: one of the kind, in which nothing is out of place, is taken for it.
+        None if no answer fits. The selector of a list is not recorded: a list fits if
+        all of its objects do.
         """
         for number, answer in enumerate(self._left):
             if self._is_about(effect, answer[1]):
@@ -230,7 +230,7 @@ class _Answers:
                 return False
 
     def _is_of(self, resource: str, found: Json) -> bool:
-        """Whether an object is of a kind; where that is not known, it may be."""
+        """Whether an object may be of a kind; True if the kind is unknown."""
         kind = self._catalogue.lookup(resource)
         return kind is None or kind.kind == found.get("kind")
 
@@ -247,7 +247,7 @@ def _is_selected(effect: List, item: Body) -> bool:
 
 
 def _is_same(told: Review, was: Json, decision: Decision, *, exact: bool) -> bool:
-    """Whether a decision is the recorded one; without `exact`, but for its texts."""
+    """Whether a decision equals the recorded one; without `exact`, texts may differ."""
     now = decision_to_wire(decision)
     if exact:
         return same_json(was, now)
@@ -255,7 +255,7 @@ def _is_same(told: Review, was: Json, decision: Decision, *, exact: bool) -> boo
 
 
 def _is_alike(other: Decision | str, decision: Decision) -> bool:
-    """Whether other tokens have led to the same decision, but for its texts."""
+    """Whether other tokens lead to the same decision, except for its texts."""
     if isinstance(other, str):
         return False
     return _shape_of(other) == _shape_of(decision)
@@ -266,7 +266,7 @@ def _shape_of(decision: Decision) -> tuple[Any, ...]:
 
 
 def _shape(told: Review, wire: Json) -> tuple[Any, ...]:
-    """All of a decision that does not name values: texts may quote a secret."""
+    """A decision without texts, which may quote a secret."""
     denials = [(e["handler"], e["code"], e["field"]) for e in wire["denials"]]
     changes = _paths(told.request.object, wire.get("object", told.request.object))
     return wire["allowed"], denials, len(wire["warnings"]), changes
@@ -278,7 +278,7 @@ def _paths(old: Json | None, new: Json | None) -> tuple[str, ...]:
 
 
 def _ways(asking: _Asking, told: Review, secrets: Secrets) -> Iterator[Tell]:
-    """The other ways to tell tokens: a secret may be anything that the code knows."""
+    """Other values for the tokens: a secret may be any value in the code."""
     yield secrets.vary
     for handler in asking.those_of(told):
         yield from map(secrets.guess, guesses(handler.fn, ()))

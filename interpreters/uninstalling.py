@@ -138,9 +138,9 @@ class Uninstaller:
         raise _never_listed(resource)
 
     async def unregister(self, configuration: Configuration) -> str | None:
-        """Delete a webhook configuration; why that is not possible, or None.
+        """Delete a webhook configuration; returns why that failed, or None.
 
-        A namesake that somebody has created meanwhile stays.
+        A configuration that was created again under the same name stays.
         """
         resource, body = configuration
         path = path_of(resource, None, body.name)

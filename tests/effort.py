@@ -13,7 +13,7 @@ __all__ = ["calls_in"]
 def calls_in(work: Callable[[], object]) -> int:
     """How many functions, also those in C, this thread calls in the meantime.
 
-    The garbage of other tests is left alone: its finalizers would be counted.
+    The garbage collector is off: it would run finalizers of other tests.
     """
     count = 0
 

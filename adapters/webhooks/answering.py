@@ -57,12 +57,12 @@ class Reviewing(Protocol):
 def answering(review: Reviewing) -> WebhookFn:
     """The function for a server of webhooks (`fnop.adapters.webhooks.protocol`).
 
-    It answers a review before the API server gives up; what has no answer then is
-    decided by the failure policy. It raises `Refusal` for what is no review: the API
-    server's failure policy decides then.
+    It answers a review before the API server gives up. If a handler has no answer by
+    then, its failure policy decides. It raises `Refusal` if the body is not a review;
+    then the API server applies its failure policy.
 
-    A webhook that this version does not have is one of another version, as during a
-    rollout: all handlers are asked, as they would be in a cluster of this one alone.
+    During a rollout the API server may name a webhook that only another version of the
+    operator has. Then all handlers of this version are asked.
     """
 
     async def answer(

@@ -402,10 +402,10 @@ class Listener:
             )
 
     def _limit_bodies(self, connection: Connection) -> None:
-        """If all bodies together are too large, the largest one gives way.
+        """Close the connection with the largest body if all bodies exceed the limit.
 
-        Who sends slowly, and much, would keep out all others else. Raises `Refusal` if
-        the largest one is that of the connection itself.
+        Otherwise a few slow clients with large bodies would lock out all others. Raises
+        `Refusal` if this connection has the largest body.
         """
         while sum(self._bodies.values()) > self.limits.held:
             largest = max(self._bodies, key=self._bodies.__getitem__)

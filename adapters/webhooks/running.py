@@ -196,9 +196,9 @@ class Webhooks:
             server.store = SharedSecret(api, self._namespace, name)
 
     def _nobody_asks(self, left: Iterable[Mapping[str, Any]]) -> str:
-        """A sentence about handlers that are not served, and what is `left` for them.
+        """The warning that no server answers for the admission handlers.
 
-        A killed process may have left configurations: nobody answers for these.
+        `left` are the configurations that a killed process has left in the cluster.
         """
         text = (
             f"there are admission handlers ({joined(self._handlers)}), and nobody will "

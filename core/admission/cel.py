@@ -18,7 +18,7 @@ _RESERVED = frozenset(
 
 
 def is_name(text: str) -> bool:
-    """Whether CEL takes a text for the name of a field.
+    """Whether CEL accepts a text as the name of a field.
 
     >>> is_name("spec"), is_name("in"), is_name("app.kubernetes.io/name")
     (True, False, False)

@@ -196,7 +196,7 @@ def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
     `UnknownWebhook` for a name that is neither.
     """
     groups = tuple(groups)
-    for each in groups:  # the configurations lead to names, which go before ids
+    for each in groups:  # configurations use names of groups, so they come first
         if each.name == name:
             return each.ids
     if any(name in each.ids for each in groups):
@@ -318,10 +318,10 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
 
 
 def _is_stored(kind: Resource) -> bool:
-    """Whether objects of a kind are stored; reviews of access, for one, are not.
+    """Whether the API server stores objects of a kind; TokenReviews are not stored.
 
-    Who asks for all kinds does not mean these: while the operator is down nobody could
-    log in.
+    A handler for all kinds is not asked about the others: while the operator is down,
+    its failure policy would deny every login.
     """
     return not kind.verbs or "get" in kind.verbs
 
@@ -444,8 +444,8 @@ _NOT_ENDING = (
 def _field_condition(filters: Filters) -> str:
     """That the object has a field, and its value; "" where CEL does not say that.
 
-    A path with other names than those of CEL is left to the handler's filter, for which
-    a null is absent. `has` fails for what is no mapping.
+    If CEL cannot express a name or a value, the handler's filter decides alone. For the
+    filter a null is absent. `has` fails if the parent is not a mapping.
     """
     path, value = filters.field, filters.value
     if not path or not all(map(is_name, path)):

@@ -24,7 +24,7 @@ Result = Literal["allowed", "denied", "error"]
 
 # Nobody is told more than that; the API server has no limit of its own.
 MESSAGE_LENGTH_MAX = 16_000
-# So many causes of a denial, and warnings, of such a length.
+# The most causes of a denial, and warnings; and the most characters of each.
 CAUSES_MAX = WARNINGS_MAX = 100
 CAUSE_LENGTH_MAX = 1_000
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]+")
@@ -111,14 +111,14 @@ class Decision(NamedTuple):
 
 
 def denied_writes(decision: Decision, settings: Settings) -> Iterator[WriteDenied]:
-    """What Kubernetes Events are to tell of a decision; nothing of a dry run."""
+    """The denials to report as Kubernetes Events; none for a dry run."""
     request, subject = decision.request, decision.subject
     if subject is None or request.dry_run or not settings.admission_events:
         return
     by = f" by {shortened(request.user)}" if request.user else ""
     name, uid = subject.name, subject.uid or ""
     if request.operation == "CREATE":
-        # For each attempt the API server makes up a uid, and the end of such a name.
+        # The API server generates a new uid, and a new name, for each attempt.
         prefix = str(Body(request.present).meta.get("generateName") or name)
         is_made_up = not name or name.startswith(prefix)
         name, uid = prefix if is_made_up else name, ""
@@ -161,7 +161,7 @@ def response_of(decision: Decision) -> dict[str, Any]:
 
 
 def _warnings(texts: Sequence[str]) -> list[str]:
-    """The warnings as headers of HTTP take them; the API server drops others.
+    """The warnings as valid HTTP headers; the API server drops all others.
 
     >>> _warnings(["a\\nb"] * (WARNINGS_MAX + 2))[-2:]
     ['a b', 'and 2 more warnings']

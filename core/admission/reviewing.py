@@ -78,13 +78,13 @@ __all__ = ["Review", "Reviewer", "review", "reviewer_of"]
 Review: TypeAlias = Generator[Perform, tuple[Now, Outcome], Decision]
 
 
-# The words of a denial, and the names on the way to the field that it is about.
+# The message of a denial, and the path of its field up to the first list.
 _Said: TypeAlias = tuple[str, tuple[str, ...]]
-# What tells a handler who writes.
+# The arguments that identify the caller.
 _CALLER = frozenset(("userinfo", "sslpeer", "headers"))
 # The greatest HTTP status.
 _CODE_MOST = 599
-# A log line tells so many denials.
+# The most denials in one log line.
 _TOLD_MAX = 10
 
 
@@ -277,10 +277,10 @@ class _Course:
             self._report(handler, "warned of what was wrong before", old)
 
     def _changes(self, field: str) -> bool:
-        """Whether the write changes the plain value of a field: it is wrong anew.
+        """Whether the write changes the field that a denial names, to a plain value.
 
-        Within a list or a mapping nobody can tell which part is wrong, and an element
-        may have another place after the change.
+        For a list or a mapping it is unknown which part is wrong. An element of a list
+        may have moved.
         """
         request = self.request
         if not field or request.old is None or request.object is None:
@@ -431,10 +431,10 @@ class _Course:
     ) -> Generator[Perform, tuple[Now, Outcome], Counter[_Said]]:
         """The words in which an update to the stored object itself would be denied.
 
-        What they say is not wrong because of this change, or this deletion: without
-        this a new rule would make all objects that break it unchangeable. A handler
-        whose filters do not select the stored object has nothing to say of it. For one
-        that acts on the world the question is a dry run.
+        This change, or this deletion, did not cause them. Without this rule nobody
+        could update an object that breaks a new validation. If the handler's filters do
+        not select the stored object, there are none. A handler with side effects is
+        asked as in a dry run.
         """
         request = self.request
         if request.old is None or not webhook.is_about("UPDATE", request.subresource):
@@ -444,7 +444,7 @@ class _Course:
         try:
             if not sees(handler, self._situation(handler, same)):
                 return Counter()
-        except BaseException:  # of a filter: what it would say is not known
+        except BaseException:  # a filter failed: its answer is unknown
             return Counter()
         said = len(self.lines)
         ending = yield from self._attempt(handler, same)
@@ -477,7 +477,7 @@ class _Course:
         )
 
     def _report(self, handler: Handler, verb: str, failures: Sequence[Failure]) -> None:
-        """Log what was denied, or excused, with the user in one line."""
+        """Log denials, or excused ones, with the user, in one line."""
         request = self.request
         who = f" by {shortened(request.user)}" if request.user else ""
         words = shortened(_told(failures))
@@ -545,9 +545,9 @@ def _changed(found: dict[str, Any], changes: list[Patch | Transform]) -> dict[st
 
 
 def _replaced(merge: Mapping[str, Any], found: Any, path: Path = ()) -> Iterator[Path]:
-    """The fields with other values where a merge patch has mappings.
+    """The fields that are not mappings, but are mappings in the merge patch.
 
-    They are mistakes of the user, which the patch would hide.
+    The user made a mistake there, and the patch would hide it.
 
     >>> [*_replaced({"spec": {"a": 1}}, {"spec": "x"})], [*_replaced({"a": {}}, {})]
     ([('spec',)], [])
@@ -579,16 +579,16 @@ def _words(failure: Failure) -> str:
 
 
 def _told(failures: Sequence[Failure]) -> str:
-    """The words of the first of several failures."""
+    """The messages of the first failures, and how many more there are."""
     texts = [*dict.fromkeys(map(_words, failures[:_TOLD_MAX]))]
     more = len(failures) - _TOLD_MAX
     return "; ".join([*texts, f"and {more} more"] if more > 0 else texts)
 
 
 def _said(failure: Failure) -> _Said:
-    """The words of a denial, and the names on the way to its field.
+    """The message of a denial, and the path of its field up to the first list.
 
-    An element of a list may have another place after the change.
+    An element of a list may have moved.
     """
     try:
         return _words(failure), names_of(parse_path(failure.field))
@@ -597,7 +597,7 @@ def _said(failure: Failure) -> _Said:
 
 
 def _asks_who(handler: Handler) -> bool:
-    """Whether a handler is told who writes: its denial may be about that alone."""
+    """Whether a handler asks for the caller, so that its denial may depend on that."""
     return not _CALLER.isdisjoint(handler.signature.wants)
 
 
@@ -631,7 +631,7 @@ def _is_meant(failure: Failure) -> bool:
 
 
 def _is_refusal(result: Any) -> bool:
-    """Whether a result looks as if it was to deny."""
+    """Whether the author probably meant this result as a denial."""
     if isinstance(result, Mapping):
         return result.get("allowed") is False
     return result is False

@@ -49,8 +49,7 @@ class ChildFact:
 class HandlerFact:
     """A handler of the object's kind: its role, and whether its filters fit.
 
-    `fits` is None where a filter of the author's has failed. `place` is its file and
-    line.
+    `fits` is None if a filter of the author's has failed. `place` is the file and line.
     """
 
     id: str

@@ -34,7 +34,7 @@ def recorded_of(
 ) -> tuple[Recorded, ...]:
     """The last lines of an object's story, the oldest first.
 
-    `records` are those after the header, with reviews; None ends them where the file is
+    `records` are those after the header, with reviews; None ends them if the file is
     cut off. `places` are the files and lines of handlers, by id.
     """
     tale = _Tale(resource, namespace, name, places)
@@ -91,7 +91,7 @@ class _Tale:
     def _reviewed(
         self, at: float, input: Mapping[str, Any], decisions: Iterable[Any]
     ) -> None:
-        """The denials of a write of this object."""
+        """Add the denials of a write to this object."""
         request = mapping(input.get("request"))
         names = request.get("namespace"), request.get("name")
         kind = request.get("group"), request.get("plural")

@@ -300,9 +300,9 @@ def needs_of_election(candidate: Candidate) -> Iterator[Need]:
 
 
 def role_namespaces(namespaces: tuple[str, ...] | None) -> tuple[str | None, ...]:
-    """The namespaces of the Roles for an operator that serves these; None: all of them.
+    """The namespaces in which an operator needs Roles; None is a ClusterRole.
 
-    RBAC has no patterns.
+    RBAC has no patterns, so an operator with patterns needs a ClusterRole.
 
     >>> role_namespaces(("a", "b")), role_namespaces(("team-*",)), role_namespaces(None)
     (('a', 'b'), (None,), (None,))

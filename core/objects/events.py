@@ -69,7 +69,7 @@ def report_event(
 def report_denial(turn: Turn, denied: WriteDenied) -> None:
     """Report that an admission handler has denied a write.
 
-    Objects without a record, as those that were to be created, share one limit.
+    Objects without a record, such as those of denied creations, share one limit.
     """
     resource = turn.survey.catalogue.lookup(denied.resource)
     if resource is None or turn.lifecycle.phase not in IN_SERVICE:
@@ -96,7 +96,7 @@ def _reported(
     body: Body | None,
     handler: str,
 ) -> Reports:
-    """The reports with one more, which is requested; or without it, if not allowed."""
+    """Request one more report, if the limits allow it; returns the reports."""
     resource = context.catalogue.lookup("events.v1.")
     if resource is None:
         context.warn_once("events", _NOWHERE)

@@ -124,7 +124,7 @@ def _put_aside(context: Context) -> None:
     """End the work on an object, one conversation a step, without a request.
 
     Another process may continue it now.  The ends of handlers are remembered, in case
-    that no process does, and so is what is left of a write after its answer.
+    that no process does.  So is the rest of a write whose request is under way.
     """
     record = context.record
     if record is None or (record.stale and record.work is None and not record.gone):
@@ -145,7 +145,7 @@ def _put_aside(context: Context) -> None:
     if record.gone:
         context.drop()
     elif work.awaits_write:
-        # Its answer tells what is left to write.
+        # The answer decides which requests are left.
         context.put(record._replace(stale=True))
     else:
         context.put(aside(context, record))

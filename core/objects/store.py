@@ -87,15 +87,15 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
 
 
 def _is_put_aside(record: ObjectRecord) -> bool:
-    """Whether no handler is at work on an object, but perhaps a write of it."""
+    """Whether no handler runs for an object; a write of it may be under way."""
     return record.work is None or not record.work.invocations
 
 
 def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
-    """The record of an object that was put aside, as another version shows it.
+    """The record of an object that was put aside, after another version was seen.
 
-    A write that waits for its answer is left alone while another replica leads: every
-    object is listed again before this process does anything about it.
+    While another replica leads, a write that awaits its answer stays as it is: this
+    process lists every object again before it handles any.
     """
     if record.work is not None:
         if context.phase is Phase.STANDBY:

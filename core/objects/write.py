@@ -154,7 +154,7 @@ def _warn_collisions(context: Context, writing: Writing) -> None:
 
 
 def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
-    """Send the next request of a write; none where another process may lead."""
+    """Send the next request of a write, unless another process may lead."""
     if record.stale:
         _put(context, record, writing)
         context.due()

@@ -190,8 +190,8 @@ def kinds_named(
     """The kinds that handlers name, each once, and the names that select none.
 
     A kind that is served in several versions has the same objects in each of them.
-    Kinds that cannot be listed or written have no marks, nor have those of admission
-    handlers alone.
+    Kinds that cannot be listed or written have no marks. Admission handlers leave none
+    either.
     """
     found: dict[tuple[str, str], Resource] = {}
     unserved: list[str] = []

@@ -104,10 +104,10 @@ class StopRequested:
 
 @dataclass(frozen=True, slots=True)
 class WriteDenied:
-    """A Kubernetes Event is to tell that an admission handler has denied a write.
+    """An admission handler has denied a write; a Kubernetes Event is to report it.
 
-    `resource` is the kind as `plural.version.group`; `namespace` is "" for objects
-    without one, and `uid` for those that were to be created.
+    `resource` is the kind as `plural.version.group`. `namespace` is "" for
+    cluster-scoped objects, and `uid` is "" for denied creations.
     """
 
     handler: str

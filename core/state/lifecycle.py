@@ -50,7 +50,7 @@ REPEAT_SECONDS = 1.0
 # The time limit of cleanup handlers.
 CLEANUP_SECONDS = 60.0
 # The parts of the grace period: for attempts and requests to end, and for leaving.
-# The rest is for the end of the process itself.
+# The rest of it is left for the process to exit.
 _STOPPING_SHARE, _LEAVING_SHARE = 0.7, 0.2
 # A stop that takes longer tells what it waits for.
 TELL_AFTER_SECONDS = 1.0

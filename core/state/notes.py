@@ -14,7 +14,7 @@ __all__ = ["Notes"]
 class Notes(NamedTuple):
     """Warnings that were given, failures, and kinds that cannot store something.
 
-    `denials` are the Kubernetes Events about writes of objects without a record.
+    `denials` are the Kubernetes Events about denied writes of objects without a record.
     """
 
     warned: frozenset[str] = frozenset()

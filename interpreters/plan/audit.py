@@ -3,7 +3,7 @@
 The admission handlers are asked about an update that changes nothing, by a user. Rules
 are not ratcheted for that: a stored object counts as one that is written anew. The
 cluster is read alone, and a handler that reads another object is asked again once that
-was read. A kind that cannot be read is told, and the others are audited.
+was read. Kinds that cannot be read are reported; the others are audited.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Auditor(Planner):
     ) -> tuple[list[tuple[Resource, dict[str, Any]]], list[Unread]]:
         """The objects of the kinds that handlers are for, and what cannot be read.
 
-        Raises `PlanProblem` where nothing can.
+        Raises `PlanProblem` if nothing can be read.
         """
         settings = run.machine.settings
         given = settings.namespaces
@@ -125,7 +125,7 @@ class Auditor(Planner):
                 run.learn([await self._known(lacking.need)])
 
     async def _known(self, need: Need) -> Known:
-        """The answer to a need; one that is none of the kind's counts as a refusal."""
+        """The answer to a need; an unreadable one counts as a refusal."""
         try:
             (found,) = await self.source.read([need])
         except ReadProblem as problem:
@@ -191,7 +191,7 @@ class _Questioned(Rehearsal):
     def kinds(self) -> list[Resource]:
         """The kinds that admission handlers are for, each in one version.
 
-        Those that are only asked for, as a TokenReview is, have no objects.
+        Kinds that cannot be listed, such as TokenReview, are left out.
         """
         found: dict[tuple[str, str], Resource] = {}
         for handler in self.machine.program.handlers:
