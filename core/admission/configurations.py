@@ -14,14 +14,15 @@ from typing import Any, NamedTuple
 from fnop.core.admission import own_writes
 from fnop.core.admission.cel import is_name, is_sayable, literal
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.namespaces import has_patterns
-from fnop.core.api.resources import Resource
+from fnop.core.api.namespaces import has_patterns, steps_of
+from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.filters import Callback, Filters, Presence
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
 from fnop.core.values.diff import Path
 from fnop.core.values.label_selectors import requirements
+from fnop.core.values.patterns import is_pattern
 
 __all__ = [
     "CONFIGURATIONS",
@@ -32,6 +33,7 @@ __all__ = [
     "asked_by",
     "configurations_of",
     "groups_of",
+    "kinds_of",
     "labels_namespaces",
     "persistent",
 ]
@@ -50,7 +52,8 @@ CONFIGURATIONS: Mapping[Role, Resource] = {
 }
 # Since Kubernetes 1.21 each namespace has its name as a label.
 NAME_LABEL = "kubernetes.io/metadata.name"
-SYSTEM = "kube-system"
+# Those in which the cluster mends itself; nodes are alive by the Leases of the second.
+SYSTEM = ("kube-system", "kube-node-lease")
 
 
 class UnknownWebhook(KeyError):
@@ -295,9 +298,7 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
         assert handler.selector is not None, "they are about kinds"
         assert handler.webhook is not None, "groups are of admission handlers"
         operations = _operations(handler, handler.webhook)
-        for each in catalogue.find(handler.selector):
-            if handler.selector.is_broad and not _is_stored(each):
-                continue
+        for each in kinds_of(handler.selector, catalogue):
             key = each.group, each.version, operations
             names = found.setdefault(key, [])
             names += (
@@ -317,13 +318,17 @@ def _rules(group: Group, catalogue: Catalogue) -> list[dict[str, Any]]:
     ]
 
 
-def _is_stored(kind: Resource) -> bool:
-    """Whether the API server stores objects of a kind; TokenReviews are not stored.
+def kinds_of(selector: Selector, catalogue: Catalogue) -> tuple[Resource, ...]:
+    """The served kinds that a handler is asked about.
 
-    A handler for all kinds is not asked about the others: while the operator is down,
-    its failure policy would deny every login.
+    One for all kinds is not asked about those that the API server does not store, such
+    as TokenReviews: while the operator is down, its failure policy would deny every
+    login.
     """
-    return not kind.verbs or "get" in kind.verbs
+    found = catalogue.find(selector)
+    if not catalogue.is_broad(selector):
+        return found
+    return tuple(each for each in found if not each.verbs or "get" in each.verbs)
 
 
 def _operations(handler: Handler, webhook: Webhook) -> tuple[str, ...]:
@@ -360,8 +365,8 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
     """The namespaces that the API server asks about.
 
     A webhook that is down and may not be ignored must not keep the cluster from
-    mending itself, nor the operator from starting: so `kube-system` and the operator's
-    own namespace are left out, unless they are named.
+    mending itself, nor the operator from starting: so the namespaces of the system and
+    the operator's own are left out, unless they are named.
     """
     if webhook.namespace_selector:
         return dict(webhook.namespace_selector)
@@ -372,7 +377,7 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
         return {"matchExpressions": [_expression("In", named)]}
     if webhook.ignore_failures:
         return {}
-    spared = [each for each in (SYSTEM, about.namespace) if each]
+    spared = [each for each in (*SYSTEM, about.namespace) if each]
     return {"matchExpressions": [_expression("NotIn", sorted({*spared}))]}
 
 
@@ -430,6 +435,9 @@ def _match_conditions(group: Group, about: Registration) -> list[dict[str, str]]
         found.setdefault(
             "not-by-the-operator", own_writes.condition(about.account, about.manager)
         )
+    namespaces = about.namespaces
+    if namespaces and has_patterns(namespaces) and not webhook.namespace_selector:
+        found.setdefault("namespace", _namespace_condition(namespaces))
     if field := _field_condition(group.filters):
         found.setdefault("field", field)
     return [{"name": name, "expression": cel} for name, cel in found.items()]
@@ -439,6 +447,38 @@ _NOT_ENDING = (
     "request.operation == 'CREATE' || oldObject == null || "
     "!has(oldObject.metadata.deletionTimestamp)"
 )
+
+
+def _namespace_condition(given: Iterable[str]) -> str:
+    """That the namespace is served; what is in none always is.
+
+    A label selector knows no patterns. Without this, the failure policy would decide in
+    namespaces that the operator does not serve.
+
+    >>> for each in _namespace_condition(["!kube-*"]).split(" || "): print(each)
+    !has(request.namespace)
+    request.namespace == ''
+    (request.namespace.matches('^.*$') && !request.namespace.matches('^kube-.*$'))
+    """
+    options = []
+    for each in given:
+        said = ""
+        for adds, pattern in steps_of(each):
+            fits = _namespace_fits(pattern)
+            if adds:
+                said = f"({said} || {fits})" if said else fits
+            else:
+                said = f"({said} && !{fits})"
+        options.append(said)
+    nowhere = "!has(request.namespace) || request.namespace == ''"
+    return " || ".join((nowhere, *options))
+
+
+def _namespace_fits(pattern: str) -> str:
+    if not is_pattern(pattern):
+        return f"(request.namespace == {literal(pattern)})"
+    text = pattern.replace("*", ".*").replace("?", ".")
+    return f"request.namespace.matches({literal(f'^{text}$')})"
 
 
 def _field_condition(filters: Filters) -> str:

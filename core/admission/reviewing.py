@@ -19,6 +19,7 @@ from collections.abc import (
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
+from fnop.core.admission.configurations import kinds_of
 from fnop.core.admission.decisions import Decision, Denial
 from fnop.core.admission.own_writes import is_own
 from fnop.core.api.catalogue import Catalogue
@@ -139,7 +140,7 @@ class Reviewer(NamedTuple):
         """Whether the kind of a request is one of a handler's, in any version."""
         selector = handler.selector
         assert selector is not None, "admission handlers are about kinds"
-        found = self.catalogue.find(selector)
+        found = kinds_of(selector, self.catalogue)
         if not found:
             return selector.matches(self.resource_of(request))
         return any(

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from fnop.core.values.patterns import is_pattern, matches
 
-__all__ = ["check_namespace", "has_patterns", "served_namespaces"]
+__all__ = ["check_namespace", "has_patterns", "served_namespaces", "steps_of"]
 
 # Kubernetes: the name of a namespace is a DNS label (RFC 1123).
 _NAME = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
@@ -53,16 +53,26 @@ def served_namespaces(given: Iterable[str], present: Iterable[str]) -> tuple[str
     return tuple(sorted(found))
 
 
+def steps_of(given: str) -> tuple[tuple[bool, str], ...]:
+    """The steps of one option, in order: each adds the names of a pattern, or removes.
+
+    >>> steps_of("team-*,!team-*-test"), steps_of("!kube-*")
+    (((True, 'team-*'), (False, 'team-*-test')), ((True, '*'), (False, 'kube-*')))
+    """
+    steps = tuple(
+        (not part.startswith("!"), part.removeprefix("!")) for part in _parts(given)
+    )
+    return steps if steps[0][0] else ((True, "*"), *steps)
+
+
 def _meant(given: str, present: tuple[str, ...]) -> set[str]:
-    """The namespaces of one option; each of its parts adds some, or removes some."""
+    """The namespaces of one option."""
     if not has_patterns([given]):
         return {given}
-    parts = _parts(given)
-    found = set(present) if parts[0].startswith("!") else set()
-    for part in parts:
-        bare = part.removeprefix("!")
-        some = {name for name in present if matches(bare, name)}
-        found = found - some if part.startswith("!") else found | some
+    found: set[str] = set()
+    for adds, pattern in steps_of(given):
+        some = {name for name in present if matches(pattern, name)}
+        found = found | some if adds else found - some
     return found
 
 

@@ -1,4 +1,4 @@
-"""The match conditions of `field=`: they fail for no object, and ask about enough."""
+"""Match conditions fail for no object, and ask about enough."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ from fnop.core.admission.configurations import (
     groups_of,
 )
 from fnop.core.admission.own_writes import condition as of_others
+from fnop.core.admission.reviewing import Reviewer
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import Role
 from fnop.testing import review
@@ -46,8 +49,8 @@ def judging(field: Any, value: Any) -> Registry:
     return registry
 
 
-def conditions(registry: Registry) -> list[str]:
-    made = configurations_of(groups_of(registry.handlers), Catalogue((CLAIMS,)), ABOUT)
+def conditions(registry: Registry, about: Registration = ABOUT) -> list[str]:
+    made = configurations_of(groups_of(registry.handlers), Catalogue((CLAIMS,)), about)
     (webhook,) = made[Role.VALIDATE]["webhooks"]
     return [each["expression"] for each in webhook["matchConditions"]]
 
@@ -85,6 +88,30 @@ def test_whom_the_filter_selects_the_api_server_asks_about(
         assert found or not is_selected, (expression, spec)
 
 
+PARTS = st.sampled_from(["a", "team-*", "*-test", "te?m-x", "team-x"])
+PARTS_OR_NOT = PARTS | PARTS.map(lambda part: f"!{part}")
+OPTIONS = st.lists(st.lists(PARTS_OR_NOT, min_size=1, max_size=3).map(",".join))
+
+
+@settings(max_examples=examples(30))
+@given(OPTIONS.filter(bool), st.sampled_from(["a", "team-x", "team-test", "other"]))
+def test_the_namespaces_of_patterns_alone_are_asked_about(
+    options: list[str], place: str
+) -> None:
+    about = ABOUT._replace(namespaces=tuple(options))
+    request = {"operation": "CREATE", "userInfo": {"username": "u"}, "options": {}}
+    found = [
+        condition(each, {"object": {"metadata": {}}, "oldObject": None, **request, **at})
+        for each in conditions(judging(None, None), about)
+        for at in ({"namespace": place}, {}, {"namespace": ""})
+    ]
+    is_served = place in served_namespaces(options, (place,))
+    if not has_patterns(options):  # the namespace selector says it
+        assert found == [True] * 3
+        return
+    assert found == [*[True] * 3, is_served, True, True]
+
+
 @pytest.mark.parametrize("name", ["in", "null", "namespace", "a-b", "ok"])
 def test_a_name_that_cel_does_not_take_is_left_to_the_filter(name: str) -> None:
     found = conditions(judging(f"spec.{name}", None))
@@ -111,7 +138,10 @@ def test_a_connection_by_a_person_is_not_the_operator_s() -> None:
 
 
 def test_who_asks_for_all_kinds_does_not_mean_reviews_of_access() -> None:
-    """While the operator is down nobody could log in."""
+    """While the operator is down nobody could log in.
+
+    A handler that names them may share its webhook: the other one is not asked.
+    """
     group = "authentication.k8s.io"
     reviews = Resource(group, "v1", "tokenreviews", "TokenReview", verbs=("create",))
     served = Catalogue((CLAIMS, reviews))
@@ -123,3 +153,12 @@ def test_who_asks_for_all_kinds_does_not_mean_reviews_of_access() -> None:
         (webhook,) = made[Role.VALIDATE]["webhooks"]
         found[name] = [each["resources"] for each in webhook["rules"]]
     assert found == {"*": [["claims"]], f"tokenreviews.{group}": [["tokenreviews"]]}
+
+    registry = Registry()
+    for name in ("*", f"tokenreviews.{group}"):
+        fnop.on.validate(name, id=name, registry=registry)(lambda **_: None)
+    (shared,) = groups_of(registry.handlers)
+    login = Request("1", "CREATE", group, "v1", "tokenreviews", "TokenReview")
+    reviewer = Reviewer(registry.handlers, catalogue=served)
+    asked = [each.id for each in shared.handlers if reviewer.is_about(each, login)]
+    assert asked == [f"tokenreviews.{group}"]
