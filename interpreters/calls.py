@@ -10,6 +10,7 @@ import inspect
 import threading
 import traceback
 import types
+from collections import Counter
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -42,8 +43,30 @@ class CallThreads:
         self._given = executor
         self._pool: ThreadPoolExecutor | None = None
         self._number = 0
+        # The functions that have begun and not ended, by name.
+        self._busy: dict[object, str] = {}
 
-    def of(self, number: int) -> Executor:
+    def begin(
+        self, number: int, name: str, work: Callable[[], Outcome]
+    ) -> asyncio.Future[Outcome]:
+        """Run a function, called `name`, in one of so many threads."""
+
+        def listed() -> Outcome:
+            entry = object()
+            self._busy[entry] = name
+            try:
+                return work()
+            finally:
+                del self._busy[entry]
+
+        return asyncio.get_running_loop().run_in_executor(self._of(number), listed)
+
+    @property
+    def busy(self) -> Counter[str]:
+        """The number of calls under way, by the name of their function."""
+        return Counter(tuple(self._busy.values()))
+
+    def _of(self, number: int) -> Executor:
         """The pool of as many threads as the settings say."""
         if self._given is not None:
             return self._given

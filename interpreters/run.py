@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Protocol
 
 from fnop.core.admission.configurations import asked_by, groups_of
-from fnop.core.admission.deadlines import late
+from fnop.core.admission.deadlines import crowded, late
 from fnop.core.admission.decisions import Decision, denied_writes
 from fnop.core.api.discovery import trimmed
 from fnop.core.api.reviews import request_in
@@ -93,10 +93,15 @@ _UNWINDING_SECONDS = 1.0
 
 
 class _Outside:
-    """A call: what tells it to stop, and its end, once it has begun."""
+    """A call: what tells it to stop, and its end, once it was asked for.
 
-    def __init__(self, name: str) -> None:
+    It `has_begun` if it does not wait for a thread.
+    """
+
+    def __init__(self, name: str, threads: CallThreads) -> None:
         self.name = name
+        self.threads = threads
+        self.has_begun = False
         self.stopped = LiveStopped()
         self.running: asyncio.Future[Outcome] | None = None
         self.cancelled = False
@@ -142,6 +147,8 @@ class Runner:
         self._outside: dict[int, _Outside] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
         self._threads = CallThreads(executor)
+        # Reviews have a deadline, and so they do not wait for calls of handlers.
+        self._review_threads = CallThreads(executor)
         self._watchdog: Watchdog | None = None
         self._exit: Exit | None = None
         self.ready = asyncio.Event()
@@ -242,31 +249,30 @@ class Runner:
 
     async def _in_time(self, command: Perform, end: float, seconds: float) -> Outcome:
         """The outcome of a command; after the `end` it is given up."""
-        gone = outcomes.Unreachable(late(command.handler, seconds))
         left = end - self._clock.now().mono
+        too_late = outcomes.Unreachable(late(command.handler, seconds))
         if left <= 0:
-            return gone
+            return too_late
+        effect, outside = command.effect, None
+        if isinstance(effect, Call):
+            # Numbers below zero are of no step.
+            self._reviews -= 1
+            command = replace(command, id=self._reviews)
+            outside = _Outside(effect.function, self._review_threads)
+            self._outside[command.id] = outside
         try:
             async with asyncio.timeout(left):
-                return await self._for_review(command)
+                return await self._answer(command)
         except TimeoutError:
-            return gone
-
-    async def _for_review(self, command: Perform) -> Outcome:
-        """The outcome of what a review asks for, which has no place in the state."""
-        effect = command.effect
-        if not isinstance(effect, Call):
-            return await self._answer(command)
-        # Numbers below zero are of no step.
-        self._reviews -= 1
-        command = replace(command, id=self._reviews)
-        outside = self._outside[command.id] = _Outside(effect.function)
-        try:
-            return await self._answer(command)
+            if outside is None or outside.has_begun:
+                return too_late
+            busy = self._review_threads.busy
+            return outcomes.Unreachable(crowded(command.handler, seconds, busy))
         finally:
-            del self._outside[command.id]
-            if outside.running is not None:
-                outside.running.cancel()
+            if outside is not None:
+                del self._outside[command.id]
+                if outside.running is not None:
+                    outside.running.cancel()
 
     async def _drain(self, watchdog: Watchdog) -> None:
         taken = 0
@@ -318,7 +324,7 @@ class Runner:
         match command:
             case Perform(id, effect):
                 if isinstance(effect, Call):
-                    self._outside[id] = _Outside(effect.function)
+                    self._outside[id] = _Outside(effect.function, self._threads)
                 self._spawn(self._effect(command))
             case Interrupt() | Refresh():
                 self._tell(command)
@@ -427,7 +433,7 @@ class Runner:
             return raised(problem)
         say = partial(self._said, command)
         turn = partial(self._turn, command)
-        running = self._begun(function, call, say, outside.stopped, turn)
+        running = self._begun(function, call, say, outside, turn)
         outside.running = running
         if outside.cancelled:
             running.cancel()
@@ -442,16 +448,22 @@ class Runner:
         function: Callable[..., Any],
         call: Call,
         say: Callable[[Log], None],
-        stopped: LiveStopped,
+        outside: _Outside,
         turn: Callable[[], AbstractContextManager[None]],
     ) -> asyncio.Future[Outcome]:
-        loop = asyncio.get_running_loop()
+        stopped = outside.stopped
         if inspect.iscoroutinefunction(function):
+            outside.has_begun = True
             stopped.on_loop()
-            return loop.create_task(called_on_loop(function, call, say, stopped, turn))
-        work = partial(called, function, call, say, stopped)
-        threads = self._threads.of(self._machine.settings.call_threads)
-        return loop.run_in_executor(threads, work)
+            work = called_on_loop(function, call, say, stopped, turn)
+            return asyncio.create_task(work)
+
+        def in_thread() -> Outcome:
+            outside.has_begun = True
+            return called(function, call, say, stopped)
+
+        number = self._machine.settings.call_threads
+        return outside.threads.begin(number, outside.name, in_thread)
 
     def _said(self, command: Perform, line: Log) -> None:
         """Show a log line of an impure handler at once."""
@@ -530,6 +542,7 @@ class Runner:
             await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._let_go(under_way)
         self._threads.close()
+        self._review_threads.close()
         self._machine.close()
 
     async def _let_go(self, under_way: Iterable[_Outside]) -> None:

@@ -21,6 +21,7 @@ from fnop.adapters.webhooks.answering import answering
 from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
 from fnop.interpreters.protocol import Api
 from fnop.interpreters.run import Runner
 from tests.patience import patience
@@ -60,10 +61,10 @@ def review_of(
     }
 
 
-def fn_of(registry: Registry) -> WebhookFn:
+def fn_of(registry: Registry, settings: Settings = Settings()) -> WebhookFn:
     """The function for servers, of an operator with these handlers."""
     nowhere = cast(Api, None)  # the handlers ask it nothing
-    program = Program(tuple(registry.handlers))
+    program = Program(tuple(registry.handlers), settings)
     runner = Runner(program, nowhere, seed="1", resolve=resolve, random=os.urandom)
     return answering(runner.review)
 

@@ -312,6 +312,7 @@ class Webhooks:
             settings.admission_managed,
             operator=settings.operator,
             process=f"{wall:014.3f}-{secrets.token_hex(4)}",
+            namespace=self._namespace,
             manager=settings.marker,
             answers=_is_served,
         )

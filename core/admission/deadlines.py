@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from fnop.core.handlers.webhook import SECONDS, TIMEOUT_SECONDS
+from fnop.core.values.errors import joined
 
-__all__ = ["answered_within", "late", "timeout_of"]
+__all__ = ["answered_within", "crowded", "late", "timeout_of"]
 
 # The shares of the API server's time that an answer needs for its way back.
 SHARE, LEAST_SECONDS = 0.1, 0.5
@@ -52,9 +54,32 @@ def late(handler: str | None, seconds: float) -> str:
     >>> [late("a", each).split(" ")[5] for each in (8.998, 0.29991, -0.1)]
     ['9', '0.3', '0']
     """
-    left = max(seconds, 0.0)
-    shown = f"{left:.1f}".removesuffix(".0") if left >= 1 else f"{left:.1g}"
     return (
-        f"{handler or 'it'} was not done within {shown} s, the time of its webhook "
+        f"{handler or 'it'} was not done within {_shown(seconds)} s, the time of its webhook "
         "less a margin for the way back; give it a longer timeout=, or less to wait for"
     )
+
+
+def crowded(handler: str | None, seconds: float, busy: Mapping[str, int]) -> str:
+    """A sentence about a call that has found no free thread in so many seconds.
+
+    `busy` are the calls that have the threads: how many there are, by their names.
+
+    >>> crowded("scans", 9, {"scan.look": 32}).partition(";")[0]
+    'scans was not begun within 9 s: calls of scan.look (32) hold all threads'
+    """
+    most = sorted(busy.items(), key=lambda each: (-each[1], each[0]))[:_NAMED_MAX]
+    named = joined([f"{name} ({number})" for name, number in most] or ["others"])
+    return (
+        f"{handler or 'it'} was not begun within {_shown(seconds)} s: calls of {named} "
+        "hold all threads; let them end in time, or raise call_threads in the settings"
+    )
+
+
+# The most functions that a sentence names.
+_NAMED_MAX = 3
+
+
+def _shown(seconds: float) -> str:
+    left = max(seconds, 0.0)
+    return f"{left:.1f}".removesuffix(".0") if left >= 1 else f"{left:.1g}"

@@ -24,6 +24,7 @@ from fnop.effects.values import same_json, thaw_json
 __all__ = [
     "LOOK_SECONDS",
     "MANAGED_BY",
+    "NAMESPACE",
     "OWNER",
     "SERVED_BY",
     "WEBHOOKS",
@@ -39,8 +40,10 @@ __all__ = [
 # Who needs the rights to keep them.
 WEBHOOKS = Who("webhooks", is_handler=False)
 MANAGED_BY = "app.kubernetes.io/managed-by"
-# The annotations of a configuration that is kept: the operator, and its processes.
+# The annotations of a configuration that is kept: the operator, the namespace that it
+# runs in, and its processes.
 OWNER = "fnop.dev/operator"
+NAMESPACE = "fnop.dev/namespace"
 SERVED_BY = "fnop.dev/served-by"
 # The time between two looks at a configuration.
 LOOK_SECONDS = 3.0
@@ -101,7 +104,7 @@ class Move(NamedTuple):
 class Keeper(NamedTuple):
     """One process of an `operator` that keeps one configuration.
 
-    The id of a newer `process` is greater. `doubted` is when it has last taken others
+    It runs in a `namespace`, "" if that is not known. The id of a newer `process` is greater. `doubted` is when it has last taken others
     off the list, and `leaving` when it has done so to end (monotonic seconds). `silent`
     is the newest of those that it doubted as their address did not answer: if it has
     returned, that address is out of reach for this process alone. It `leads` if the
@@ -111,6 +114,7 @@ class Keeper(NamedTuple):
     operator: str
     process: str
     role: Role
+    namespace: str = ""
     written: Written | None = None
     doubted: float | None = None
     leaving: float | None = None
@@ -188,7 +192,7 @@ class Keeper(NamedTuple):
         metadata = {
             **wanted["metadata"],
             "labels": {MANAGED_BY: "fnop"},
-            "annotations": {OWNER: self.operator, SERVED_BY: self.process},
+            "annotations": {**self._own, SERVED_BY: self.process},
         }
         return Create({**wanted, "metadata": metadata})
 
@@ -282,7 +286,7 @@ class Keeper(NamedTuple):
     ) -> Patch:
         """A change of the list, and of the webhooks, of this version of the object."""
         found = stored["metadata"]
-        annotations = {OWNER: self.operator, SERVED_BY: " ".join(sorted({*listed}))}
+        annotations = {**self._own, SERVED_BY: " ".join(sorted({*listed}))}
         metadata: dict[str, Any] = {
             "resourceVersion": found["resourceVersion"],
             "annotations": annotations,
@@ -293,10 +297,16 @@ class Keeper(NamedTuple):
             merge["webhooks"] = [*webhooks]
         return Patch(Target(CONFIGURATIONS[self.role].plural, found["name"]), merge)
 
+    @property
+    def _own(self) -> dict[str, str]:
+        """The annotations of its configuration that tell whose it is."""
+        place = {NAMESPACE: self.namespace} if self.namespace else {}
+        return {OWNER: self.operator, **place}
+
     def _foreign(self, stored: Manifest) -> str:
         """Why a configuration is somebody else's; "" if it is this operator's."""
         if is_kept_by(self.operator, stored):
-            return ""
+            return self._elsewhere(stored)
         owner = _annotations(stored).get(OWNER)
         uid = stored["metadata"].get("uid")
         if owner is None and self.written is not None and uid == self.written.uid:
@@ -313,6 +323,21 @@ class Keeper(NamedTuple):
             f"{label} is that of the operator {owner!r}, so it is left as it is and "
             "does not lead to this one; give the configurations another name with "
             "--webhook-name"
+        )
+
+    def _elsewhere(self, stored: Manifest) -> str:
+        """That another installation of the operator keeps a configuration, else "".
+
+        An empty one may be taken over: that installation has ended.
+        """
+        place = _annotations(stored).get(NAMESPACE) or self.namespace
+        if self.namespace in ("", place) or not stored.get("webhooks"):
+            return ""
+        return (
+            f"{_label(stored)} is that of the operator {self.operator!r} in the "
+            f"namespace {place}, so it is left as it is and does not lead to this "
+            "one; give one of them another --webhook-name, or delete the configuration "
+            "if that operator is gone"
         )
 
     def _overruled(self, webhooks: Webhooks, stored: Manifest) -> Move:

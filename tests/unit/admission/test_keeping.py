@@ -107,9 +107,11 @@ class Server:
 class Process:
     """A process that keeps the configuration, and the moves that it makes."""
 
-    def __init__(self, server: Server, id: str, wish: dict[str, Any]) -> None:
+    def __init__(
+        self, server: Server, id: str, wish: dict[str, Any], namespace: str = ""
+    ) -> None:
         self.server, self.wish = server, wish
-        self.keeper = Keeper("default", id, ROLE)
+        self.keeper = Keeper("default", id, ROLE, namespace)
         self.groups = groups()
         self.problem = self.note = self.mended = ""
         self.stays: tuple[str, ...] = ()
@@ -148,6 +150,26 @@ class Process:
 @pytest.fixture
 def server() -> Server:
     return Server()
+
+
+def test_two_installations_do_not_take_a_configuration_from_each_other() -> None:
+    server = Server()
+    first = Process(server, "1", wanted("https://a"), "a")
+    second = Process(server, "2", wanted("https://b"), "b")
+    on_a_laptop = Process(server, "3", wanted("https://c"))
+    assert first.look(0.0)
+    before = copy.deepcopy(server.object)
+    assert not second.look(1.0)
+    assert "is that of the operator 'default' in the namespace a" in second.problem
+    assert second.leave(2.0) and server.object == before
+    assert on_a_laptop.look(3.0)  # nobody knows where it runs
+    assert not second.look(4.0)
+    on_a_laptop.leave(5.0)
+    first.leave(5.0)
+    first.leave(5.0 + RETURN_SECONDS)
+    assert server.object is not None and not server.object["webhooks"]
+    assert second.look(60.0) and not second.problem  # the first one has ended
+    assert not first.look(61.0) and "in the namespace b" in first.problem
 
 
 def test_what_is_missing_is_created_and_then_left_in_peace(server: Server) -> None:

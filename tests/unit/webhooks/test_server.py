@@ -9,6 +9,7 @@ import importlib.util
 import socket
 import ssl
 import sys
+import threading
 import warnings
 from collections.abc import AsyncIterator
 from typing import Any
@@ -24,6 +25,7 @@ from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.adapters.webhooks.server import WebhookServer
 from fnop.core.api.reviews import MalformedReview
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
 from fnop.interpreters.clock import SystemClock
 from tests.patience import soon
 from tests.webhook_servers import (
@@ -364,6 +366,40 @@ async def test_an_answer_comes_before_the_api_server_gives_up(
     assert warning.startswith("scans gave no answer")
     words = "scans was not done within 0.3 s, the time of its webhook less a margin"
     assert words in warning
+
+
+FREE = threading.Event()
+
+
+def hangs(**_: Any) -> None:
+    FREE.wait()
+
+
+def quick(**_: Any) -> None: ...
+
+
+async def test_calls_that_never_end_are_named_where_others_find_no_thread(
+    registry: Registry,
+) -> None:
+    how: Any = {"impure": True, "ignore_failures": True}
+    fnop.on.validate(KIND, registry=registry, id="hangs", **how)(hangs)
+    fnop.on.validate(KIND, registry=registry, id="quick", **how)(quick)
+    FREE.clear()
+    try:
+        async with (
+            serving(
+                WebhookServer(**LOCAL), fn_of(registry, Settings(call_threads=1))
+            ) as configs,
+            Client(await next_of(configs)) as client,
+        ):
+            first = await client.send(review_of(), "/hangs?timeout=200ms")
+            second = await client.send(review_of(), "/quick?timeout=200ms")
+    finally:
+        FREE.set()
+    assert "hangs was not done within 0.1 s" in first.response["warnings"][0]
+    [warning] = second.response["warnings"]
+    assert "quick was not begun within 0.1 s: calls of" in warning
+    assert "hangs (1) hold all threads" in warning
 
 
 async def test_a_function_that_hangs_is_given_up() -> None:
