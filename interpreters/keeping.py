@@ -130,8 +130,7 @@ class Configurations:
         self._api, self.name, self._manager = api, name, manager
         self._answers = answers
         self._keepers = {
-            role: Keeper(operator, process, role, namespace)
-            for role in CONFIGURATIONS
+            role: Keeper(operator, process, role, namespace) for role in CONFIGURATIONS
         }
 
     async def look(self, wanted: Mapping[Role, Mapping[str, Any]], now: float) -> Kept:

@@ -61,7 +61,10 @@ def review_of(
     }
 
 
-def fn_of(registry: Registry, settings: Settings = Settings()) -> WebhookFn:
+DEFAULTS = Settings()
+
+
+def fn_of(registry: Registry, settings: Settings = DEFAULTS) -> WebhookFn:
     """The function for servers, of an operator with these handlers."""
     nowhere = cast(Api, None)  # the handlers ask it nothing
     program = Program(tuple(registry.handlers), settings)

@@ -75,6 +75,16 @@ class _Elsewhere:
     def store(self, store: Store | None) -> None:
         self._server.store = store
 
+    def distrust(self, client: WebhookClientConfig) -> str:
+        """Why the API server would refuse the certificate; "" if that is not known.
+
+        Another server may stand before this one at a URL, with another certificate.
+        """
+        if client.get("service") is None:
+            return ""
+        why: str = self._server.distrust(client)
+        return why
+
     async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
         """Serve, and yield the address with the server's own authorities."""
         async with self._server, aclosing(self._server(fn)) as clients:

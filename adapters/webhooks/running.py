@@ -295,7 +295,7 @@ class Webhooks:
         )
         tries = 0
         while not self._ends:
-            if await self._look(configurations, about):
+            if await self._look(settings, configurations, about):
                 tries, pause = 0, LOOK_SECONDS
             else:
                 pause = growing_seconds(tries, 0.0, most=PAUSE_MOST_SECONDS)
@@ -341,15 +341,18 @@ class Webhooks:
         texts = [astray(e, self._groups, client, labelled=labelled) for e in found]
         self._tell("keeping", *filter(None, texts))
 
-    async def _look(self, configurations: Configurations, about: Registration) -> bool:
+    async def _look(
+        self, settings: Settings, configurations: Configurations, about: Registration
+    ) -> bool:
         """Make the configurations as wanted; False if they cannot be kept."""
         client = self._client
         if client is None:
             return True
         if (url := client.get("url")) and is_local(url) and not is_local(self._server):
-            self.unready = (_out_of_reach(self._server, url),)
-            self._tell("keeping", *self.unready)
-            return False
+            return self._not_registered(_out_of_reach(self._server, url))
+        distrust = getattr(settings.admission_server, "distrust", None)
+        if distrust is not None and (why := distrust(client)):
+            return self._not_registered(_distrusted(client, why))
         catalogue = self._around.state().survey.catalogue
         about = about._replace(client=client)
         wanted = configurations_of(self._groups, catalogue, about)
@@ -368,6 +371,12 @@ class Webhooks:
         if kept.agree and client is self._client:
             self._taken.set()
         return not kept.failed
+
+    def _not_registered(self, problem: str) -> bool:
+        """Nothing leads here before a problem is solved; what does, stays."""
+        self.unready = (problem,)
+        self._tell("keeping", problem)
+        return False
 
     async def _leave(self, configurations: Configurations) -> None:
         """Unregister, and serve for as long as somebody may still ask."""
@@ -403,6 +412,13 @@ def _out_of_reach(server: str, url: str) -> str:
     return (
         f"the webhooks are not registered, as the API server {server} does not reach "
         f"{url}; say where it does with --webhook-service or --webhook-url"
+    )
+
+
+def _distrusted(client: Mapping[str, Any], why: str) -> str:
+    return (
+        f"the webhooks are not registered, as the API server would refuse their "
+        f"certificate at {place_of(client)}: {why}"
     )
 
 

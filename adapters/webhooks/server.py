@@ -22,6 +22,7 @@ from urllib.parse import urlunsplit
 import orjson
 from aiohttp import web
 
+from fnop.adapters.webhooks.addresses import hosts_of
 from fnop.adapters.webhooks.answering import ASKED, Asked
 from fnop.adapters.webhooks.certificates import (
     Certificates,
@@ -37,6 +38,7 @@ from fnop.adapters.webhooks.certificates import (
 )
 from fnop.adapters.webhooks.connections import Limits, Listener, Refusal
 from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
+from fnop.adapters.webhooks.trust import refusal_of
 from fnop.core.admission.certificates import Lifetimes
 from fnop.core.values.errors import text_of
 from fnop.interpreters.clock import Clock, SystemClock
@@ -141,6 +143,13 @@ class WebhookServer:
             with suppress(ValueError):
                 self._open.remove(serving)
 
+    def distrust(self, client: WebhookClientConfig) -> str:
+        """Why the API server would refuse the certificate; "" if it would not.
+
+        `client` is the configuration by which it is to call this server.
+        """
+        return self._open[-1].distrust(client) if self._open else ""
+
     async def __aenter__(self) -> Self:
         return self
 
@@ -180,6 +189,9 @@ class _Serving:
         self._offered: tuple[Served, float] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._strangers: set[str] = set()
+        # What was last tried on a client, and why that would refuse it.
+        self._tried: tuple[Served, bytes, str] | None = None
+        self._refusal = ""
 
     # -------------------------------------------------------- start and end
 
@@ -229,6 +241,21 @@ class _Serving:
             if self._server.cadump is not None:
                 Path(self._server.cadump).write_bytes(served.bundle)
         return found
+
+    def distrust(self, client: WebhookClientConfig) -> str:
+        """Why a client refuses the certificate, if it has the authorities for it.
+
+        Behind another URL there may be a tunnel, with another certificate.
+        """
+        bundle = base64.b64decode(client.get("caBundle") or "")
+        host, *_ = hosts_of(client) or ("",)
+        is_elsewhere = client.get("url") is not None and host != self._host
+        if self._certificates is None or not bundle or not host or is_elsewhere:
+            return ""
+        asked = self._served, bundle, host
+        if asked != self._tried:
+            self._tried, self._refusal = asked, refusal_of(*asked)
+        return self._refusal
 
     def _given_bundle(self) -> bytes:
         """The authorities of whoever ends TLS before a server that speaks HTTP."""

@@ -55,8 +55,9 @@ def late(handler: str | None, seconds: float) -> str:
     ['9', '0.3', '0']
     """
     return (
-        f"{handler or 'it'} was not done within {_shown(seconds)} s, the time of its webhook "
-        "less a margin for the way back; give it a longer timeout=, or less to wait for"
+        f"{handler or 'it'} was not done within {_shown(seconds)} s, the time of its "
+        "webhook less a margin for the way back; give it a longer timeout=, or less to "
+        "wait for"
     )
 
 

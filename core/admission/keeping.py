@@ -104,11 +104,12 @@ class Move(NamedTuple):
 class Keeper(NamedTuple):
     """One process of an `operator` that keeps one configuration.
 
-    It runs in a `namespace`, "" if that is not known. The id of a newer `process` is greater. `doubted` is when it has last taken others
-    off the list, and `leaving` when it has done so to end (monotonic seconds). `silent`
-    is the newest of those that it doubted as their address did not answer: if it has
-    returned, that address is out of reach for this process alone. It `leads` if the
-    webhooks were its own when it has last looked.
+    It runs in a `namespace`, "" if that is not known. The id of a newer `process` is
+    greater. `doubted` is when it has last taken others off the list, and `leaving` when
+    it has done so to end (monotonic seconds). `silent` is the newest of those that it
+    doubted as their address did not answer: if it has returned, that address is out of
+    reach for this process alone. It `leads` if the webhooks were its own when it has
+    last looked.
     """
 
     operator: str

@@ -101,7 +101,9 @@ def test_the_namespaces_of_patterns_alone_are_asked_about(
     about = ABOUT._replace(namespaces=tuple(options))
     request = {"operation": "CREATE", "userInfo": {"username": "u"}, "options": {}}
     found = [
-        condition(each, {"object": {"metadata": {}}, "oldObject": None, **request, **at})
+        condition(
+            each, {"object": {"metadata": {}}, "oldObject": None, **request, **at}
+        )
         for each in conditions(judging(None, None), about)
         for at in ({"namespace": place}, {}, {"namespace": ""})
     ]

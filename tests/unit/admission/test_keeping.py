@@ -161,15 +161,19 @@ def test_two_installations_do_not_take_a_configuration_from_each_other() -> None
     before = copy.deepcopy(server.object)
     assert not second.look(1.0)
     assert "is that of the operator 'default' in the namespace a" in second.problem
-    assert second.leave(2.0) and server.object == before
+    assert second.leave(2.0)
+    assert server.object == before
     assert on_a_laptop.look(3.0)  # nobody knows where it runs
     assert not second.look(4.0)
     on_a_laptop.leave(5.0)
     first.leave(5.0)
     first.leave(5.0 + RETURN_SECONDS)
-    assert server.object is not None and not server.object["webhooks"]
-    assert second.look(60.0) and not second.problem  # the first one has ended
-    assert not first.look(61.0) and "in the namespace b" in first.problem
+    assert server.object is not None
+    assert not server.object["webhooks"]
+    assert second.look(60.0)
+    assert not second.problem
+    assert not first.look(61.0)
+    assert "in the namespace b" in first.problem
 
 
 def test_what_is_missing_is_created_and_then_left_in_peace(server: Server) -> None:
