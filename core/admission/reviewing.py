@@ -425,7 +425,28 @@ class _Course:
             after = _changed(self.request.object, changes)
         except OperationFailed as problem:
             return _misuse(str(problem)), self.request
+        self._warn_of_lost(handler, after)
         return None, self.request._replace(object=after)
+
+    def _warn_of_lost(self, handler: Handler, after: Mapping[str, Any]) -> None:
+        """Log that the API server will ignore a change, as it is of another endpoint.
+
+        Where a kind has a status subresource, a write of the object keeps the status,
+        and a write of the status keeps the spec.
+        """
+        found, subresource = self.request.object, self.request.subresource
+        if found is None or not self.resource.has_status:
+            return
+        field = {"": "status", "status": "spec"}.get(subresource, "")
+        if not field or same_json(found.get(field), after.get(field)):
+            return
+        remedy = "subresource='status'" if not subresource else "no subresource="
+        text = (
+            f"{handler.label} changes {field}, which the API server keeps as it is in "
+            f"a write of {'/'.join(filter(None, (self.resource.plural, subresource)))}"
+            f"; declare a handler with {remedy} for that"
+        )
+        self.lines.append(Say("warning", text, self._subject(), handler.id))
 
     def _said_before(
         self, handler: Handler, webhook: Webhook

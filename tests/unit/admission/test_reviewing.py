@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -12,6 +13,8 @@ from hypothesis import given, strategies as st
 import fnop
 from fnop.core.admission.decisions import Decision, response_of
 from fnop.core.admission.reviewing import Reviewer, review as reviewing
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
@@ -781,6 +784,32 @@ def test_a_review_stores_nothing(
     found = review(registry, None, claim())
     assert not found.allowed
     assert "gave no answer" in found.message
+
+
+@pytest.mark.parametrize("has_status", [True, False])
+@pytest.mark.parametrize("changes", ["status", "spec", "metadata"])
+@pytest.mark.parametrize("subresource", ["", "status"])
+def test_a_change_that_the_api_server_ignores_is_told(
+    registry: Registry, subresource: str, changes: str, has_status: bool
+) -> None:
+    @fnop.on.mutate(KIND, registry=registry, id="change", subresource="*")
+    def change(patch: fnop.Patch, **_: Any) -> None:
+        patch[changes] = {"labels": {"a": "b"}}
+
+    kind = Resource("example.com", "v1", "claims", "Claim")
+    if has_status:
+        kind = replace(kind, subresources=("status",))
+    found = {"metadata": {"name": "c"}, "spec": {}, "status": {}}
+    request = Request("1", "UPDATE", "example.com", "v1", "claims", "Claim")
+    request = request._replace(subresource=subresource, object=found, old=found)
+    reviewer = Reviewer(registry.handlers, catalogue=Catalogue((kind,)))
+    with pytest.raises(StopIteration) as end:
+        next(reviewing(reviewer, request, Now(0.0, 0.0)))
+    decision: Decision = end.value.value
+    assert decision.allowed
+    is_lost = has_status and changes == ("spec" if subresource else "status")
+    assert [each.level for each in decision.lines] == ["warning"] * is_lost
+    assert all(f"changes {changes}" in each.message for each in decision.lines)
 
 
 def test_a_validation_that_patches_is_told_what_to_do(registry: Registry) -> None:
