@@ -189,7 +189,7 @@ class _Serving:
         self._offered: tuple[Served, float] | None = None
         self._keeping: asyncio.Task[None] | None = None
         self._strangers: set[str] = set()
-        # What was last tried on a client, and why that would refuse it.
+        # The last trial of a certificate on a client, and why that would refuse it.
         self._tried: tuple[Served, bytes, str] | None = None
         self._refusal = ""
 

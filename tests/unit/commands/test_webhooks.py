@@ -135,7 +135,7 @@ def test_the_operator_s_own_writes_and_its_namespace_are_left_out(
         f"'system:serviceaccount:{account}'"
     )
     (expression,) = webhook["namespaceSelector"]["matchExpressions"]
-    assert expression["values"] == sorted(["kube-system", namespace])
+    assert expression["values"] == sorted(["kube-system", "kube-node-lease", namespace])
 
 
 def test_one_sort_of_handlers_has_one_configuration(folder: Path) -> None:

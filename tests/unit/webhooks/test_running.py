@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -16,47 +16,13 @@ from fnop.adapters.webhooks import running as webhooks_running
 from fnop.adapters.webhooks.addresses import Address, server_at
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from tests.commands import closed_port
-from tests.live import LiveCluster
 from tests.patience import patience, soon
+from tests.webhook_clusters import GROUP, NAME, Cluster
 
 KIND = "fnopexamples.fnop.dev"
-GROUP = "/apis/admissionregistration.k8s.io/v1"
-NAME = "default.fnop.dev"
 CLIENT = {"url": "https://hooks.example.com", "caBundle": "QQ==", "service": None}
-
-
-class Cluster(LiveCluster):
-    """An API that may refuse, or not be reached."""
-
-    server = "https://api.example.com"
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.define()
-        self.fails: Callable[[ApiRequest], int | None] = lambda request: None
-        self.asked: list[ApiRequest] = []
-
-    async def send(self, request: ApiRequest) -> ApiResponse:
-        self.asked.append(request)
-        status = self.fails(request)
-        if status == 0:
-            raise Unreachable("nobody is there", sent=False)
-        if status is not None:
-            return ApiResponse(status, {"kind": "Status", "message": "for a test"})
-        return await super().send(request)
-
-    def stored(self, sort: str = "validating") -> dict[str, Any] | None:
-        path = f"{GROUP}/{sort}webhookconfigurations/{NAME}"
-        found = self.request(ApiRequest("GET", path))
-        body: dict[str, Any] = found.body
-        return body if found.status == 200 else None
-
-    @property
-    def urls(self) -> list[str]:
-        found = (self.stored() or {}).get("webhooks") or []
-        return [each["clientConfig"]["url"] for each in found]
 
 
 class Server:

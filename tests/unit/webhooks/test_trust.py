@@ -19,8 +19,9 @@ from fnop.core.handlers.registry import Registry
 from fnop.interpreters.clock import SystemClock
 from tests.commands import closed_port
 from tests.patience import soon
-from tests.unit.webhooks.test_running import KIND, Cluster
+from tests.webhook_clusters import Cluster
 
+KIND = "fnopexamples.fnop.dev"
 HOST = "claims.prod.svc"
 DAY = 86_400.0
 
