@@ -33,6 +33,7 @@ from fnop.adapters.api_limits import (
 )
 from fnop.adapters.cluster_host import Following, Host, frame, internal_error, log
 from fnop.adapters.plain import one_line
+from fnop.adapters.transports import cut
 from fnop.interpreters.cluster import StoredEvent, is_watch
 from fnop.interpreters.cluster.api.discovery import content_type as media_of
 from fnop.interpreters.protocol import (
@@ -463,7 +464,7 @@ class Connection(asyncio.Protocol):
         if now < self._ends:
             return
         if self._is_paused:
-            self._transport.abort()
+            cut(self._transport)
         elif self._phase == HEAD:
             self._give_up(plain_refusal("400 Bad Request"))
         elif self._phase == BODY:
@@ -530,7 +531,7 @@ class ClientWatch:
         if len(self._late) > LATE_EVENTS or self._late_bytes > LATE_BYTES or too_much:
             # Like the real server's watch cache: too slow is over.
             self.forget()
-            self._transport.abort()
+            cut(self._transport)
 
     def drain(self) -> None:
         """Write what waits, for as long as the client takes it."""

@@ -35,6 +35,7 @@ from fnop.adapters.kubeconfig import (
 )
 from fnop.adapters.proxies import SCHEMES, ProxyRefuses, ProxyUnreachable, proxy_for
 from fnop.adapters.tls import CertificateProblem, files_of, tls_context
+from fnop.adapters.transports import cut
 from fnop.core.handlers.connection import ConnectionInfo, Impersonation, shown_address
 from fnop.core.values.backoff import Allowance, drawn, put_back
 from fnop.core.values.errors import text_of
@@ -517,8 +518,8 @@ def _hanging_up(response: aiohttp.ClientResponse) -> Iterator[None]:
         yield
     finally:
         connection = response.connection
-        if connection is not None and connection.transport is not None:
-            connection.transport.abort()
+        if connection is not None:
+            cut(connection.transport)
         response.close()
 
 

@@ -18,6 +18,8 @@ from typing import Any, NamedTuple, cast
 import orjson
 from aiohttp import web
 
+from fnop.adapters.transports import cut
+
 __all__ = ["BACKLOG", "Connection", "Limits", "Listener", "Refusal", "refused"]
 
 log = getLogger("fnop.webhooks")
@@ -159,8 +161,7 @@ class Connection(web.RequestHandler):
         self._listener.connections.discard(self)
         transport = self.transport
         self.force_close()
-        if transport is not None:
-            transport.abort()
+        cut(transport)
 
     def handle_error(
         self,
@@ -283,8 +284,7 @@ class Listener:
         """Give up a handshake."""
         task = self._greetings.pop(greeting)
         task.cancel()
-        if greeting.transport is not None:
-            greeting.transport.abort()
+        cut(greeting.transport)
         return task
 
     def _connection(self) -> Connection:

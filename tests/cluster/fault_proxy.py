@@ -27,6 +27,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
+from fnop.adapters.transports import cut
 from tests.cluster.envtest import ApiServer, admin_tls
 
 __all__ = [
@@ -251,7 +252,7 @@ class Exchange:
         linger = struct.pack("ii", 1, 0)
         with suppress(OSError):
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-        self._writer.transport.abort()
+        cut(self._writer.transport)
 
     def _head(self, status: int, headers: dict[str, str]) -> None:
         self.is_begun = True
@@ -538,7 +539,7 @@ class FaultProxy:
         finally:
             self._connections.discard(task)
             if not writer.transport.is_closing():
-                writer.transport.abort()
+                cut(writer.transport)
 
     async def _serve(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

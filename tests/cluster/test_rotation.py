@@ -19,6 +19,7 @@ import fnop
 from fnop.adapters.certificates import Authority, server_context
 from fnop.adapters.kubernetes import connect
 from fnop.adapters.loading import resolve
+from fnop.adapters.transports import cut
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
@@ -53,7 +54,7 @@ class Front:
         assert self._server is not None
         self._server.close()
         for each in self._open:
-            each.transport.abort()
+            cut(each.transport)
         await self._server.wait_closed()
 
     async def _serve(

@@ -36,6 +36,7 @@ from fnop.adapters.kubernetes import (
     connect,
 )
 from fnop.adapters.tls import tls_context
+from fnop.adapters.transports import cut
 from fnop.core.handlers.connection import ConnectionInfo
 from fnop.interpreters.clock import SystemClock, VirtualClock
 from fnop.interpreters.protocol import ApiRequest, Unreachable
@@ -73,7 +74,7 @@ class Door:
         assert self._server is not None
         self._server.close()
         for each in self._open:
-            each.transport.abort()
+            cut(each.transport)
         await self._server.wait_closed()
 
     async def _serve(

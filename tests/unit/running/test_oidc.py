@@ -17,6 +17,7 @@ import yaml
 from fnop.adapters import oidc
 from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
 from fnop.adapters.oidc import Home, OidcProblem, refreshed
+from fnop.adapters.transports import cut
 from fnop.interpreters.clock import SystemClock
 from tests.scripted_server import http
 
@@ -56,7 +57,7 @@ class Provider:
                 body = await reader.readexactly(int(size or 0))
                 writer.write(self._answer(head, parse_qs(body.decode())))
         except (asyncio.IncompleteReadError, OSError):
-            writer.transport.abort()
+            cut(writer.transport)
 
     def _answer(self, head: str, form: dict[str, list[str]]) -> bytes:
         if head.startswith("get /.well-known/openid-configuration"):
