@@ -20,7 +20,10 @@ __all__ = [
     "check_name",
     "check_namespace",
     "check_subresource",
+    "check_webhooks_name",
     "field_selector",
+    "is_label_name",
+    "is_label_value",
     "label_selector",
 ]
 
@@ -31,7 +34,9 @@ _NAME = re.compile(r"(?!\.{1,2}\Z)[!\"$&-.0->@-\[\]-~]{1,253}")
 _NAMESPACE = re.compile(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _SUBRESOURCE = re.compile(r"[a-z][a-z0-9-]{0,62}")
 _LABEL = r"[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?"
-_PREFIX = r"(?=.{1,253}/)[a-z0-9]([-a-z0-9.]*[a-z0-9])?/"
+_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_DOMAIN = rf"{_PART}(\.{_PART})*"
+_PREFIX = rf"(?=.{{1,253}}/){_DOMAIN}/"
 _LABEL_KEY = re.compile(rf"({_PREFIX})?{_LABEL}")
 # The prefix of an annotation's name may have capital letters (ValidateAnnotations).
 _ANNOTATION_KEY = re.compile(rf"({_PREFIX})?{_LABEL}", re.IGNORECASE)
@@ -77,7 +82,47 @@ def check_label(key: Any, value: Any) -> None:
     if not _fits(_LABEL_KEY, key) or not _fits(_LABEL_VALUE, value):
         raise ValueError(
             f"labels: {shown(key)}: {shown(value)} cannot be a label, so no "
-            "object has it; a value has at most 63 letters, digits, -, _ and ."
+            "object has it; both have at most 63 letters, digits, -, _ and ., and the "
+            "name perhaps a domain before it, as in example.com/tier"
+        )
+
+
+def is_label_name(value: Any) -> bool:
+    """Whether a value can be the name of a label (Kubernetes: IsQualifiedName).
+
+    >>> is_label_name("example.com/tier"), is_label_name("a b"), is_label_name("-a")
+    (True, False, False)
+    """
+    return _fits(_LABEL_KEY, value)
+
+
+def is_label_value(value: Any) -> bool:
+    """Whether a value can be that of a label (Kubernetes: IsValidLabelValue).
+
+    >>> is_label_value("prod"), is_label_value(""), is_label_value("a b")
+    (True, True, False)
+    """
+    return _fits(_LABEL_VALUE, value)
+
+
+# A webhook is named <handler>.<configuration>: a domain of 253 characters at most, with
+# three parts or more (IsFullyQualifiedName). The first part has up to 63.
+_WEBHOOKS_NAME = re.compile(rf"(?=.{{1,189}}\Z){_PART}(\.{_PART})+")
+
+
+def check_webhooks_name(value: Any, where: str) -> None:
+    """Raise `ValueError` for a text that cannot name configurations of webhooks.
+
+    >>> check_webhooks_name("hooks", "--webhook-name")
+    Traceback (most recent call last):
+        ...
+    ValueError: --webhook-name 'hooks' cannot name webhook configurations: ...
+    """
+    if not _fits(_WEBHOOKS_NAME, value):
+        raise ValueError(
+            f"{where} {shown(value)} cannot name webhook configurations: the API "
+            "server takes a domain in lower case, with a dot in it and of at most "
+            "189 characters, such as 'claims.example.com'"
         )
 
 
@@ -97,8 +142,7 @@ _STRICT_GROUPS = frozenset(
         "storage.k8s.io",
     )
 )
-_PART = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_PART}(\.{_PART})*")
+_SUBDOMAIN = re.compile(rf"(?=.{{1,253}}\Z){_DOMAIN}")
 # Servers before 1.34 take no digit at the beginning of a Service's name (KEP-5311).
 _LABEL_FORM = "has at most 63 small letters and digits, with - between them"
 _OTHER_FORMS = {

@@ -10,6 +10,8 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from fnop.effects.names import is_label_name, is_label_value
+
 __all__ = ["Requirement", "check_selector", "fits", "requirements"]
 
 # Kubernetes: labels.Parse.  Words end at spaces and special symbols.
@@ -39,6 +41,33 @@ def check_selector(selector: str) -> None:
         raise ValueError(
             f"{selector!r} is not a label selector; write such as 'app=db,a in (b, c)'"
         )
+    for each in requirements(selector):
+        _check_requirement(each, selector)
+
+
+def _check_requirement(wanted: Requirement, selector: str) -> None:
+    """Raise `ValueError` for a clause of what cannot be a label.
+
+    The API server takes it in no request, and in no object selector of a webhook.
+    """
+    if not is_label_name(wanted.key):
+        raise ValueError(
+            f"{wanted.key!r} in the label selector {selector!r} cannot be the name of "
+            "a label: it has letters, digits, -, _ and ., 63 at most, and perhaps a "
+            "domain before it, as in example.com/tier"
+        )
+    for value in wanted.values:
+        if wanted.operator in ("Gt", "Lt") and not _INTEGER.fullmatch(value):
+            raise ValueError(
+                f"{value!r} in the label selector {selector!r} is no whole number; "
+                "> and < compare numbers"
+            )
+        if not is_label_value(value):
+            raise ValueError(
+                f"{value!r} in the label selector {selector!r} cannot be the value of "
+                "a label: it is empty, or has letters, digits, -, _ and ., 63 at most, "
+                "and begins and ends with a letter or digit"
+            )
 
 
 class Requirement(NamedTuple):

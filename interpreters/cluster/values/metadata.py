@@ -163,8 +163,11 @@ def key_faults(key: str) -> tuple[str, ...]:
                 f"a qualified name {NOT_QUALIFIED.removeprefix('name part ')} with an "
                 "optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')",
             )
-        elif not SUBDOMAIN.fullmatch(prefix):
-            faults.append(f"prefix part {NOT_SUBDOMAIN}")
+        else:
+            if len(prefix) > 253:
+                faults.append("prefix part must be no more than 253 characters")
+            if not SUBDOMAIN.fullmatch(prefix):
+                faults.append(f"prefix part {NOT_SUBDOMAIN}")
     if not name:
         faults.append("name part must be non-empty")
     elif len(name) > 63:
