@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from fnop.effects.names import check_name, check_namespace
+from fnop.effects.names import check_name, check_namespace, check_webhooks_name
 
-__all__ = ["a_name", "a_namespace"]
+__all__ = ["a_name", "a_namespace", "a_webhooks_name"]
 
 Check = Callable[[Any, str], None]
 OptionCallback = Callable[[click.Context, click.Parameter, Any], Any]
@@ -31,3 +31,4 @@ def _checked(check: Check) -> OptionCallback:
 
 a_name = _checked(check_name)
 a_namespace = _checked(check_namespace)
+a_webhooks_name = _checked(check_webhooks_name)

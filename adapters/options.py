@@ -12,7 +12,7 @@ from typing import Any
 
 import click
 
-from fnop.adapters.name_options import a_name, a_namespace
+from fnop.adapters.name_options import a_name, a_namespace, a_webhooks_name
 from fnop.core.handlers.connection import Impersonation
 
 __all__ = [
@@ -116,7 +116,7 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "webhook_name": (
         ("--webhook-name",),
         "The name of the webhook configurations; by default NAME.fnop.dev of --name",
-        {"callback": a_name, "metavar": "NAME"},
+        {"callback": a_webhooks_name, "metavar": "NAME"},
     ),
     "webhook_events": (
         ("--webhook-events",),

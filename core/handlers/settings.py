@@ -22,14 +22,15 @@ from fnop.core.values.backoff import Backoff
 from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.label_selectors import check_selector
 from fnop.effects.effects import LEVELS, Witness, label_patterns
-from fnop.effects.names import check_name
+from fnop.effects.names import check_webhooks_name
 from fnop.effects.values import check_seconds
 
 __all__ = ["Settings"]
 
 # The operator's name becomes part of an annotation's name (63 characters of
 # alphanumerics, `-`, `_`, `.`; Kubernetes: labels and annotations).
-_NAME = re.compile(r"[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
+# With a domain behind it, it is the name of webhook configurations (a DNS subdomain).
+_NAME = re.compile(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
 
 
 def _no_setting(name: str) -> str:
@@ -280,7 +281,7 @@ class Settings:
                 f"fnop.WebhookServer(), not {self.admission_server!r}"
             )
         if self.admission_managed is not None:
-            check_name(self.admission_managed, "admission_managed=")
+            check_webhooks_name(self.admission_managed, "admission_managed=")
         if self.call_threads < 1:
             raise ValueError("call_threads= must be a whole number, one or more")
 

@@ -942,7 +942,7 @@ def test_a_kind_with_admission_handlers_alone_is_not_followed(tmp_path: Path) ->
     ("words", "name"),
     [
         (("--name", "billing"), "billing.fnop.dev"),
-        (("--webhook-name", "hooks"), "hooks"),
+        (("--webhook-name", "hooks.dev"), "hooks.dev"),
     ],
 )
 def test_the_configurations_are_named_in_the_rights(

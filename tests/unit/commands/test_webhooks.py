@@ -268,7 +268,7 @@ def run(*words: str) -> Result:
         (("--webhooks", "--webhook-cert", "ca.crt"), "go together"),
         (("--webhooks", "--webhook-ca", "ca.crt"), "--webhook-ca needs"),
         (
-            ("--webhooks", "--webhook-unmanaged", "--webhook-name", "a"),
+            ("--webhooks", "--webhook-unmanaged", "--webhook-name", "a.b"),
             "either --webhook-name or --webhook-unmanaged",
         ),
         (("--webhooks", "--simulate", "crd.yaml"), "cannot be used with --simulate"),
@@ -301,7 +301,8 @@ def test_the_options_choose_the_server_and_the_name() -> None:
     found = set_by(webhooks=True)
     assert found.admission_server is not None
     assert found.admission_managed == "billing.fnop.dev"
-    assert set_by(webhooks=True, webhook_name="hooks").admission_managed == "hooks"
+    named = set_by(webhooks=True, webhook_name="hooks.dev")
+    assert named.admission_managed == "hooks.dev"
     found = set_by(webhooks=True, webhook_unmanaged=True)
     assert found.admission_server is not None
     assert found.admission_managed is None
