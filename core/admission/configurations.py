@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from fnop.core.admission import own_writes
-from fnop.core.admission.cel import is_name, is_sayable, literal
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, steps_of
 from fnop.core.api.resources import Resource, Selector
@@ -20,6 +19,7 @@ from fnop.core.handlers.filters import Callback, Filters, Presence
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
+from fnop.core.values.cel import SIZE_MAX, is_name, is_sayable, literal
 from fnop.core.values.diff import Path
 from fnop.core.values.label_selectors import requirements
 from fnop.core.values.patterns import is_pattern
@@ -393,10 +393,18 @@ def _object_selector(
     It asks if the new object has them, or the old one.
     """
     found = {key: value for key, value in webhook.object_selector.items()}
+    given = found.get("matchLabels", {})
     labels = {n: want for n, want in filters.labels if isinstance(want, str)}
+    # A label of both options has to have both values.
+    twice = labels.keys() & given.keys()
     if labels:
-        found["matchLabels"] = {**found.get("matchLabels", {}), **labels}
+        found["matchLabels"] = {**labels, **given}
     expressions: list[dict[str, Any]] = [
+        {"key": name, "operator": "In", "values": [labels[name]]}
+        for name in sorted(twice)
+        if labels[name] != given[name]
+    ]
+    expressions += [
         {
             "key": name,
             "operator": "Exists" if want is Presence.PRESENT else "DoesNotExist",
@@ -430,16 +438,16 @@ def _match_conditions(group: Group, about: Registration) -> list[dict[str, str]]
     webhook = group.webhook
     found = dict(webhook.match_conditions)
     if not webhook.deleted:
-        found.setdefault("not-being-deleted", _NOT_ENDING)
+        found["not-being-deleted"] = _NOT_ENDING
     if about.account and not webhook.own_writes:
-        found.setdefault(
-            "not-by-the-operator", own_writes.condition(about.account, about.manager)
+        found["not-by-the-operator"] = own_writes.condition(
+            about.account, about.manager
         )
     namespaces = about.namespaces
     if namespaces and has_patterns(namespaces) and not webhook.namespace_selector:
-        found.setdefault("namespace", _namespace_condition(namespaces))
+        found["namespace"] = _namespace_condition(namespaces)
     if field := _field_condition(group.filters):
-        found.setdefault("field", field)
+        found["field"] = field
     return [{"name": name, "expression": cel} for name, cel in found.items()]
 
 
@@ -484,30 +492,52 @@ def _namespace_fits(pattern: str) -> str:
 def _field_condition(filters: Filters) -> str:
     """That the object has a field, and its value; "" where CEL does not say that.
 
-    If CEL cannot express a name or a value, the handler's filter decides alone. For the
-    filter a null is absent. `has` fails if the parent is not a mapping.
+    If CEL cannot express a name or a value, or not briefly enough, the handler's filter
+    decides alone.
+
+    In match conditions `object` and `oldObject` are of the type dyn, whatever the
+    schema of their kind (apiserver: admission/plugin/cel/compile.go). They are maps
+    with the names of the JSON as keys. Escapes of typed schemas, such as `__slash__`,
+    do not apply to them.
     """
-    path, value = filters.field, filters.value
-    if not path or not all(map(is_name, path)):
+    path = filters.field
+    if not path or not all(map(is_sayable, path)):
         return ""
-    parents = [f"OBJECT.{'.'.join(path[:depth])}" for depth in range(1, len(path))]
-    steps = [f"has({each}) && type({each}) == map" for each in parents]
-    present = " && ".join((*steps, f"has({_member(path)})", f"{_member(path)} != null"))
+    now, before = (
+        _field_fits(each, path, filters.value) for each in ("object", "oldObject")
+    )
+    found = f"object == null ? {before} : {now}" if now else ""
+    return found if len(found) <= SIZE_MAX else ""
+
+
+def _field_fits(root: str, path: Path, value: Any) -> str:
+    """That an object has a field, and its value; never an error. "" as above.
+
+    For the filter a null is absent. `has` and `in` fail if the parent is not a map.
+
+    >>> _field_fits("object", ("spec", "a-b"), "x").split(" && ")[:2]
+    ['has(object.spec)', 'type(object.spec) == map']
+    >>> _field_fits("object", ("spec", "a-b"), "x").split(" && ")[2:4]
+    ["'a-b' in object.spec", "object.spec['a-b'] != null"]
+    """
+    steps, parent = [], root
+    for name in path:
+        if parent != root:
+            steps.append(f"type({parent}) == map")
+        if is_name(name):
+            place = f"{parent}.{name}"
+            steps.append(f"has({place})")
+        else:
+            place = f"{parent}[{literal(name)}]"
+            steps.append(f"{literal(name)} in {parent}")
+        parent = place
+    present = " && ".join((*steps, f"{parent} != null"))
     match value:
         case None | Presence.PRESENT:
-            wanted = present
+            return present
         case Presence.ABSENT:
-            wanted = f"!({present})"
+            return f"!({present})"
         case str() | bool() | int() if is_sayable(value):
-            wanted = f"{present} && {_member(path)} == {literal(value)}"
+            return f"{present} && {parent} == {literal(value)}"
         case _:
             return ""
-    now, before = (
-        wanted.replace("OBJECT", "object"),
-        wanted.replace("OBJECT", "oldObject"),
-    )
-    return f"object == null ? {before} : {now}"
-
-
-def _member(path: Path) -> str:
-    return f"OBJECT.{'.'.join(path)}"

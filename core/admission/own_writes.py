@@ -6,8 +6,8 @@ runs the operator on a machine: then the field manager tells the writes apart.
 
 from __future__ import annotations
 
-from fnop.core.admission.cel import literal
 from fnop.core.api.reviews import Request
+from fnop.core.values.cel import literal
 
 __all__ = ["condition", "is_own"]
 

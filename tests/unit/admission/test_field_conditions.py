@@ -21,6 +21,7 @@ from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import Role
+from fnop.core.values.cel import fault_of
 from fnop.testing import review
 from tests.thorough import examples
 
@@ -33,7 +34,18 @@ from fnop.interpreters.cluster.schema.cel import (  # noqa: E402
 ABOUT = Registration("x.fnop.dev", {"url": "https://a"})
 CLAIMS = Resource("example.com", "v1", "claims", "Claim", "claim")
 ODD: list[Any] = [None, "text", ["list"], 7, True, {}]
-WANTED = [None, fnop.PRESENT, fnop.ABSENT, "a", "it's", "a\rb", 7, 2**70, True]
+WANTED = [
+    None,
+    fnop.PRESENT,
+    fnop.ABSENT,
+    "a",
+    "it's",
+    "a\rb",
+    7,
+    2**70,
+    True,
+    "OBJECT",
+]
 
 
 def judging(field: Any, value: Any) -> Registry:
@@ -60,32 +72,51 @@ def asked(expression: str, new: Any, old: Any = None) -> bool | str:
     return condition(expression, {**request, "object": new, "oldObject": old})
 
 
-def objects(leaf: Any) -> st.SearchStrategy[Any]:
-    """A spec in which `tls.mode` may be, or something else on the way to it."""
+# Most of them are no names in CEL, and go into brackets.
+NAMES = st.sampled_from(
+    [
+        "tls",
+        "in",
+        "a-b",
+        "app.kubernetes.io/name",
+        "it's",
+        'a"b\\',
+        "null",
+        "é",
+        "OBJECT",
+    ]
+)
+
+
+def objects(outer: str, inner: str, leaf: Any) -> st.SearchStrategy[Any]:
+    """A spec in which a field may be, or something else on the way to it."""
     odd = st.sampled_from(ODD)
-    mode = odd | st.builds(lambda found: {"mode": found}, odd | st.just(leaf))
-    return odd | st.builds(lambda found: {"tls": found}, mode)
+    found = odd | st.builds(lambda each: {inner: each}, odd | st.just(leaf))
+    return odd | st.builds(lambda each: {outer: each}, found)
 
 
-@settings(max_examples=examples(60))
-@given(st.sampled_from(WANTED), st.data())
+UNSAID = ("a\rb", 2**70)
+
+
+@settings(max_examples=examples(100))
+@given(st.sampled_from(WANTED), NAMES, NAMES, st.data())
 def test_whom_the_filter_selects_the_api_server_asks_about(
-    value: Any, data: st.DataObject
+    value: Any, outer: str, inner: str, data: st.DataObject
 ) -> None:
     leaf = value if isinstance(value, (str, int)) else "a"
-    spec = data.draw(objects(leaf))
     new = {
         "apiVersion": "example.com/v1",
         "kind": "Claim",
         "metadata": {"name": "c", "namespace": "default"},
-        "spec": spec,
+        "spec": data.draw(objects(outer, inner, leaf)),
     }
-    registry = judging("spec.tls.mode", value)
+    registry = judging(["spec", outer, inner], value)
     is_selected = not review(registry, None, new).allowed
-    for expression in conditions(registry):
-        found = asked(expression, new)
-        assert isinstance(found, bool), (found, expression)
-        assert found or not is_selected, (expression, spec)
+    _, *of_fields = conditions(registry)
+    assert len(of_fields) == (value not in UNSAID)
+    for expression in of_fields:
+        assert asked(expression, new) is is_selected, (expression, new)
+        assert asked(expression, None, new) is is_selected, "a deletion"
 
 
 PARTS = st.sampled_from(["a", "team-*", "*-test", "te?m-x", "team-x"])
@@ -114,11 +145,51 @@ def test_the_namespaces_of_patterns_alone_are_asked_about(
     assert found == [*[True] * 3, is_served, True, True]
 
 
-@pytest.mark.parametrize("name", ["in", "null", "namespace", "a-b", "ok"])
-def test_a_name_that_cel_does_not_take_is_left_to_the_filter(name: str) -> None:
-    found = conditions(judging(f"spec.{name}", None))
-    assert [condition_fault(each) for each in found] == [""] * len(found)
-    assert any("spec" in each for each in found) == (name == "ok")
+@pytest.mark.parametrize("name", ["in", "null", "namespace", "a-b", "ok", "while"])
+def test_every_name_of_a_field_can_be_said(name: str) -> None:
+    for field in (name, f"spec.{name}", f"spec.{name}.size", f"{name}.{name}"):
+        found = conditions(judging(field, None))
+        assert [condition_fault(each) for each in found] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("spec.a\x07", None), ("spec.size", "x" * 60_000), ("spec.size", 1.5)],
+)
+def test_what_cel_cannot_say_is_left_to_the_filter(field: str, value: Any) -> None:
+    found = conditions(judging(field, value))
+    assert not any("spec" in each for each in found)
+
+
+# What the lexer of CEL knows, and a bit more, in any order.
+TOKENS = st.sampled_from(
+    [
+        *("object", ".spec", " ", "(", ")", "[", "]", "{", "}", "==", "=", "&&", "&"),
+        *("'", '"', "\\", r"\d", r"\n", r"\x1F", r"\u00e9", "r'", "b'", "'''", "//"),
+        *("é", "\x07", "\n", "1", "0x1f", "1.5e3", "in", "?", ":", ",", "$", "#", "|"),
+    ]
+)
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(TOKENS, max_size=7).map("".join))
+def test_what_is_refused_no_compiler_reads(expression: str) -> None:
+    if fault_of(expression):
+        assert condition_fault(expression), expression
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        r"object.kind.matches(r'\d') && has(object.a) // )",
+        r"""object == {'a': [1, 2u, .5]}['''a'''] ? true : b"\101" == b'A'""",
+        r'object.metadata.labels["it\'s"] != """(' + '\n"""',
+        "\tobject.spec\r\n  .exists(x, x > -0x1F)",
+        "object.spec[?'a'].orValue(true)",
+    ],
+)
+def test_what_compiles_is_taken(expression: str) -> None:
+    assert (fault_of(expression), condition_fault(expression)) == ("", "")
 
 
 def test_a_connection_by_a_person_is_not_the_operator_s() -> None:
@@ -164,3 +235,16 @@ def test_who_asks_for_all_kinds_does_not_mean_reviews_of_access() -> None:
     reviewer = Reviewer(registry.handlers, catalogue=served)
     asked = [each.id for each in shared.handlers if reviewer.is_about(each, login)]
     assert asked == [f"tokenreviews.{group}"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        ("objct.spec == null", "undeclared reference to 'objct"),
+        ("object.spec ==", "Syntax error"),
+        ("'a'", "must evaluate to bool"),
+    ],
+)
+def test_what_needs_a_compiler_the_server_refuses(expression: str, why: str) -> None:
+    assert fault_of(expression) == ""
+    assert why in condition_fault(expression)
