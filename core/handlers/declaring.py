@@ -226,34 +226,35 @@ def _presence(
 ) -> tuple[Any, ...]:
     if values is not None and not isinstance(values, Mapping):
         raise RegistrationError(
-            f"{name}= takes a mapping, such as {{'app': 'db'}}, not {shown(values)}"
+            f"{asking.label}: {name}= takes a mapping, such as {{'app': 'db'}}, not "
+            f"{shown(values)}"
         )
     for key, value in (values or {}).items():
         if value is None:
             raise RegistrationError(
-                f"{name}={{{key!r}: None}} is ambiguous; say fnop.PRESENT or "
-                "fnop.ABSENT, or give a value"
+                f"{asking.label}: {name}={{{key!r}: None}} is ambiguous; say "
+                "fnop.PRESENT or fnop.ABSENT, or give a value"
             )
         is_value = not callable(value) and not isinstance(value, Presence)
-        _check_mark(name, key, value if is_value else "")
+        _check_mark(name, key, value if is_value else "", asking.label)
     return tuple(
         (key, asking.wanted(value, name))
         for key, value in sorted((values or {}).items())
     )
 
 
-def _check_mark(name: str, key: Any, value: Any) -> None:
+def _check_mark(name: str, key: Any, value: Any, label: str) -> None:
     """Raise `RegistrationError` for a label or annotation that no object can have."""
     if not isinstance(value, str):
         raise RegistrationError(
-            f"{name}={{{key!r:.60}: {value!r:.60}}} fits no object, for its values are "
-            f"texts; write {str(value)!r:.60}"
+            f"{label}: {name}={{{key!r:.60}: {value!r:.60}}} fits no object, for its "
+            f"values are texts; write {str(value)!r:.60}"
         )
     if name == "labels":
         try:
             check_label(key, value)
         except ValueError as problem:
-            raise RegistrationError(str(problem)) from None
+            raise RegistrationError(f"{label}: {problem}") from None
 
 
 _RESTLESS = (("metadata", "resourceVersion"), ("metadata", "managedFields"))

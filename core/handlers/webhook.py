@@ -6,15 +6,20 @@ admissionregistration.k8s.io/v1, but for Kopf's, which are shorter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from enum import Enum
 from typing import Any, Literal, NamedTuple, get_args
 
 from fnop.core.api.reviews import OPERATIONS, Operation
+from fnop.core.values.cel import fault_of
 from fnop.core.values.errors import RegistrationError, joined
+from fnop.core.values.manifest_selectors import selector_of
 from fnop.core.values.table import NOTHING
-from fnop.effects.values import freeze_json, shown
+from fnop.effects.names import check_subresource, is_label_name
+from fnop.effects.values import shown
 
 __all__ = [
+    "CONDITIONS",
     "OPERATIONS",
     "TIMEOUT_SECONDS",
     "MatchPolicy",
@@ -28,6 +33,10 @@ MatchPolicy = Literal["Exact", "Equivalent"]
 SECONDS = range(1, 31)
 # The API server's own default.
 TIMEOUT_SECONDS = 10
+# The API server takes so many match conditions of one webhook.
+CONDITIONS_MAX = 64
+# The names of those that fnop adds.
+CONDITIONS = ("not-being-deleted", "not-by-the-operator", "namespace", "field")
 
 
 class Webhook(NamedTuple):
@@ -94,7 +103,7 @@ def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
         for name in (*_FLAGS, "ratcheting")
         if options.get(name) is not None
     }
-    return Webhook(
+    webhook = Webhook(
         operations=_operations(options, label),
         subresource=_subresource(options.get("subresource"), label),
         timeout=_timeout(options.get("timeout"), label),
@@ -103,6 +112,8 @@ def webhook_of(options: Mapping[str, Any], label: str) -> Webhook:
         **selectors,
         **flags,
     )
+    _check_number_of_conditions(webhook, bool(options.get("field")), label)
+    return webhook
 
 
 _FLAGS = (
@@ -118,7 +129,7 @@ def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
         given = [*(given or ()), one]
     if given is None:
         return ()
-    several = [given] if isinstance(given, str) else list(given)
+    several = _several(given, f"{label}: operations= are {joined(OPERATIONS)}")
     for each in several:
         if each not in OPERATIONS:
             raise RegistrationError(
@@ -132,13 +143,26 @@ def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
     return tuple(each for each in OPERATIONS if each in several)
 
 
+def _several(given: Any, what: str) -> list[Any]:
+    """One value or several, as a list; `what` is what the option takes."""
+    if isinstance(given, str):
+        return [given]
+    if isinstance(given, Iterable) and not isinstance(given, (Mapping, bytes)):
+        return [*given]
+    raise RegistrationError(f"{what}, not {shown(given)}")
+
+
 def _subresource(given: Any, label: str) -> str | None:
-    if given is None or (isinstance(given, str) and given and "/" not in given):
-        return given
-    raise RegistrationError(
-        f"{label}: subresource= is one name, such as 'status', or '*' for all, not "
-        f"{shown(given)}"
-    )
+    subresource: str | None = given
+    if subresource is not None and subresource != "*":
+        try:
+            check_subresource(subresource, "")
+        except ValueError:
+            raise RegistrationError(
+                f"{label}: subresource= is one name in small letters, such as "
+                f"'status', or '*' for all, not {shown(given)}"
+            ) from None
+    return subresource
 
 
 def _timeout(given: Any, label: str) -> int:
@@ -164,38 +188,87 @@ def _match_policy(given: Any, label: str) -> MatchPolicy:
 
 
 def _conditions(given: Any, label: str) -> tuple[tuple[str, str], ...]:
-    """The match conditions: CEL expressions by name, or a list of them without."""
+    """The match conditions: CEL expressions by name, or a list of them without.
+
+    The rules are those of the API server (validateMatchCondition). It also compiles the
+    expressions, and refuses those that fail.
+    """
     if given is None:
         return ()
-    if isinstance(given, str):
-        given = (given,)
-    pairs = (
-        tuple(given.items())
-        if isinstance(given, Mapping)
-        else tuple((f"condition-{n}", each) for n, each in enumerate(given, 1))
+    what = (
+        f"{label}: match_conditions= are CEL expressions by name, such as "
+        "{'spec': 'object.spec != oldObject.spec'}"
     )
+    if not isinstance(given, Mapping):
+        given = {f"condition-{n}": e for n, e in enumerate(_several(given, what), 1)}
+    pairs = tuple(given.items())
     for name, expression in pairs:
-        if not (isinstance(name, str) and isinstance(expression, str) and expression):
+        if not isinstance(expression, str):
+            raise RegistrationError(f"{what}, not {shown(expression)}")
+        _check_condition_name(name, label)
+        if fault := fault_of(expression):
             raise RegistrationError(
-                f"{label}: match_conditions= are CEL expressions by name, such as "
-                "{'spec': 'object.spec != oldObject.spec'}, not "
-                f"{shown(expression)}"
+                f"{label}: match_conditions= has {shown(expression)} as {name!r}, "
+                f"which no API server can read: {fault}"
             )
     return pairs
 
 
+def _check_number_of_conditions(webhook: Webhook, has_field: bool, label: str) -> None:
+    """Refuse more conditions than fit beside those that fnop may add."""
+    number = len(webhook.match_conditions)
+    added = sum(
+        (
+            not webhook.deleted,
+            not webhook.own_writes,
+            not webhook.namespace_selector,
+            has_field,
+        )
+    )
+    if number and number > CONDITIONS_MAX - added:
+        raise RegistrationError(
+            f"{label}: match_conditions= has {number} expressions, but the API server "
+            f"takes {CONDITIONS_MAX}, and fnop may add {added}; join some by &&"
+        )
+
+
+def _check_condition_name(name: Any, label: str) -> None:
+    if not is_label_name(name):
+        raise RegistrationError(
+            f"{label}: match_conditions= has the name {shown(name)}, but a name has "
+            "letters, digits, -, _ and ., 63 at most, and perhaps a domain before it, "
+            "as in 'example.com/resized'"
+        )
+    if name in CONDITIONS:
+        raise RegistrationError(
+            f"{label}: match_conditions= has the name {name!r}, which is that of a "
+            f"condition of fnop's own; choose another one, such as 'my-{name}'"
+        )
+
+
 def _selector(given: Any, where: str) -> Mapping[str, Any]:
     """A label selector: as in a manifest, or a mapping of labels to values."""
+    for each in _enumerations(given):
+        raise RegistrationError(
+            f"{where}: {each} is not a text; write the text, and for labels that are "
+            "there or not the operators Exists and DoesNotExist in matchExpressions"
+        )
     try:
-        found = freeze_json(given, where)
+        return selector_of(given, where)
     except (TypeError, ValueError) as problem:
         raise RegistrationError(str(problem)) from None
-    if not isinstance(found, Mapping):
-        raise RegistrationError(
-            f"{where} takes labels, such as {{'tier': 'prod'}}, or a selector with "
-            f"matchLabels or matchExpressions, not {shown(given)}"
-        )
-    if found.keys() & {"matchLabels", "matchExpressions"}:
-        return found
-    selector: Mapping[str, Any] = freeze_json({"matchLabels": found}, where)
-    return selector
+
+
+def _enumerations(given: Any) -> Iterator[Enum]:
+    """The members of enumerations in a selector, such as `fnop.PRESENT`.
+
+    Their values, which JSON has in their place, would select other objects.
+    """
+    if isinstance(given, Enum) and not isinstance(given, str):
+        yield given
+    if isinstance(given, Mapping):
+        given = given.values()
+    elif not isinstance(given, (list, tuple)):
+        return
+    for each in given:
+        yield from _enumerations(each)

@@ -926,7 +926,7 @@ def test_an_impure_handler_acts_in_a_dry_run_only_if_it_says_so(
         ({"timeout": 31}, "timeout= is a whole number of seconds from 1 to 30"),
         ({"timeout": 0.5}, "timeout= is a whole number of seconds from 1 to 30"),
         ({"match_policy": "exact"}, "match_policy= is 'Exact' or 'Equivalent'"),
-        ({"subresource": "a/b"}, "subresource= is one name, such as 'status'"),
+        ({"subresource": "a/b"}, "subresource= is one name in small letters"),
         ({"namespace_selector": 1}, "namespace_selector= takes labels"),
         ({"match_conditions": [1]}, "match_conditions= are CEL expressions by name"),
         ({"retries": 3}, "has no option retries="),
