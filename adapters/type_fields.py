@@ -15,30 +15,21 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache, partial
 from itertools import pairwise
 from textwrap import dedent
-from types import NoneType, UnionType
 from typing import (
-    Annotated,
     Any,
-    Final,
-    Literal,
     NamedTuple,
-    NewType,
     NotRequired,
     Required,
-    Union,
-    get_args,
-    get_origin,
     get_type_hints,
 )
 
 from fnop.adapters.type_marks import is_said, judges_itself, writes_itself
 from fnop.core.api.definitions import Given, Schema, schema_marks
+from fnop.effects.hints import admits_none, unwrapped
 
 __all__ = [
     "DefinitionProblem",
     "Field",
-    "Unwrapped",
-    "admits_none",
     "description_of",
     "fields_of",
     "is_model",
@@ -46,11 +37,7 @@ __all__ = [
     "is_root_model",
     "keeps_unknown",
     "model_config",
-    "unwrapped",
 ]
-
-_UNIONS = (Union, UnionType)
-_QUALIFIERS = (Required, NotRequired, Final)
 
 
 class DefinitionProblem(Exception):
@@ -110,61 +97,6 @@ def description_of(cls: type) -> str:
 def keeps_unknown(cls: type) -> bool:
     """Whether a model of pydantic accepts fields that it does not name."""
     return model_config(cls).get("extra") == "allow"
-
-
-# --------------------------------------------------------------------------- types
-
-
-class Unwrapped(NamedTuple):
-    """A type without what is said about it, and that: marks, qualifiers, aliases."""
-
-    hint: Any
-    marks: tuple[Any, ...]
-    qualifiers: frozenset[Any]
-    aliases: tuple[Any, ...] = ()
-
-
-def unwrapped(hint: Any) -> Unwrapped:
-    """The type inside of Annotated, Required, aliases and the like.
-
-    >>> unwrapped(Required[Annotated[int, "few"]]).marks
-    ('few',)
-    """
-    marks: tuple[Any, ...] = ()
-    qualifiers: set[Any] = set()
-    aliases: tuple[Any, ...] = ()
-    while True:
-        origin = get_origin(hint)
-        if origin is Annotated:
-            marks = (*hint.__metadata__, *marks)
-            hint = hint.__origin__
-        elif origin in _QUALIFIERS:
-            qualifiers.add(origin)
-            (hint,) = get_args(hint)
-        elif isinstance(hint, NewType):
-            hint = hint.__supertype__
-        elif type(hint).__name__ == "TypeAliasType":  # Python 3.12: type X = ...
-            if hint in aliases:
-                return Unwrapped(hint, marks, frozenset(qualifiers), aliases)
-            aliases = (*aliases, hint)
-            # pydantic's type of any JSON is inside of itself.
-            hint = Any if hint.__name__ == "JsonValue" else hint.__value__
-        else:
-            return Unwrapped(hint, marks, frozenset(qualifiers), aliases)
-
-
-def admits_none(hint: Any) -> bool:
-    """Whether None is a value of a type.
-
-    >>> admits_none(int | None), admits_none(Any)
-    (True, False)
-    """
-    inner = unwrapped(hint).hint
-    if get_origin(inner) in _UNIONS:
-        return any(map(admits_none, get_args(inner)))
-    if get_origin(inner) is Literal:
-        return None in get_args(inner)
-    return inner in (None, NoneType)
 
 
 def _field(

@@ -21,7 +21,6 @@ from fnop.adapters.patterns import Untranslatable
 from fnop.adapters.type_fields import (
     DefinitionProblem,
     Field,
-    admits_none,
     description_of,
     fields_of,
     is_model,
@@ -29,7 +28,6 @@ from fnop.adapters.type_fields import (
     is_root_model,
     keeps_unknown,
     model_config,
-    unwrapped,
 )
 from fnop.adapters.type_marks import (
     change_of,
@@ -43,6 +41,7 @@ from fnop.adapters.type_marks import (
 )
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
+from fnop.effects.hints import admits_none, unwrapped
 from fnop.effects.values import freeze_json, thaw_json
 
 __all__ = ["OBJECT", "rule_of", "schema_of_class"]

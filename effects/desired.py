@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 
 from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
+from fnop.effects.models import Model, is_model
 from fnop.effects.names import check_made
 from fnop.effects.values import check_seconds, freeze_json, plain_text, shown
 
@@ -238,7 +239,7 @@ def desired(
     children: Wanted | Iterable[Wanted] | Unchanged = (),
     *,
     conditions: StatusCondition | Iterable[StatusCondition] = (),
-    status: Mapping[str, Any] | None = None,
+    status: Mapping[str, Any] | Model | None = None,
     again: float | None = None,
 ) -> Desired:
     """The objects that should exist: return it from a `@fnop.reconcile` handler.
@@ -247,8 +248,9 @@ def desired(
     is there as desired is not touched, what is owned and not named any more is deleted.
     With `fnop.UNCHANGED` the children are left as they are, as while an object is
     paused, or its spec makes no sense.
-    `conditions` are merged into the object's by their type, `status` into its status.
-    `again` calls the handler again after so many seconds, without any change.
+    `conditions` are merged into the object's by their type, `status` into its status;
+    it is a mapping, or an object of a class of yours, such as a dataclass. `again`
+    calls the handler again after so many seconds, without any change.
 
     Raises `TypeError` and `ValueError` for what cannot be desired, such as two children
     of one kind and name.
@@ -265,15 +267,24 @@ def desired(
     return Desired(
         found,
         _checked(tuple(several)),
-        freeze_json(dict(status or {}), "status="),
+        _status_of(status),
         again,
         unchanged,
     )
 
 
+def _status_of(status: Any) -> Any:
+    found = freeze_json({} if status is None else status, "status=")
+    if not isinstance(found, dict):
+        raise TypeError(f"status= is a mapping of fields, not {shown(status)}")
+    return found
+
+
 def _children_of(children: Wanted | Iterable[Wanted]) -> tuple[Child, ...]:
-    is_one = isinstance(children, (Mapping, Child)) or not isinstance(
-        children, Iterable
+    is_one = (
+        isinstance(children, (Mapping, Child))
+        or not isinstance(children, Iterable)
+        or is_model(children)  # models of pydantic are iterable
     )
     given = (children,) if is_one else tuple(children)  # type: ignore[arg-type]
     found = tuple(

@@ -8,14 +8,24 @@ No client library is imported: a model is known by what it has.
 | lightkube, kr8s                      | `to_dict()`                        |
 | kr8s                                 | `raw`                              |
 | pykube-ng                            | `obj`                              |
+
+So are objects of the author's classes (`fnop.effects.models`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from itertools import chain
 from typing import Any, Protocol, TypeAlias
+
+from fnop.effects.models import (
+    Model,
+    definition_of_model,
+    is_model,
+    moment_text,
+    plain_model,
+)
 
 __all__ = ["Manifest", "cannot_own", "each_manifest", "manifest_of"]
 
@@ -40,7 +50,7 @@ class _ObjModel(Protocol):
 
 
 Manifest: TypeAlias = (
-    Mapping[str, Any] | _OpenApiModel | _DictModel | _RawModel | _ObjModel
+    Mapping[str, Any] | _OpenApiModel | _DictModel | _RawModel | _ObjModel | Model
 )
 
 
@@ -125,6 +135,8 @@ def _read(value: Any) -> Mapping[str, Any] | None:
         return None
     if _is_openapi(value):
         found = value
+    elif is_model(value):
+        return _of_model(value)
     elif callable(getattr(value, "to_dict", None)):
         found = value.to_dict()
     elif isinstance(value, Mapping):
@@ -133,6 +145,16 @@ def _read(value: Any) -> Mapping[str, Any] | None:
         found = getattr(value, "raw", None) or getattr(value, "obj", None)
     plain = _plain(found)
     return plain if isinstance(plain, dict) else None
+
+
+def _of_model(value: Any) -> Mapping[str, Any] | None:
+    """The manifest of an author's object; the definition of its kind says which."""
+    found = plain_model(value, without_none=True)
+    if not isinstance(found, dict):
+        return None
+    if (known := definition_of_model(value)) is not None:
+        found = {"apiVersion": known.api_version, "kind": known.kind, **found}
+    return found
 
 
 def _is_openapi(value: Any) -> bool:
@@ -148,7 +170,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_plain(item) for item in value]
     if isinstance(value, datetime):
-        return _moment(value)
+        return moment_text(value)
     if isinstance(value, date):
         return value.isoformat()
     if not isinstance(value, type) and _is_openapi(value):
@@ -159,9 +181,3 @@ def _plain(value: Any) -> Any:
 
 def _attributes(model: Any) -> Iterable[tuple[str, str]]:
     return model.attribute_map.items()  # type: ignore[no-any-return]
-
-
-def _moment(value: datetime) -> str:
-    """RFC 3339 with microseconds: what both metav1.Time and MicroTime read."""
-    known = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")

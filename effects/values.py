@@ -14,13 +14,14 @@ import math
 import re
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import is_dataclass
 from datetime import timedelta
 from decimal import Decimal
 from types import CoroutineType, GeneratorType
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import orjson
+
+from fnop.effects.models import is_model, plain_model
 
 __all__ = [
     "LEVELS_MAX",
@@ -345,6 +346,8 @@ def _freeze(value: Any, where: str, around: tuple[Any, ...]) -> Any:
         return plain_text(value, where)
     if isinstance(value, (int, float)):
         return _freeze_number(value, where)
+    if is_model(value) and not hasattr(value, "__await__"):
+        value = plain_model(value)
     if not isinstance(value, (Mapping, list, tuple)):
         raise TypeError(
             f"{where}: {type_name(value)} is not a JSON value; {_remedy(value)}"
@@ -405,7 +408,6 @@ _PLAIN_FORMS = {
     **dict.fromkeys(("bytes", "bytearray"), "base64.b64encode(value).decode()"),
     "timedelta": "value.total_seconds()",
     "Enum": "value.value",
-    "BaseModel": 'value.model_dump(mode="json")',
 }
 
 
@@ -414,8 +416,6 @@ def _plain_form(value: Any) -> str:
     for each in type(value).__mro__:
         if form := _PLAIN_FORMS.get(each.__name__):
             return form
-    if is_dataclass(value):
-        return "dataclasses.asdict(value)"
     return "list(value)" if isinstance(value, Iterable) else ""
 
 

@@ -11,13 +11,14 @@ import threading
 import traceback
 import types
 from collections import Counter
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 from fnop.core.handlers.impure import Outside, answerable
 from fnop.core.handlers.plans import refuse_lost
+from fnop.core.handlers.typed import typed
 from fnop.core.values.errors import PermanentError, TemporaryError, text_of
 from fnop.effects import Answer, Call, Log, Outcome, Raised, Witness
 from fnop.effects.values import freeze_json
@@ -189,6 +190,11 @@ class _Run:
             flag.serves(self.outside.shows, self._remind)
         self._say, self._has_reminded = say, False
 
+    def arguments_of(self, function: Callable[..., Any]) -> Mapping[str, Any]:
+        """The arguments as the annotations of a handler ask for them."""
+        reads = typed(function) if self.outside is not None else None
+        return self.arguments if reads is None else reads.read(self.arguments)
+
     def _remind(self) -> None:
         """Warn that the first effect is not performed before the handler returns."""
         if self.witness.built and not self._has_reminded:
@@ -250,7 +256,7 @@ def called(
         return raised(problem)
     try:
         with interruptible(), run.witness.looking():
-            value = function(**run.arguments)
+            value = function(**run.arguments_of(function))
             if inspect.iscoroutine(value):
                 value = asyncio.run(value)
         return run.returned(value)
@@ -279,7 +285,8 @@ async def called_on_loop(
         return raised(problem)
     try:
         with run.witness.looking():
-            value = await _in_turns(function(**run.arguments), turn, flag)
+            coroutine = function(**run.arguments_of(function))
+            value = await _in_turns(coroutine, turn, flag)
         return run.returned(value)
     except asyncio.CancelledError as problem:
         task = asyncio.current_task()

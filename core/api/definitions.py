@@ -226,6 +226,11 @@ class Schema(NamedTuple):
     default: Given | None = None
     rules: tuple[Rule, ...] = ()
 
+    @property
+    def renames(self) -> str | None:
+        """The name of the field in objects (`fnop.effects.hints.named`)."""
+        return self.name
+
     def __call__(self, cls: Class) -> Class:
         """Mark a class, of which all fields of this type then have the mark."""
         if not isinstance(cls, type):
@@ -346,6 +351,11 @@ class Definition(NamedTuple):
     def key(self) -> str:
         """`plural.version.group`, as a selector."""
         return f"{self.plural}.{self.version}.{self.group}"
+
+    @property
+    def api_version(self) -> str:
+        """`group/version`."""
+        return f"{self.group}/{self.version}"
 
 
 _NAME = re.compile(

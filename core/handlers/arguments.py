@@ -165,6 +165,7 @@ PROVIDERS: dict[str, _Provider] = {
     "activity": lambda s, _: s.reason,
     "resource": lambda s, _: s.resource,
     "body": lambda s, _: View.of(_body(s).data, s.now.wall),
+    "obj": lambda s, _: View.of(_body(s).data, s.now.wall),
     "spec": lambda s, _: read_only(_body(s).stanza("spec")),
     "status": lambda s, _: read_only(_body(s).stanza("status")),
     "meta": lambda s, _: Meta(read_only(_body(s).meta)),
@@ -192,8 +193,9 @@ PROVIDERS: dict[str, _Provider] = {
     "sslpeer": lambda s, _: read_only(dict(_request(s).peer)),
 }
 
-# Arguments that a handler gets only by name, and not by **kwargs (R1).
-_NAMED_ONLY = frozenset(("old", "diff"))
+# Arguments that a handler gets only by name, and not by **kwargs (R1); `obj` is `body`
+# once more, for those who have a class for it.
+_NAMED_ONLY = frozenset(("old", "diff", "obj"))
 # Arguments that an impure handler cannot have; registration refuses them.
 _NOT_OUTSIDE = frozenset(("settings",))
 # Arguments that functions in options get in some roles alone, and by **kwargs in all.
@@ -233,7 +235,7 @@ def seconds_of(
     """
     try:
         arguments = filter_arguments(situation, option.wants, option.rest)
-        found = option.fn(**arguments)
+        found = option.call((), arguments)
         if isinstance(found, bool) or not isinstance(found, (int, float)):
             raise TypeError(f"it answers a number of seconds, not {type_name(found)}")
         if not found < float("inf"):  # also for NaN

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 from fnop.core.handlers.signatures import INDEX
+from fnop.core.handlers.typed import Typed, typed
 from fnop.core.values.callables import is_awaited, parameters_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import RegistrationError
@@ -60,6 +61,7 @@ class Callback:
     fn: Callable[..., Any]
     wants: tuple[str, ...]
     rest: bool
+    typed: Typed | None = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(
@@ -93,7 +95,13 @@ class Callback:
             each.kind is each.VAR_KEYWORD and not each.name.startswith("_")
             for each in parameters
         )
-        return cls(fn, _named(parameters, known), rest)
+        return cls(fn, _named(parameters, known), rest, typed(fn))
+
+    def call(self, values: tuple[Any, ...], arguments: Mapping[str, Any]) -> Any:
+        """Call it; raises `Unfit` for an object of another form."""
+        if self.typed is not None:
+            arguments = self.typed.read(arguments)
+        return self.fn(*values, **arguments)
 
     def asks_for(self, names: Collection[str]) -> bool:
         """Whether it gets any of these arguments."""
@@ -167,7 +175,7 @@ def _called(
     part: Callback, values: tuple[Any, ...], arguments: Mapping[str, Any]
 ) -> bool:
     given = arguments if part.rest else {name: arguments[name] for name in part.wants}
-    return _verdict(part.fn(*values, **given))
+    return _verdict(part.call(values, given))
 
 
 def _verdict(answer: Any) -> bool:
@@ -256,7 +264,7 @@ class Sight:
 
     def call(self, callback: Callback, *values: Any) -> bool:
         arguments = self.arguments(callback.wants, callback.rest)
-        return _verdict(callback.fn(*values, **arguments))
+        return _verdict(callback.call(values, arguments))
 
 
 @dataclass(frozen=True, slots=True)

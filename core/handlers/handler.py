@@ -13,6 +13,7 @@ from fnop.core.handlers.filters import Callback, Filters
 from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.roles import ROLES, Finalizer, Role, RoleRule
 from fnop.core.handlers.schedule import Schedule
+from fnop.core.handlers.typed import Typed, typed
 from fnop.core.handlers.webhook import Webhook
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import definition_of
@@ -66,11 +67,20 @@ class Handler:
     """The row of its role in the table."""
     takes_all: bool = dataclasses.field(init=False, repr=False)
     """Whether it is for every object of its kinds."""
+    typed: Typed | None = dataclasses.field(init=False, repr=False)
+    """The arguments that are read as the author's classes, if there are any."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rule", ROLES[self.role])
         takes_all = self.owner is None and self.filters.is_trivial
         object.__setattr__(self, "takes_all", takes_all)
+        object.__setattr__(self, "typed", typed(self.declared))
+
+    def call(self, arguments: Mapping[str, Any]) -> Any:
+        """Call the author's function; raises `Unfit` for an object of another form."""
+        if self.typed is not None:
+            arguments = self.typed.read(arguments)
+        return self.fn(**arguments)
 
     @property
     def label(self) -> str:

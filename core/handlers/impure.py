@@ -26,6 +26,7 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
+from fnop.core.values.models import Unfit
 from fnop.core.values.now import Now
 from fnop.effects import Call, Log, Patch, Return, Target, Witness
 from fnop.effects.values import canonical, freeze_json, read_only
@@ -39,7 +40,7 @@ ANSWER_BYTES_MAX = 2 * 1024 * 1024
 _AROUND = 16
 # Arguments that are made where the handler runs, and those of the object or the time.
 _MADE = frozenset(("logger", "patch", "stopped", "warnings"))
-_OF_BODY = frozenset(("body", "spec", "status", "meta", "labels", "annotations"))
+_OF_BODY = frozenset(("body", "obj", "spec", "status", "meta", "labels", "annotations"))
 _OF_TIME = frozenset(("now", "started", "runtime"))
 _FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
 
@@ -180,6 +181,8 @@ def _failure(problem: BaseException) -> dict[str, Any]:
     if isinstance(problem, TemporaryError):
         found["temporary"] = problem.delay
     found["permanent"] = isinstance(problem, PermanentError)
+    if isinstance(problem, Unfit):
+        found |= {"code": 422, "field": problem.field}
     if isinstance(problem, AdmissionError):
         found["code"] = problem.code
         found["field"] = getattr(problem, "field", "")

@@ -54,6 +54,7 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
+from fnop.core.values.models import Unfit
 from fnop.effects import (
     Again,
     Answer,
@@ -203,7 +204,7 @@ class _Drive:
         """Call the handler; returns `_Asked` or `_Returned`."""
         handler = self.situation.handler
         arguments = arguments_for(self.situation, self.writers)
-        found = self.guarded(lambda: handler.fn(**arguments))
+        found = self.guarded(lambda: handler.call(arguments))
         if handler.signature.form is Form.PLAN:
             return self.ended(found)
         self.conversation = found
@@ -505,6 +506,10 @@ def failure_of(problem: BaseException) -> Failure:
                 exception=problem,
                 code=problem.code,
                 field=field,
+            )
+        case Unfit():  # the author's code is not to blame
+            return Failure(
+                *(name, message), permanent=True, code=422, field=problem.field
             )
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)

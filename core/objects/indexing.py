@@ -166,7 +166,7 @@ def values_for(handler: Handler, situation: Situation) -> Mapping[Any, Any] | No
     """
     if not sees(handler, situation):
         return {}
-    return _values(handler.fn(**arguments_for(situation, Writers())))
+    return _values(handler.call(arguments_for(situation, Writers())))
 
 
 def keeps_former(handler: Handler, problem: BaseException) -> bool:

@@ -376,7 +376,7 @@ def test_the_rest_of_the_arguments_is_that_of_the_handler_s_kind(
     else:
         getattr(fnop.on, role)(KIND, registry=registry)(handle)
     Scenario(registry, [example(a=1)]).settle(seconds=1)
-    own = kwargs_of(Role(role)) - {"old", "diff"}
+    own = kwargs_of(Role(role)) - {"old", "diff", "obj"}
     assert seen[0] == own
 
 

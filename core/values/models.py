@@ -1,0 +1,498 @@
+"""Objects read as the classes of an author: dataclasses, TypedDicts, and models.
+
+`fnop crd` makes a schema of the same types, so what the API server has accepted fits
+them. An older object may not: `Unfit` tells where. A model of pydantic or a Struct of
+msgspec reads itself; no library is imported here.
+
+What the schema says of null holds here, too: the server drops a null where null is no
+value, so a null field is one that is missing (Kubernetes: Defaulting and Nullable).
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import dataclasses
+import inspect
+import re
+from collections import abc
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, timedelta
+from enum import Enum
+from functools import lru_cache
+from types import NoneType
+from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+
+from fnop.core.values.durations import duration
+from fnop.core.values.errors import PermanentError, joined
+from fnop.effects.hints import UNIONS, admits_none, named, unwrapped
+from fnop.effects.values import ReadOnlyDict, ReadOnlyList, read_only, shown
+
+__all__ = ["Reader", "Unfit", "is_read", "or_unwritten", "reader_of"]
+
+Reader: TypeAlias = Callable[[Any], Any]
+Path: TypeAlias = tuple[str | int, ...]
+
+
+class Unfit(PermanentError):
+    """A value does not fit a type; `path` is its place in the value that was read.
+
+    A handler that asks for the type fails for good: no retry changes the object.
+    """
+
+    def __init__(self, why: str, path: Path = (), *, missing: bool = False) -> None:
+        super().__init__(why)
+        self.why, self.path = why, path
+        # A field is missing, and what is there may fit.
+        self.missing = missing
+
+    def under(self, *path: str | int) -> Unfit:
+        """The same of the value around."""
+        return Unfit(self.why, (*path, *self.path), missing=self.missing)
+
+    @property
+    def field(self) -> str:
+        """The path as a text.
+
+        >>> Unfit("it is missing", ("users", 0, "name")).field
+        'users[0].name'
+        """
+        parts = (f"[{e}]" if isinstance(e, int) else f".{e}" for e in self.path)
+        return "".join(parts).removeprefix(".")
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.why}" if self.path else self.why
+
+
+def is_read(hint: Any) -> bool:
+    """Whether a type is more than JSON: then values are read as it says.
+
+    >>> is_read(int), is_read(dict[str, Any]), is_read(list[date]), is_read(str | None)
+    (False, False, True, False)
+    """
+    inner = unwrapped(hint).hint
+    origin, args = get_origin(inner) or inner, get_args(inner)
+    if origin is Literal:
+        return False
+    if any(is_read(each) for each in args if each is not ...):
+        return True
+    if not isinstance(origin, type):
+        return False
+    if _is_typed_dict(origin):
+        return any(map(is_read, _hints(origin).values()))
+    return (
+        origin in _LISTS[1:] or _is_class(origin) or _plain_reader(origin) is not None
+    )
+
+
+@lru_cache(maxsize=1024)
+def reader_of(hint: Any) -> Reader:
+    """The reader of a type: from a JSON value to a value of it.
+
+    It raises `Unfit` for a value that does not fit. Raises `TypeError` for a type that
+    has no form in JSON.
+
+    >>> @dataclasses.dataclass(frozen=True)
+    ... class Backup:
+    ...     schedule: str
+    ...     keep: int = 7
+    >>> read = reader_of(list[Backup])
+    >>> read([{"schedule": "0 0 * * *"}])
+    [Backup(schedule='0 0 * * *', keep=7)]
+    >>> try: read([{"keep": 1}])
+    ... except Unfit as problem: print(problem)
+    [0].schedule: it is missing, and Backup needs it
+    """
+    inner = unwrapped(hint).hint
+    if not is_read(inner):
+        return _reader_of_json(inner)
+    origin, args = get_origin(inner) or inner, get_args(inner)
+    if origin in UNIONS:
+        return _reader_of_union(args)
+    if origin in _LISTS:
+        return _reader_of_list(_LISTS_MADE[origin], args)
+    if origin in _MAPPINGS:
+        return _reader_of_mapping(args)
+    if isinstance(origin, type):
+        if (read := _plain_reader(origin)) is not None:
+            return read
+        if issubclass(origin, Enum):
+            return _reader_of_enum(origin)
+        if _is_typed_dict(origin):
+            return _reader_of_typed_dict(origin)
+        if hasattr(origin, "__pydantic_validator__"):
+            return _reader_of_pydantic(origin)
+        if hasattr(origin, "__struct_fields__"):
+            return _reader_of_struct(origin)
+        if dataclasses.is_dataclass(origin):
+            return _reader_of_dataclass(origin)
+    raise TypeError(f"{_name(hint)} has no form in JSON")
+
+
+def _is_class(cls: type) -> bool:
+    """Whether it is a class with fields, or an enumeration."""
+    return (
+        dataclasses.is_dataclass(cls)
+        or issubclass(cls, Enum)
+        or hasattr(cls, "__pydantic_validator__")
+        or hasattr(cls, "__struct_fields__")
+    )
+
+
+def _is_typed_dict(cls: type) -> bool:
+    return issubclass(cls, dict) and hasattr(cls, "__required_keys__")
+
+
+def _hints(cls: type) -> dict[str, Any]:
+    return get_type_hints(cls, include_extras=True)
+
+
+def _name(hint: Any) -> str:
+    return getattr(hint, "__qualname__", None) or str(hint)
+
+
+# -------------------------------------------------------------------- plain JSON
+
+# The words for the types of JSON, and the Python types of their values.
+_JSON: Mapping[Any, tuple[str, tuple[type, ...]]] = {
+    str: ("a text", (str,)),
+    bool: ("a boolean", (bool,)),
+    int: ("a whole number", (int,)),
+    float: ("a number", (float, int)),
+}
+
+
+def _reader_of_json(hint: Any) -> Reader:
+    """The reader of a type that JSON has: the value is checked and stays as it is."""
+    origin, args = get_origin(hint) or hint, get_args(hint)
+    if origin is Literal:
+        return _reader_of_values(args)
+    if origin in UNIONS:
+        return _reader_of_union(args)
+    if isinstance(hint, abc.Hashable) and hint in _JSON:
+        return _checked(*_JSON[hint])
+    if origin in _LISTS:
+        return _reader_of_list(_LISTS_MADE[origin], args)
+    if origin in _MAPPINGS:
+        return _reader_of_mapping(args)
+    return read_only
+
+
+def _checked(word: str, types: tuple[type, ...]) -> Reader:
+    first, second = types[0], types[-1]
+
+    def read(value: Any) -> Any:
+        kind = type(value)
+        if kind is first or kind is second:
+            return value
+        if kind is float and first is int and value.is_integer():
+            return int(value)
+        raise Unfit(f"{_shown(value)} is not {word}")
+
+    return read
+
+
+def _reader_of_values(values: tuple[Any, ...]) -> Reader:
+    def read(value: Any) -> Any:
+        if value in values:
+            return value
+        known = joined([repr(each) for each in values])
+        raise Unfit(f"{_shown(value)} is not one of {known}")
+
+    return read
+
+
+def _shown(value: Any) -> str:
+    """A value as an error tells it: it may be long, or hold a secret."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return "an object"
+    return "a list" if isinstance(value, list) else shown(value)
+
+
+# ---------------------------------------------------------- types that are texts
+
+
+def _moment(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    if found.tzinfo is None:
+        raise ValueError("a moment without a time zone")
+    return found
+
+
+def _bytes(text: str) -> bytes:
+    return base64.b64decode(text, validate=True)
+
+
+def _duration(text: str) -> timedelta:
+    return timedelta(seconds=duration(text))
+
+
+_TEXTS: Mapping[type, tuple[str, Callable[[str], Any]]] = {
+    datetime: ("a moment, such as 2030-01-01T00:00:00Z", _moment),
+    date: ("a date, such as 2030-01-01", date.fromisoformat),
+    timedelta: ("a duration, such as 1h30m", _duration),
+    bytes: ("base64", _bytes),
+}
+
+
+def _plain_reader(cls: type) -> Reader | None:
+    """The reader of a type that is a text in JSON; None for other types."""
+    made: Callable[[str], Any]
+    if (cls.__module__, cls.__name__) == ("uuid", "UUID"):
+        word, made = "a UUID", cls
+    elif cls in _TEXTS:
+        word, made = _TEXTS[cls]
+    else:
+        return None
+
+    def read(value: Any) -> Any:
+        if isinstance(value, str):
+            try:
+                return made(value)
+            except (ValueError, binascii.Error, OverflowError):
+                pass
+        raise Unfit(f"{_shown(value)} is not {word}")
+
+    return read
+
+
+def _reader_of_enum(cls: type[Enum]) -> Reader:
+    known = {each.value: each for each in cls}
+
+    def read(value: Any) -> Any:
+        if isinstance(value, abc.Hashable) and value in known:
+            return known[value]
+        values = joined([repr(each) for each in known])
+        raise Unfit(f"{_shown(value)} is not one of {values}")
+
+    return read
+
+
+# -------------------------------------------------------------------- containers
+
+_LISTS_MADE: Mapping[Any, Callable[[list[Any]], Any]] = {
+    list: ReadOnlyList,
+    abc.Sequence: ReadOnlyList,
+    abc.MutableSequence: ReadOnlyList,
+    abc.Iterable: ReadOnlyList,
+    abc.Collection: ReadOnlyList,
+    tuple: tuple,
+    set: frozenset,
+    frozenset: frozenset,
+    abc.Set: frozenset,
+}
+_LISTS = tuple(_LISTS_MADE)
+_MAPPINGS = (dict, abc.Mapping, abc.MutableMapping)
+
+
+def _reader_of_list(made: Callable[[list[Any]], Any], args: tuple[Any, ...]) -> Reader:
+    inner = reader_of(args[0]) if args else read_only
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, (list, tuple)):
+            raise Unfit(f"{_shown(value)} is not a list")
+        found = []
+        for place, each in enumerate(value):
+            try:
+                found.append(inner(each))
+            except Unfit as problem:
+                raise problem.under(place) from None
+        return made(found)
+
+    return read
+
+
+def _reader_of_mapping(args: tuple[Any, ...]) -> Reader:
+    inner = reader_of(args[1]) if args else read_only
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise Unfit(f"{_shown(value)} is not an object")
+        found = {}
+        for name, each in value.items():
+            try:
+                found[name] = inner(each)
+            except Unfit as problem:
+                raise problem.under(name) from None
+        return ReadOnlyDict(found)
+
+    return read
+
+
+def _reader_of_union(args: tuple[Any, ...]) -> Reader:
+    """The first type that a value fits; None fits null alone."""
+    readers = [reader_of(each) for each in args if each not in (None, NoneType)]
+    takes_null = len(readers) < len(args)
+    if len(readers) == 1 and not takes_null:
+        return readers[0]
+
+    def read(value: Any) -> Any:
+        if value is None and takes_null:
+            return None
+        problem: Unfit | None = None
+        for each in readers:
+            try:
+                return each(value)
+            except Unfit as found:
+                problem = problem or found
+        raise problem or Unfit("it is not null")
+
+    return read
+
+
+# ----------------------------------------------------------------------- classes
+
+
+def _reader_of_typed_dict(cls: Any) -> Reader:
+    """Unknown fields stay in it: it is the object itself, read where it has to be."""
+    readers = {
+        named(name, hint): reader_of(hint)
+        for name, hint in _hints(cls).items()
+        if is_read(hint)
+    }
+
+    def read(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise Unfit(f"{_shown(value)} is not an object")
+        found = dict(read_only(value))
+        for name, inner in readers.items():
+            if found.get(name) is not None:
+                try:
+                    found[name] = inner(found[name])
+                except Unfit as problem:
+                    raise problem.under(name) from None
+        return ReadOnlyDict(found)
+
+    return read
+
+
+class _Missing(Enum):
+    """The consequence if an object lacks a field, or has a null in its place."""
+
+    DEFAULT = "the class has a default"
+    NONE = "it is None"
+    EMPTY = "it counts as an empty object"
+    UNFIT = "the object does not fit"
+
+
+def or_unwritten(read: Reader) -> Reader:
+    """The reader of a status that may be None: until it has all that a class needs.
+
+    It is written piece by piece, so that no schema requires its fields.
+    """
+
+    def read_or_none(value: Any) -> Any:
+        try:
+            return read(value)
+        except Unfit as problem:
+            if problem.missing and len(problem.path) == 1:
+                return None
+            raise
+
+    return read_or_none
+
+
+def _reader_of_dataclass(cls: Any) -> Reader:
+    hints = _hints(cls)
+    fields = [
+        (named(each.name, hint), each.name, read, _missing(cls, each, hint))
+        for each in dataclasses.fields(cls)
+        if each.init
+        for hint in (hints[each.name],)
+        for read in (_reader_in(cls, each.name, hint),)
+    ]
+    nullable = {
+        each.name for each in dataclasses.fields(cls) if admits_none(hints[each.name])
+    }
+
+    def read_all(value: Any) -> Any:
+        if not isinstance(value, Mapping):
+            raise Unfit(f"{_shown(value)} is not an object")
+        given: dict[str, Any] = {}
+        for name, attribute, read, missing in fields:
+            found = value.get(name)
+            if found is None:
+                match missing:
+                    case _Missing.DEFAULT:
+                        if attribute in nullable and name in value:
+                            given[attribute] = None
+                        continue
+                    case _Missing.NONE:
+                        given[attribute] = None
+                        continue
+                    case _Missing.EMPTY:
+                        found = {}
+                    case _Missing.UNFIT:
+                        why = f"it is missing, and {cls.__qualname__} needs it"
+                        raise Unfit(why, (name,), missing=True)
+            try:
+                given[attribute] = read(found)
+            except Unfit as problem:
+                raise problem.under(name) from None
+        try:
+            return cls(**given)
+        except ValueError as problem:  # of the class's own __post_init__
+            raise Unfit(f"{cls.__qualname__} refuses it: {problem}") from problem
+
+    return read_all
+
+
+def _reader_in(cls: type, name: str, hint: Any) -> Reader:
+    """The reader of a field of a class."""
+    is_status = name == "status" and "__fnop_definition__" in vars(cls)
+    read = reader_of(hint)
+    return or_unwritten(read) if is_status and admits_none(hint) else read
+
+
+def _missing(cls: type, field: dataclasses.Field[Any], hint: Any) -> _Missing:
+    missing = dataclasses.MISSING
+    if field.default is not missing or field.default_factory is not missing:
+        return _Missing.DEFAULT
+    if admits_none(hint):
+        return _Missing.NONE
+    if field.name == "status" and "__fnop_definition__" in vars(cls):
+        return _Missing.EMPTY  # no schema requires a status
+    return _Missing.UNFIT
+
+
+def _reader_of_pydantic(cls: Any) -> Reader:
+    def read(value: Any) -> Any:
+        try:
+            return cls.__pydantic_validator__.validate_python(value)
+        except ValueError as problem:
+            errors = getattr(problem, "errors", None)
+            if errors is None:
+                raise Unfit(f"{cls.__qualname__} refuses it: {problem}") from problem
+            first = errors()[0]
+            raise Unfit(_sentence(first["msg"]), tuple(first["loc"])) from problem
+
+    return read
+
+
+# The end of a message of msgspec: `... - at `$.users[0].name``.
+_AT = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+
+
+def _reader_of_struct(cls: Any) -> Reader:
+    # The library's own module, which has made the class.
+    library: Any = inspect.getmodule(type(cls))
+
+    def read(value: Any) -> Any:
+        try:
+            return library.convert(value, cls)
+        except ValueError as problem:
+            found = _AT.fullmatch(str(problem))
+            why, where = found.groups() if found else (str(problem), "")
+            path = (name or int(n) for name, n in _STEP.findall(where))
+            raise Unfit(_sentence(why), tuple(path)) from problem
+
+    return read
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].lower()}{text[1:]}"

@@ -1,0 +1,163 @@
+"""Objects of an author's classes, written as JSON: dataclasses and models.
+
+A dataclass is written field by field, under the names that `fnop.schema(name=...)` may
+give them. A model of pydantic, or a Struct of msgspec, writes itself; no library is
+imported here.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import inspect
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from enum import Enum
+from functools import lru_cache
+from typing import Any, ClassVar, Protocol, TypeAlias, get_type_hints
+
+from fnop.effects.hints import named
+
+__all__ = ["Model", "definition_of_model", "is_model", "moment_text", "plain_model"]
+
+
+class _Dataclass(Protocol):
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+
+class _PydanticModel(Protocol):
+    __pydantic_fields__: ClassVar[dict[str, Any]]
+
+
+class _Struct(Protocol):
+    __struct_fields__: ClassVar[tuple[str, ...]]
+
+
+Model: TypeAlias = _Dataclass | _PydanticModel | _Struct
+
+
+def is_model(value: Any) -> bool:
+    """Whether a value is an object of an author's class with fields.
+
+    >>> is_model({"a": 1}), is_model(timedelta(1))
+    (False, False)
+    """
+    cls = type(value)
+    return (
+        (dataclasses.is_dataclass(cls) and not cls.__module__.startswith("fnop."))
+        or hasattr(cls, "__pydantic_serializer__")
+        or hasattr(cls, "__struct_fields__")
+    )
+
+
+def definition_of_model(value: Any) -> Any:
+    """The definition of the kind whose object a value is (`fnop.definition`), or None.
+
+    It has an `api_version` and a `kind`.
+    """
+    return vars(type(value)).get("__fnop_definition__") if is_model(value) else None
+
+
+def plain_model(value: Any, *, without_none: bool = False) -> Any:
+    """The JSON of such an object.
+
+    A field that is None is null, which removes it in a merge patch. In manifests it is
+    left out (`without_none`).
+
+    >>> @dataclasses.dataclass
+    ... class Status:
+    ...     ready: int
+    ...     since: datetime | None = None
+    >>> plain_model(Status(2)), plain_model(Status(2), without_none=True)
+    ({'ready': 2, 'since': None}, {'ready': 2})
+    """
+    cls: Any = type(value)
+    if hasattr(cls, "__pydantic_serializer__"):
+        return cls.__pydantic_serializer__.to_python(
+            value, mode="json", by_alias=True, exclude_none=without_none
+        )
+    if hasattr(cls, "__struct_fields__"):
+        # The library's own module, which has made the class.
+        library: Any = inspect.getmodule(type(cls))
+        return _plain(library.to_builtins(value), without_none)
+    found = {
+        name: _plain(getattr(value, attribute), without_none)
+        for attribute, name in _names_in(cls)
+    }
+    return _without_none(found) if without_none else found
+
+
+@lru_cache(maxsize=1024)
+def _names_in(cls: Any) -> tuple[tuple[str, str], ...]:
+    """The fields of a dataclass: their names in the class, and in objects."""
+    try:
+        hints = get_type_hints(cls, include_extras=True)
+    except (AttributeError, NameError, SyntaxError, TypeError):
+        hints = {}
+    names = (each.name for each in dataclasses.fields(cls))
+    return tuple((name, named(name, hints.get(name))) for name in names)
+
+
+def _plain(value: Any, without_none: bool) -> Any:
+    """A value inside of such an object."""
+    if isinstance(value, Enum):
+        return value.value
+    if isinstance(value, Mapping):
+        found = {key: _plain(item, without_none) for key, item in value.items()}
+        return _without_none(found) if without_none else found
+    if isinstance(value, (list, tuple)):
+        return [_plain(item, without_none) for item in value]
+    if isinstance(value, (set, frozenset)):
+        return sorted((_plain(item, without_none) for item in value), key=repr)
+    if is_model(value):
+        return plain_model(value, without_none=without_none)
+    return _plain_text(value)
+
+
+def _plain_text(value: Any) -> Any:
+    """The text for a type that JSON has not; any other value as it is."""
+    if isinstance(value, datetime):
+        return moment_text(value)
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, timedelta):
+        return duration_text(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if (type(value).__module__, type(value).__name__) == ("uuid", "UUID"):
+        return str(value)
+    return value
+
+
+def _without_none(found: dict[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in found.items() if item is not None}
+
+
+def moment_text(value: datetime) -> str:
+    """RFC 3339 with microseconds: what both metav1.Time and MicroTime read.
+
+    >>> moment_text(datetime(2030, 1, 1, 12, tzinfo=UTC))
+    '2030-01-01T12:00:00.000000Z'
+    """
+    known = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+_UNITS = (("h", 3600 * 10**6), ("m", 60 * 10**6), ("s", 10**6), ("ms", 1000), ("us", 1))
+
+
+def duration_text(value: timedelta) -> str:
+    """A duration as Go and the format `duration` of schemas read it.
+
+    >>> duration_text(timedelta(minutes=90)), duration_text(timedelta(seconds=-0.25))
+    ('1h30m', '-250ms')
+    >>> duration_text(timedelta())
+    '0s'
+    """
+    left = abs(value) // timedelta(microseconds=1)
+    parts = []
+    for unit, size in _UNITS:
+        number, left = divmod(left, size)
+        parts += [f"{number}{unit}"] * bool(number)
+    sign = "-" if value < timedelta() else ""
+    return f"{sign}{''.join(parts)}" if parts else "0s"

@@ -1,0 +1,284 @@
+"""Handlers whose annotations are classes get objects of these."""
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from enum import Enum
+from typing import Annotated, Any, TypedDict
+
+import pydantic
+import pytest
+
+import fnop
+from fnop.adapters.definitions import definitions_of
+from fnop.core.handlers.registry import Registry
+from fnop.testing import Simulation, review
+
+
+class Engine(Enum):
+    POSTGRES = "postgres"
+    MYSQL = "mysql"
+
+
+@dataclass(frozen=True)
+class Backup:
+    schedule: str
+    every: timedelta = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Spec:
+    replicas: int = 1
+    engine: Engine = Engine.POSTGRES
+    backup: Backup | None = None
+    from_: Annotated[str, fnop.schema(name="from")] = ""
+    labels: dict[str, str] = field(default_factory=dict)
+    hosts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Status:
+    ready: int
+    since: datetime | None = None
+
+
+@fnop.definition("databases.v1.example.com", conditions=True)
+@dataclass(frozen=True)
+class Database:
+    spec: Spec
+    status: Status | None = None
+
+
+@fnop.definition("users.v1.example.com")
+@dataclass(frozen=True)
+class User:
+    spec: dict[str, str]
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+
+class Model(pydantic.BaseModel):
+    model_config = {"frozen": True}
+    replicas: int = pydantic.Field(1, alias="replicas")
+
+
+class Mapped(TypedDict, total=False):
+    replicas: int
+
+
+LOOSE = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+
+
+def crds(*, loose: bool = False) -> list[dict[str, Any]]:
+    """The definitions; loose ones accept what older versions of them have accepted."""
+    found = definitions_of([Database, User])
+    for each in found if loose else ():
+        for version in each["spec"]["versions"]:
+            version["schema"] = {"openAPIV3Schema": LOOSE}
+    return found
+
+
+def database(name: str = "a", **spec: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "example.com/v1",
+        "kind": "Database",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": spec,
+    }
+
+
+def outside(spec: Spec, patch: fnop.Patch, **_: Any) -> None:
+    patch.status["engine"] = spec.engine.name
+
+
+def run(registry: Registry, *objects: Any, loose: bool = False) -> Simulation:
+    given, calls = crds(loose=loose), {outside: outside}
+    return Simulation(registry, crds=given, objects=[*objects], calls=calls).settle()
+
+
+@pytest.fixture
+def registry() -> Registry:
+    return Registry()
+
+
+def test_the_annotation_decides(registry: Registry) -> None:
+    seen: dict[str, Any] = {}
+
+    @fnop.on.create(Database, registry=registry)
+    def made(
+        spec: Spec, obj: Database, status: Status | None, body: Any, **_: Any
+    ) -> None:
+        seen.update(spec=spec, obj=obj, body=body)
+
+    @fnop.on.create(Database, registry=registry)
+    def as_model(spec: Model, **_: Any) -> None:
+        seen["model"] = spec
+
+    @fnop.on.create(Database, registry=registry)
+    def as_mapping(spec: Mapped, meta: fnop.Meta, **_: Any) -> None:
+        seen["mapping"] = spec
+
+    run(
+        registry,
+        database(
+            replicas=3,
+            engine="mysql",
+            labels={"a": "b"},
+            backup={"schedule": "0 0 * * *", "every": "1h30m"},
+            hosts=["a", "b"],
+            **{"from": "x"},
+        ),
+    )
+    backup = Backup("0 0 * * *", timedelta(minutes=90))
+    wanted = Spec(3, Engine.MYSQL, backup, "x", {"a": "b"}, ("a", "b"))
+    assert seen["spec"] == wanted
+    assert seen["obj"].spec == wanted
+    assert seen["body"]["spec"]["replicas"] == 3
+    assert seen["model"].replicas == 3
+    assert seen["mapping"]["engine"] == "mysql"
+
+
+def test_what_is_given_cannot_be_changed(registry: Registry) -> None:
+    found: list[Any] = []
+
+    @fnop.on.create(Database, registry=registry, errors=fnop.ErrorsMode.PERMANENT)
+    def made(spec: Spec, **_: Any) -> None:
+        found.append(spec)
+        spec.labels["a"] = "c"
+
+    run(registry, database(labels={"a": "b"}))
+    assert found[0].labels == {"a": "b"}
+
+
+def test_an_older_object_fails_its_own_handler_alone(registry: Registry) -> None:
+    handled: list[str] = []
+
+    @fnop.reconcile(Database, registry=registry)
+    def keep(spec: Spec, name: str, **_: Any) -> fnop.Desired:
+        handled.append(name)
+        return fnop.desired(status=Status(ready=spec.replicas))
+
+    @fnop.on.create(Database, registry=registry)
+    def untyped(**_: Any) -> None: ...
+
+    simulation = run(
+        registry,
+        database("old", replicas="three", backup={}),
+        database("new", replicas=2),
+        loose=True,
+    )
+    assert set(handled) == {"new"}
+    old = simulation["databases/old"]
+    texts = [each["message"] for each in old["status"]["conditions"]]
+    assert any("spec.replicas: 'three' is not a whole number" in e for e in texts), (
+        texts
+    )
+    assert simulation["databases/new"]["status"]["ready"] == 2
+    # An edit mends it.
+    simulation.edit("databases/old", spec={"replicas": 3, "backup": None}).settle()
+    assert simulation["databases/old"]["status"]["ready"] == 3
+
+
+def test_fields_of_a_value_have_its_type(registry: Registry) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.field(Database, field="spec.backup", registry=registry)
+    def changed(old: Backup | None, new: Backup | None, **_: Any) -> None:
+        seen.append((old, new))
+
+    simulation = run(registry, database(replicas=1))
+    simulation.edit("databases/a", spec={"backup": {"schedule": "1"}}).settle()
+    later = {"schedule": "2", "every": "2s"}
+    simulation.edit("databases/a", spec={"backup": later}).settle()
+    one, two = Backup("1"), Backup("2", timedelta(seconds=2))
+    assert seen == [(None, one), (one, two)]
+
+
+def test_filters_indices_and_timers_get_them_too(registry: Registry) -> None:
+    seen: list[Any] = []
+
+    def is_large(spec: Spec, **_: Any) -> bool:
+        return spec.replicas > 1
+
+    @fnop.index(Database, registry=registry)
+    def by_engine(spec: Spec, name: str, **_: Any) -> dict[str, str]:
+        return {spec.engine.name: name}
+
+    @fnop.timer(Database, interval=60, when=is_large, registry=registry)
+    def tick(obj: Database, by_engine: Any = fnop.INDEX, **_: Any) -> None:
+        seen.append((obj.spec.replicas, dict(by_engine)))
+
+    run(registry, database("a", replicas=1), database("b", replicas=2))
+    assert seen[0] == (2, {"POSTGRES": ("a", "b")})
+
+
+def test_an_impure_handler_gets_them_where_it_runs(registry: Registry) -> None:
+    fnop.on.create(Database, impure=True, registry=registry)(outside)
+    simulation = run(
+        registry, database(engine="mysql"), database("b", engine="x"), loose=True
+    )
+    assert simulation["databases/a"]["status"]["engine"] == "MYSQL"
+    assert "engine" not in (simulation["databases/b"].get("status") or {})
+
+
+def test_a_review_of_an_object_that_does_not_fit_names_the_field(
+    registry: Registry,
+) -> None:
+    @fnop.on.validate(Database, registry=registry)
+    def judge(spec: Spec, **_: Any) -> None: ...
+
+    found = review(registry, None, database(hosts=["a", 3]))
+    assert (found.code, found.message) == (422, "spec.hosts[1]: 3 is not a text")
+    assert found.denials[0].field == "spec.hosts[1]"
+    assert review(registry, None, database(hosts=["a"])).allowed
+
+
+def test_typed_status_changes_only_its_own_fields(registry: Registry) -> None:
+    @fnop.on.create(Database, registry=registry)
+    def other(patch: fnop.Patch, **_: Any) -> None:
+        patch.status["foreign"] = {"kept": True}
+        patch.status["since"] = "2020-01-01T00:00:00Z"
+
+    @fnop.on.update(Database, registry=registry)
+    def update(status: Status, **_: Any) -> fnop.Effect:
+        return fnop.patch(status=replace(status, ready=status.ready + 1, since=None))
+
+    @fnop.reconcile(Database, registry=registry)
+    def first(spec: Spec, **_: Any) -> fnop.Desired:
+        return fnop.desired(status={"nested": Backup("x")})
+
+    simulation = run(registry, database())
+    simulation.edit("databases/a", status={"ready": 1}).settle()
+    simulation.edit("databases/a", spec={"replicas": 2}).settle()
+    status = simulation["databases/a"]["status"]
+    assert status["ready"] == 2
+    assert "since" not in status
+    assert status["foreign"] == {"kept": True}
+    assert status["nested"] == {"schedule": "x", "every": "24h"}
+
+
+def test_children_are_objects_of_a_defined_class(registry: Registry) -> None:
+    @fnop.reconcile(Database, owns=User, registry=registry)
+    def users(obj: Database, **_: Any) -> fnop.Desired:
+        return fnop.desired(
+            [User({"of": host}, {"name": host}) for host in obj.spec.hosts]
+        )
+
+    simulation = run(registry, database(hosts=["x", "y"]))
+    assert simulation["users/x"]["spec"] == {"of": "x"}
+    assert simulation["users/y"]["metadata"]["ownerReferences"]
+
+
+class Unknown:
+    pass
+
+
+def test_an_annotation_for_type_checkers_alone_changes_nothing(
+    registry: Registry,
+) -> None:
+    seen: list[Any] = []
+
+    def made(spec: "NotThere", status: fnop.Status, **_: Any) -> None:  # type: ignore[name-defined]  # noqa: F821
+        seen.append((spec, status))
+
+    fnop.on.create(Database, registry=registry)(made)
+    run(registry, database(replicas=1))
+    assert seen[0][0]["replicas"] == 1
