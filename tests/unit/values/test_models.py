@@ -1,7 +1,7 @@
 """Reading objects as classes, and writing them: types, defaults, and errors."""
 
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, timedelta
 from enum import Enum
@@ -186,6 +186,19 @@ SCALARS = [
 ]
 
 
+# Types made of another one, and their values.
+FORMS: list[Callable[[Any, Any], tuple[Any, Any]]] = [
+    lambda hint, values: (hint, values),
+    lambda hint, values: (list[hint], st.lists(values, max_size=3)),
+    lambda hint, values: (tuple[hint, ...], st.lists(values, max_size=3).map(tuple)),
+    lambda hint, values: (
+        dict[str, hint],
+        st.dictionaries(st.text(), values, max_size=3),
+    ),
+    lambda hint, values: (hint | None, st.none() | values),
+]
+
+
 @st.composite
 def objects(draw: Any) -> Any:
     """An object of a class that is made up."""
@@ -193,21 +206,10 @@ def objects(draw: Any) -> Any:
     values = {}
     for number in range(draw(st.integers(1, 5))):
         name = f"f{number}"
-        hint, values_of = draw(st.sampled_from(SCALARS))
-        form = draw(st.sampled_from(["bare", "list", "tuple", "mapping", "none"]))
-        match form:
-            case "list":
-                hint, values_of = list[hint], st.lists(values_of, max_size=3)
-            case "tuple":
-                hint = tuple[hint, ...]
-                values_of = st.lists(values_of, max_size=3).map(tuple)
-            case "mapping":
-                hint = dict[str, hint]
-                values_of = st.dictionaries(st.text(), values_of, max_size=3)
-            case "none":
-                hint, values_of = hint | None, st.none() | values_of
+        form = draw(st.sampled_from(FORMS))
+        hint, strategy = form(*draw(st.sampled_from(SCALARS)))
         fields.append((name, hint))
-        values[name] = draw(values_of)
+        values[name] = draw(strategy)
     return make_dataclass("Made", fields)(**values)
 
 
@@ -215,4 +217,5 @@ def objects(draw: Any) -> Any:
 @given(objects(), st.booleans())
 def test_what_is_written_is_read_as_it_was(found: Any, without_none: bool) -> None:
     written = plain_model(found, without_none=without_none)
-    assert reader_of(type(found))(read_only(written)) == found
+    cls: Any = type(found)
+    assert reader_of(cls)(read_only(written)) == found
