@@ -83,8 +83,8 @@ Review: TypeAlias = Generator[Perform, tuple[Now, Outcome], Decision]
 _Said: TypeAlias = tuple[str, tuple[str, ...]]
 # The arguments that identify the caller.
 _CALLER = frozenset(("userinfo", "sslpeer", "headers"))
-# The greatest HTTP status.
-_CODE_MOST = 599
+# The HTTP statuses of answers.
+_CODE_LEAST, _CODE_MOST = 200, 599
 # The most denials in one log line.
 _TOLD_MAX = 10
 
@@ -628,8 +628,8 @@ def _denial(handler: Handler, failure: Failure) -> Denial:
     if not failure.is_expected:
         words = f"{handler.id} gave no answer: {words}"
     code = failure.code
-    if code is None or code > _CODE_MOST:  # the API server panics, or cannot read it
-        code = 500
+    if code is None or not _CODE_LEAST <= code <= _CODE_MOST:
+        code = 500  # for others the API server panics, or cannot read the answer
     return Denial(
         handler.id,
         handler.place,

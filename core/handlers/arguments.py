@@ -103,6 +103,14 @@ def _request(situation: Situation) -> Request:
     return situation.request
 
 
+def _unnamed(situation: Situation) -> str | None:
+    """The name or uid of an object without one: None before it is stored, as by Kopf.
+
+    The API server gives both to a new object after the mutations.
+    """
+    return "" if situation.request is None else None
+
+
 def _old(situation: Situation) -> Any:
     if situation.request is not None:
         return _view(situation.request.old, situation)
@@ -171,8 +179,8 @@ PROVIDERS: dict[str, _Provider] = {
     "meta": lambda s, _: Meta(read_only(_body(s).meta)),
     "labels": lambda s, _: read_only(_body(s).mapping("labels")),
     "annotations": lambda s, _: read_only(_body(s).mapping("annotations")),
-    "uid": lambda s, _: _body(s).uid,
-    "name": lambda s, _: _body(s).name,
+    "uid": lambda s, _: _body(s).uid or _unnamed(s),
+    "name": lambda s, _: _body(s).name or _unnamed(s),
     "namespace": lambda s, _: _body(s).namespace,
     "reason": lambda s, _: s.reason,
     "old": lambda s, _: _old(s),
@@ -211,7 +219,9 @@ def arguments_for(situation: Situation, writers: Writers) -> dict[str, Any]:
     found = {name: _provided(name, situation, writers) for name in signature.wants}
     if signature.rest:
         found |= {k: v for k, v in situation.indices.items() if k not in found}
-        more = kwargs_of(situation.handler.role) - _NAMED_ONLY - found.keys()
+        more = kwargs_of(situation.handler.role) - found.keys()
+        # Nothing has to be stored for a review to have the former object.
+        more -= _NAMED_ONLY if situation.request is None else {"obj"}
         if situation.handler.function:
             more -= _NOT_OUTSIDE
         for name in sorted(more):  # a function can observe the order of **kwargs

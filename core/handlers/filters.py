@@ -17,7 +17,7 @@ from fnop.core.handlers.typed import Typed, typed
 from fnop.core.values.callables import is_awaited, parameters_of
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import RegistrationError
-from fnop.effects.values import same_json, type_name
+from fnop.effects.values import read_only, same_json, type_name
 
 __all__ = [
     "ABSENT",
@@ -332,6 +332,6 @@ def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
         case _ if have is UNKNOWN:
             return False
         case Callback():
-            return sight.call(want, have)
+            return sight.call(want, read_only(have))
         case _:
             return have is not None and same_json(want, have)

@@ -96,6 +96,11 @@ Namespace: TypeAlias = Any
 
 Which of both is known to the author, who names the kind, and to no type checker.
 """
+Unnamed: TypeAlias = Any
+"""The arguments `name` and `uid` of a review: a str, and None for a new object without.
+
+The API server makes a `generateName` into a name, and gives a uid, after mutations.
+"""
 Read: TypeAlias = Any
 """The arguments `spec`, `status`, `body` and `obj`: read-only mappings.
 
@@ -537,9 +542,9 @@ class AdmissionHandler(Protocol):
         meta: Meta,
         labels: ReadOnlyDict,
         annotations: ReadOnlyDict,
-        name: str,
+        name: Unnamed,
         namespace: Namespace,
-        uid: str,
+        uid: Unnamed,
         resource: Resource,
         patch: Patch,
         logger: Logger,

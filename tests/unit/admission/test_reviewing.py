@@ -85,6 +85,8 @@ def denying(
         (fnop.Denied("no", field="spec.size"), 422, "no"),
         (fnop.Denied("no", field="spec.size", code=400), 400, "no"),
         (fnop.AdmissionError("no", code=451), 451, "no"),
+        (fnop.AdmissionError("no", code=0), 500, "no"),
+        (fnop.AdmissionError("no", code=199), 500, "no"),
         (fnop.AdmissionError("no"), 500, "no"),
         (fnop.AdmissionError(), 500, "AdmissionError"),
         (fnop.PermanentError("no"), 500, "no"),
@@ -637,6 +639,43 @@ def test_old_and_new_are_whole_objects_also_with_a_field(registry: Registry) -> 
     review(registry, old, new)
     assert seen == [(old, new, [("spec", "other")])]
     assert review(registry, None, claim(other=1)).asked == (), "it has no such field"
+
+
+def test_a_new_object_may_have_no_name_and_no_uid(registry: Registry) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(name: str | None, uid: str | None, **_: Any) -> None:
+        seen.append((name, uid))
+
+    review(registry, None, claim({"name": None, "generateName": "c-"}))
+    review(registry, None, claim({"name": "c", "uid": "u"}))
+    assert seen == [(None, None), ("c", "u")]
+
+
+def test_the_former_object_is_among_the_rest_of_the_arguments(
+    registry: Registry,
+) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.validate(KIND, registry=registry)
+    def judge(**kwargs: Any) -> None:
+        seen.append((kwargs["old"]["spec"], len(kwargs["diff"]), "obj" in kwargs))
+
+    review(registry, claim(size=1), claim(size=2))
+    assert seen == [({"size": 1}, 1, False)]
+
+
+def test_a_filter_of_a_value_cannot_change_it(registry: Registry) -> None:
+    def changes(value: Any, **_: Any) -> bool:
+        value.append(9)
+        return True
+
+    fnop.on.validate(
+        KIND, registry=registry, id="judge", field="spec.list", value=changes
+    )(lambda **_: None)
+    found = review(registry, None, claim(list=[1]))
+    assert "read-only view" in found.message
 
 
 def test_the_request_and_the_connection_are_arguments(registry: Registry) -> None:

@@ -189,10 +189,13 @@ SCALARS = [
 # Types made of another one, and their values.
 FORMS: list[Callable[[Any, Any], tuple[Any, Any]]] = [
     lambda hint, values: (hint, values),
-    lambda hint, values: (list[hint], st.lists(values, max_size=3)),
-    lambda hint, values: (tuple[hint, ...], st.lists(values, max_size=3).map(tuple)),
+    lambda hint, values: (list.__class_getitem__(hint), st.lists(values, max_size=3)),
     lambda hint, values: (
-        dict[str, hint],
+        tuple.__class_getitem__((hint, ...)),
+        st.lists(values, max_size=3).map(tuple),
+    ),
+    lambda hint, values: (
+        dict.__class_getitem__((str, hint)),
         st.dictionaries(st.text(), values, max_size=3),
     ),
     lambda hint, values: (hint | None, st.none() | values),
