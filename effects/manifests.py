@@ -135,10 +135,10 @@ def _read(value: Any) -> Mapping[str, Any] | None:
         return None
     if _is_openapi(value):
         found = value
-    elif is_model(value):
-        return _of_model(value)
     elif callable(getattr(value, "to_dict", None)):
         found = value.to_dict()
+    elif is_model(value):
+        return _of_model(value)
     elif isinstance(value, Mapping):
         return value
     else:

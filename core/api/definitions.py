@@ -458,10 +458,18 @@ def definition_of(value: Any) -> Definition | None:
 def named(word: Any) -> Any:
     """A word of a selector; in the place of a class that is a kind, its name.
 
+    That is a class with a definition, or a resource of lightkube, which has it in
+    `_api_info`.
+
     >>> named(definition("databases.v1.example.com")(type("Database", (), {})))
     'databases.v1.example.com'
     >>> named("pods")
     'pods'
     """
     found = definition_of(word)
-    return word if found is None else found.key
+    if found is not None:
+        return found.key
+    about = getattr(word, "_api_info", None) if isinstance(word, type) else None
+    if about is None:
+        return word
+    return f"{about.plural}.{about.resource.version}.{about.resource.group}"

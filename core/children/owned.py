@@ -9,10 +9,12 @@ does one that is to outlive its owner, which the garbage collector would delete.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
+from fnop.core.api.definitions import named
 from fnop.core.api.resources import Resource
 from fnop.core.values.body import Body, Key, View
+from fnop.core.values.models import Unfit, reader_of
 from fnop.core.values.table import NOTHING
 
 __all__ = [
@@ -27,6 +29,8 @@ __all__ = [
     "owner_mark",
     "owners_of",
 ]
+
+T = TypeVar("T")
 
 # On a child without an owner reference: who owns it all the same.
 OWNER_ANNOTATION = "fnop.dev/owner"
@@ -145,6 +149,9 @@ class Children(Mapping[str, Mapping[str, View]]):
     one without objects is an empty mapping. The name of an object in another namespace
     than its owner is `namespace/name`.
 
+    `children[Service]` are objects of a class that is a kind, such as one with a
+    definition, or a resource of lightkube.
+
     >>> children = Children({"services": {}, "statefulsets.apps": {}})
     >>> "services" in children, children["services"].get("web")
     (True, None)
@@ -157,7 +164,13 @@ class Children(Mapping[str, Mapping[str, View]]):
     def __init__(self, kinds: Mapping[str, Mapping[str, View]]) -> None:
         self._kinds = kinds
 
-    def __getitem__(self, kind: str) -> Mapping[str, View]:
+    @overload
+    def __getitem__(self, kind: str) -> Mapping[str, View]: ...
+    @overload
+    def __getitem__(self, kind: type[T]) -> Mapping[str, T]: ...
+    def __getitem__(self, kind: Any) -> Mapping[str, Any]:
+        if isinstance(kind, type):
+            return ReadOnes(self[named(kind)], reader_of(kind))
         found = self._kinds.get(kind)
         if found is not None:
             return found
@@ -175,6 +188,30 @@ class Children(Mapping[str, Mapping[str, View]]):
 
     def __repr__(self) -> str:
         return repr({kind: dict(found) for kind, found in self._kinds.items()})
+
+
+class ReadOnes(Mapping[str, T]):
+    """Objects by their names, each read as a class when it is asked for.
+
+    One that does not fit raises `Unfit`, with its name.
+    """
+
+    __slots__ = ("_read", "_views")
+
+    def __init__(self, views: Mapping[str, View], read: Callable[[Any], T]) -> None:
+        self._views, self._read = views, read
+
+    def __getitem__(self, name: str) -> T:
+        try:
+            return self._read(self._views[name])
+        except Unfit as problem:
+            raise problem.under(name) from problem.__cause__
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._views)
+
+    def __len__(self) -> int:
+        return len(self._views)
 
 
 def _is_plural_of(one: str, other: str) -> bool:

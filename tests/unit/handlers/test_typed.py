@@ -262,13 +262,36 @@ def test_children_are_objects_of_a_defined_class(registry: Registry) -> None:
             [User({"of": host}, {"name": host}) for host in obj.spec.hosts]
         )
 
+    seen: list[Any] = []
+
+    @fnop.reconcile(Database, owns=User, registry=registry)
+    def look(children: fnop.Children, **_: Any) -> None:
+        found = children[User]
+        seen.append({name: each.spec["of"] for name, each in found.items()})
+
     simulation = run(registry, database(hosts=["x", "y"]))
+    assert seen[-1] == {"x": "x", "y": "y"}
     assert simulation["users/x"]["spec"] == {"of": "x"}
     assert simulation["users/y"]["metadata"]["ownerReferences"]
 
 
-class Unknown:
-    pass
+def test_children_are_resources_of_lightkube(registry: Registry) -> None:
+    core = pytest.importorskip("lightkube.resources.core_v1")
+    meta = pytest.importorskip("lightkube.models.meta_v1")
+    seen: list[Any] = []
+
+    @fnop.reconcile(Database, owns=core.ConfigMap, registry=registry)
+    def keep(obj: Database, children: fnop.Children, **_: Any) -> fnop.Desired:
+        seen.append({k: v.data for k, v in children[core.ConfigMap].items()})
+        data = {"replicas": str(obj.spec.replicas)}
+        about = meta.ObjectMeta(name="settings")
+        return fnop.desired(core.ConfigMap(metadata=about, data=data))
+
+    simulation = run(registry, database(replicas=2))
+    assert simulation["configmaps/settings"]["data"] == {"replicas": "2"}
+    simulation.edit("databases/a", spec={"replicas": 3}).settle()
+    assert seen[0] == {}
+    assert {"settings": {"replicas": "2"}} in seen
 
 
 def test_an_annotation_for_type_checkers_alone_changes_nothing(
