@@ -194,7 +194,10 @@ def child(
 
 
 def condition(
-    type: str, status: bool | str | None, reason: str = "", message: str = ""
+    type: str,
+    status: bool | Literal["True", "False", "Unknown"] | None,
+    reason: str = "",
+    message: str = "",
 ) -> StatusCondition:
     """A condition of the handled object, for `fnop.desired`.
 

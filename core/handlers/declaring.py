@@ -49,6 +49,7 @@ from fnop.core.handlers.signatures import (
     ObjectCallback,
     names_in,
 )
+from fnop.core.handlers.typed import check_typed
 from fnop.core.handlers.webhook import webhook_of
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import is_awaited
@@ -112,6 +113,7 @@ class Declaring:
                 f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
                 "give each its own id=..."
             )
+        check_typed(fn, name)
         child = replace(
             self.parent,
             id=full_id,
@@ -445,6 +447,7 @@ def declare(
         own_id = _own_id(fn, role, options.get("id"), filters)
         name, indices = f"{label} {own_id}", registry.indices
         signature = Signature.of(fn, kwargs_of(role), name, indices)
+        check_typed(fn, name)
         function = function_of(fn, options, name)
         rule.check(Declared(label, own_id, signature, bool(function), indices))
         handler = Handler(

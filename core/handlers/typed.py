@@ -9,11 +9,13 @@ are looked up at the first call, as a class may stand below the handler in its m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date, timedelta
 from functools import cached_property
 from types import NoneType, SimpleNamespace
 from typing import Any, get_args, get_origin, get_type_hints
 
 from fnop.core.values.callables import layers, parameters_of
+from fnop.core.values.errors import RegistrationError
 from fnop.core.values.models import (
     Reader,
     Unfit,
@@ -23,10 +25,14 @@ from fnop.core.values.models import (
 )
 from fnop.effects.hints import UNIONS, admits_none, unwrapped
 
-__all__ = ["READABLE", "Typed", "typed"]
+__all__ = ["READABLE", "Typed", "check_typed", "typed"]
 
-# The arguments that are an object, or a part of one.
-READABLE = frozenset(("obj", "body", "spec", "status", "old", "new"))
+# The arguments that are an object, or a part of one; with `field=` the last two are any
+# value.
+_OBJECTS = frozenset(("obj", "body", "spec", "status"))
+READABLE = _OBJECTS | {"old", "new"}
+# The types that no object is.
+_NO_OBJECTS = (str, int, float, bytes, list, tuple, set, frozenset, date, timedelta)
 
 
 class Typed:
@@ -52,6 +58,20 @@ class Typed:
                 may_lack = name == "status" and admits_none(hint)
                 found[name] = or_unwritten(read) if may_lack else read
         return found
+
+    @property
+    def mistaken(self) -> str:
+        """The annotation of an object that is none: `spec: str`; "" without one."""
+        for name in sorted(_OBJECTS & self._annotations.keys()):
+            try:
+                hint = _without_none(self._resolved(self._annotations[name]))
+            except (AttributeError, NameError, SyntaxError, TypeError):
+                continue
+            inner = unwrapped(hint).hint
+            origin = get_origin(inner) or inner
+            if isinstance(origin, type) and issubclass(origin, _NO_OBJECTS):
+                return f"{name}: {getattr(inner, '__name__', inner)}"
+        return ""
 
     def _resolved(self, annotation: Any) -> Any:
         holder = SimpleNamespace(__annotations__={"it": annotation})
@@ -89,6 +109,22 @@ def typed(fn: Callable[..., Any]) -> Typed | None:
         return None
     *_, inner = layers(fn)
     return Typed(annotations, getattr(inner, "__globals__", {}))
+
+
+def check_typed(fn: Callable[..., Any], label: str) -> None:
+    """Raise `RegistrationError` for an annotation that no object fits.
+
+    >>> def handler(spec: str, **_: Any) -> None: ...
+    >>> try: check_typed(handler, "@fnop.on.create handler")
+    ... except RegistrationError as problem: print(str(problem).partition(";")[0])
+    @fnop.on.create handler has 'spec: str', and it is given an object
+    """
+    found = typed(fn)
+    if found is not None and (mistaken := found.mistaken):
+        raise RegistrationError(
+            f"{label} has {mistaken!r}, and it is given an object; annotate it with a "
+            "class of yours, or as fnop.Spec, fnop.Status or fnop.Body"
+        )
 
 
 def _outside(name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import pytest
 import fnop
 from fnop.adapters.definitions import definitions_of
 from fnop.core.handlers.registry import Registry
+from fnop.core.values.errors import RegistrationError
 from fnop.testing import Simulation, review
 
 
@@ -292,6 +293,17 @@ def test_children_are_resources_of_lightkube(registry: Registry) -> None:
     simulation.edit("databases/a", spec={"replicas": 3}).settle()
     assert seen[0] == {}
     assert {"settings": {"replicas": "2"}} in seen
+
+
+@pytest.mark.parametrize("hint", [str, int, list[str], "tuple[int, ...]", bytes | None])
+def test_an_annotation_that_no_object_fits_is_refused(
+    registry: Registry, hint: Any
+) -> None:
+    def made(spec: Any, **_: Any) -> None: ...
+
+    made.__annotations__["spec"] = hint
+    with pytest.raises(RegistrationError, match=r"has 'spec: .*', and it is given an"):
+        fnop.on.create(Database, registry=registry)(made)
 
 
 def test_an_annotation_for_type_checkers_alone_changes_nothing(

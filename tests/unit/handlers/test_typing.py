@@ -442,6 +442,80 @@ REFUSED = {
             spec["a"] = 1  # E: Unsupported target for indexed assignment
             labels["a"] = "b"  # E: Unsupported target for indexed assignment
     """,
+    "mistakes with typed objects, as docs/handlers.md lists them": f"""
+        from dataclasses import dataclass
+
+        @dataclass(frozen=True)
+        class DatabaseSpec:
+            size: fnop.Quantity
+            replicas: int = 1
+            hosts: tuple[str, ...] = ()
+
+        @dataclass(frozen=True)
+        class DatabaseStatus:
+            ready: int = 0
+
+        @fnop.definition("databases.v1.example.com")
+        @dataclass(frozen=True)
+        class Database:
+            spec: DatabaseSpec
+            status: DatabaseStatus = DatabaseStatus()
+
+        @fnop.on.create(Database)
+        def fields(spec: DatabaseSpec, obj: Database, **_: Any) -> None:
+            print(spec.replica)  # E: has no attribute "replica"; maybe "replicas"?
+            print(spec["replicas"])  # E: is not indexable
+            spec.replicas = 3  # E: is read-only
+            text: str = spec.replicas  # E: Incompatible types in assignment
+            obj.spec.hosts.append("x")  # E: has no attribute "append"
+
+        @fnop.on.update(Database)
+        def nothing(old: Database | None, **_: Any) -> None:
+            print(old.spec)  # E: Item "None" of "Database | None"
+
+        @fnop.on.create(Database)  # E: {HANDLER}
+        def argument(specs: DatabaseSpec, **_: Any) -> None: ...
+
+        @fnop.on.create(Database)  # E: {HANDLER}
+        def rest(spec: DatabaseSpec) -> None: ...
+
+        @fnop.on.create(Database)  # E: {HANDLER}
+        def name(name: int, **_: Any) -> None: ...
+
+        @fnop.timer(Database, interval=60)  # E: Value of type variable "TimerFn"
+        def kind(old: Database, **_: Any) -> None: ...
+
+        @fnop.reconcile(Database, owns=[Database])
+        def parts(
+            spec: DatabaseSpec, children: fnop.Children, **_: Any
+        ) -> list[fnop.Desired]:
+            print(children[Database]["x"].spec.replica)  # E: has no attribute "replica"
+            return [
+                fnop.desired(status=DatabaseStatus(redy=1)),  # E: did you mean "ready"?
+                fnop.desired(status=DatabaseStatus(spec.hosts)),  # E: expected "int"
+                fnop.desired(status=3),  # E: Argument "status" to "desired"
+                fnop.desired(
+                    conditions=fnop.condition("Ready", "yes")  # E: to "condition"
+                ),
+            ]
+
+        @fnop.reconcile(Database)  # E: Value of type variable "ReconcileFn"
+        def answer(spec: DatabaseSpec, **_: Any) -> list[str]:
+            return [spec.hosts[0]]
+
+        @fnop.on.create(Database)  # E: {HANDLER}
+        def effect(**_: Any) -> type[fnop.Patch]:
+            return fnop.Patch
+
+        @fnop.on.create(Database, retrys=3)  # E: did you mean "retries"?
+        def option(**_: Any) -> None: ...
+
+        @fnop.on.create(Database, retries="3")  # E: Argument "retries"
+        def number(**_: Any) -> None: ...
+
+        @fnop.on.create(Database, labels=["a"])  # E: Argument "labels"
+        def filter(**_: Any) -> None: ...
+    """,
     "mistyped parts": f"""
         def part(nmae: str, **_: Any) -> None: ...
 

@@ -565,7 +565,7 @@ def test_desired_is_no_answer_of_other_handlers() -> None:
     [
         (lambda: fnop.desired([config_map("a"), config_map("a")]), "desired twice"),
         (lambda: fnop.desired({"kind": "ConfigMap"}), "no apiVersion"),
-        (lambda: fnop.condition("Ready", "yes"), "True, False or None"),
+        (lambda: fnop.condition("Ready", "yes"), "True, False or None"),  # type: ignore[arg-type]
         (lambda: fnop.condition("Ready", True, "two words"), "one word"),
         (lambda: fnop.child(config_map("a"), after="b"), "kind/name"),
         (lambda: fnop.child(config_map("a"), on_immutable="no"), "'fail' or 'replace'"),  # type: ignore[arg-type]
