@@ -5,7 +5,10 @@ from typing import Any
 import fnop
 import pytest
 
-from __package__ import operator
+from __package__ import (
+    kinds,
+    operator,
+)
 
 
 def deployment(**status: int) -> dict[str, Any]:
@@ -16,7 +19,7 @@ def deployment(**status: int) -> dict[str, Any]:
 
 
 def desired(**deployments: Any) -> fnop.Desired:
-    spec: Any = {"image": "nginx", "replicas": 2, "port": 8080}
+    spec = kinds.__Kind__Spec("nginx", replicas=2)
     children: Any = {"deployments.apps": deployments, "services": {}}
     return operator.reconcile(spec=spec, name="example", children=children)
 

@@ -14,17 +14,20 @@ Manifest = dict[str, Any]
     owns=["deployments.apps", "services"],
 )
 def reconcile(
-    spec: fnop.Spec, name: str, children: fnop.Children, **_: Any
+    spec: kinds.__Kind__Spec,
+    name: str,
+    children: fnop.Children,
+    **_: Any,
 ) -> fnop.Desired:
     """Called whenever a __Kind__, or an object that it owns, has changed."""
     found: Any = children["deployments.apps"].get(name, {})
-    status, wanted = found.get("status", {}), spec["replicas"]
+    status, wanted = found.get("status", {}), spec.replicas
     is_ready = is_rolled_out(found, wanted)
     counts = f"{status.get('readyReplicas', 0)}/{wanted}"
     return fnop.desired(
         [deployment(name, spec), service(name)],
         conditions=fnop.condition("Ready", is_ready, "Replicas", counts),
-        status={"replicas": status.get("replicas", 0)},
+        status=kinds.__Kind__Status(status.get("replicas", 0)),
     )
 
 
@@ -46,18 +49,21 @@ def labels(name: str) -> dict[str, str]:
     }
 
 
-def deployment(name: str, spec: fnop.Spec) -> Manifest:
+def deployment(
+    name: str,
+    spec: kinds.__Kind__Spec,
+) -> Manifest:
     container = {
         "name": "main",
-        "image": spec["image"],
-        "ports": [{"name": "http", "containerPort": spec["port"], "protocol": "TCP"}],
+        "image": spec.image,
+        "ports": [{"name": "http", "containerPort": spec.port, "protocol": "TCP"}],
     }
     return {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
         "metadata": {"name": name, "labels": labels(name)},
         "spec": {
-            "replicas": spec["replicas"],
+            "replicas": spec.replicas,
             "selector": {"matchLabels": labels(name)},
             "template": {
                 "metadata": {"labels": labels(name)},

@@ -8,9 +8,13 @@ from __package__ import kinds
 
 
 @fnop.on.validate(kinds.__Kind__)
-def image_has_a_version(spec: fnop.Spec, warnings: fnop.Warnings, **_: Any) -> None:
+def image_has_a_version(
+    spec: kinds.__Kind__Spec,
+    warnings: fnop.Warnings,
+    **_: Any,
+) -> None:
     """Without a version it would be another image with each pull."""
-    image = spec["image"]
+    image = spec.image
     tag = image.rpartition("/")[2].partition(":")[2]
     if tag == "latest":
         raise fnop.Denied("name a version, and not latest", field="spec.image")
