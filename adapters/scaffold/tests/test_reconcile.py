@@ -19,7 +19,10 @@ def deployment(**status: int) -> dict[str, Any]:
 
 
 def desired(**deployments: Any) -> fnop.Desired:
-    spec = kinds.__Kind__Spec("nginx", replicas=2)
+    spec = kinds.__Kind__Spec(
+        image="nginx",
+        replicas=2,
+    )
     children: Any = {"deployments.apps": deployments, "services": {}}
     return operator.reconcile(spec=spec, name="example", children=children)
 

@@ -27,7 +27,9 @@ def reconcile(
     return fnop.desired(
         [deployment(name, spec), service(name)],
         conditions=fnop.condition("Ready", is_ready, "Replicas", counts),
-        status=kinds.__Kind__Status(status.get("replicas", 0)),
+        status=kinds.__Kind__Status(
+            replicas=status.get("replicas", 0),
+        ),
     )
 
 
