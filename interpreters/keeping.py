@@ -134,8 +134,14 @@ class Configurations:
         }
 
     async def look(self, wanted: Mapping[Role, Mapping[str, Any]], now: float) -> Kept:
-        """Make them as wanted."""
-        kept = Kept()
+        """Make them as wanted: at first both, or none of them.
+
+        A process that is not ready is asked for nothing behind a Service, and the
+        failure policy of a half that is registered would refuse every write.
+        """
+        kept = Kept() if self.has_written else await self._tried(wanted, now)
+        if kept.problems:
+            return kept._replace(agree=False)
         for role, manifest in wanted.items():
             try:
                 move = await self._made(role, manifest, now)
@@ -149,6 +155,25 @@ class Configurations:
     def has_written(self) -> bool:
         """Whether there is something to unregister."""
         return any(each.written is not None for each in self._keepers.values())
+
+    async def _tried(
+        self, wanted: Mapping[Role, Mapping[str, Any]], now: float
+    ) -> Kept:
+        """The problems of a look, which is not made: its writes are dry runs."""
+        kept = Kept()
+        for role, manifest in wanted.items():
+            try:
+                stored = await self._read(CONFIGURATIONS[role])
+                move = self._keepers[role].look(manifest, stored, now)
+                if move.problem:
+                    kept = kept.with_move("", move)
+                    if await self._performed(role, move) is not None:
+                        self._keepers[role] = move.keeper
+                elif move.writes:
+                    await self._performed(role, move, dry_run=True)
+            except KeepingProblem as problem:
+                kept = kept.with_failure(problem)
+        return kept
 
     async def _made(self, role: Role, wanted: Mapping[str, Any], now: float) -> Move:
         """The move that was made."""
@@ -173,12 +198,12 @@ class Configurations:
         """
         return await self._all(lambda keeper, stored: keeper.leave(groups, stored, now))
 
-    async def clear(self) -> Left:
-        """Remove webhooks of former handlers.
+    async def clear(self, now: float) -> Left:
+        """Make the next move to remove webhooks of former handlers.
 
         Raises `KeepingProblem`.
         """
-        return await self._all(lambda keeper, stored: keeper.clear(stored))
+        return await self._all(lambda keeper, stored: keeper.clear(stored, now))
 
     async def _all(self, move_of: Callable[[Keeper, Any], Move]) -> Left:
         """Make a move about each."""
@@ -210,21 +235,28 @@ class Configurations:
         body: dict[str, Any] = response.body
         return body
 
-    async def _performed(self, role: Role, move: Move) -> Mapping[str, Any] | None:
+    async def _performed(
+        self, role: Role, move: Move, *, dry_run: bool = False
+    ) -> Mapping[str, Any] | None:
         """The stored object after a move; None if another write came before it."""
         if move.effect is None:
             return {}
         resource = CONFIGURATIONS[role]
         response = await self._sent(
-            Perform(0, move.effect, resource, None, self.name), resource
+            Perform(0, move.effect, resource, None, self.name),
+            resource,
+            dry_run=dry_run,
         )
         found: Mapping[str, Any] = response.body
         # Created, changed or deleted meanwhile.
         return None if response.status in (404, 409) else found
 
-    async def _sent(self, command: Perform, resource: Resource) -> ApiResponse:
+    async def _sent(
+        self, command: Perform, resource: Resource, *, dry_run: bool = False
+    ) -> ApiResponse:
         request = request_for(command, self._manager)
-        request = replace(request, seconds=ANSWER_SECONDS)
+        query = (*request.query, *((("dryRun", "All"),) if dry_run else ()))
+        request = replace(request, query=query, seconds=ANSWER_SECONDS)
         try:
             response = await self._api.send(request)
         except Unreachable as problem:

@@ -138,8 +138,10 @@ class Webhooks:
 
         Without the right to do so there have been none.
         """
+        configurations = self._configurations(self._around.settings, api)
         with suppress(KeepingProblem):
-            await self._configurations(self._around.settings, api).clear()
+            while not (await configurations.clear(self._around.clock.now().mono)).done:
+                await asyncio.sleep(LOOK_SECONDS)
 
     async def end(self) -> None:
         """Unregister, answer what is under way, and stop the server."""

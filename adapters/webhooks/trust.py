@@ -9,9 +9,9 @@ from fnop.core.values.errors import joined
 
 __all__ = ["refusal_of"]
 
-# OpenSSL: X509_V_ERR_CERT_HAS_EXPIRED, X509_V_ERR_HOSTNAME_MISMATCH and
-# X509_V_ERR_IP_ADDRESS_MISMATCH.
-_EXPIRED, _OTHER_NAME = 10, (62, 64)
+# OpenSSL: X509_V_ERR_CERT_HAS_EXPIRED; X509_V_ERR_HOSTNAME_MISMATCH and that of an IP
+# address; and the errors of a chain that ends at no authority that is known.
+_EXPIRED, _OTHER_NAME, _UNKNOWN_AUTHORITY = 10, (62, 64), (2, 18, 19, 20, 21)
 # A handshake takes fewer flights of messages than that.
 _FLIGHTS = 10
 
@@ -21,10 +21,11 @@ def refusal_of(served: Served, bundle: bytes, host: str) -> str:
 
     The client knows the authorities of the `bundle`, and calls the server by `host`.
     They make a handshake in memory, by the rules of Go: the names are those of the
-    subject alternative name alone.
+    subject alternative name alone, and an authority may be an intermediate one.
     """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.hostname_checks_common_name = False
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     try:
         context.load_verify_locations(cadata=bundle.decode("ascii", "replace"))
         answering = context_with(served, ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER))
@@ -39,7 +40,12 @@ def refusal_of(served: Served, bundle: bytes, host: str) -> str:
     if problem.verify_code == _EXPIRED:
         return "it, or its authority, has expired; renew it"
     why = problem.verify_message
-    return f"its authority is another one ({why}); give that as --webhook-ca or cafile="
+    if problem.verify_code in _UNKNOWN_AUTHORITY:
+        return (
+            f"its authority is another one ({why}); give that as --webhook-ca or "
+            "cafile="
+        )
+    return f"it is not one of a server's that is valid now ({why}); get another one"
 
 
 def _shake_hands(

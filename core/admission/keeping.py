@@ -161,6 +161,9 @@ class Keeper(NamedTuple):
         if problem := self._foreign(stored):
             return Move(self, problem=problem, agrees=False) if webhooks else Move(self)
         if self.written is None:
+            may_return = _listed(stored) or self._waits(now, RETURN_SECONDS)
+            if may_return and _are_of_other_kinds(webhooks, stored):
+                return self._doubting(stored, now, is_asked=bool(webhooks))
             # The list may name killed processes: those that are alive will return.
             return self._write(webhooks, stored, ())
         listed = _listed(stored)
@@ -180,6 +183,25 @@ class Keeper(NamedTuple):
             doubted=now, silent="" if answers else newest
         )
         return overruled._replace(keeper=keeper, effect=patch)
+
+    def _doubting(self, stored: Manifest, now: float, *, is_asked: bool) -> Move:
+        """The move if processes of another operator may keep the configuration.
+
+        That is a problem if this one is to be asked, too.
+
+        A rollout changes handlers, and seldom all of their kinds. Those that are listed
+        may have been killed: living ones return.
+        """
+        problem = (
+            f"{_label(stored)} is that of another operator {self.operator!r}, whose "
+            "webhooks are about other kinds, so it is left as it is; give one of them "
+            "another --name"
+        )
+        move = Move(self, problem=problem, agrees=False) if is_asked else Move(self)
+        if self.doubted is not None:
+            return move
+        keeper = self._replace(doubted=now)
+        return move._replace(keeper=keeper, effect=self._patch(stored, ()))
 
     def _waits(self, now: float, patience: float) -> bool:
         """Whether those that it has doubted may still return."""
@@ -270,13 +292,22 @@ class Keeper(NamedTuple):
             "ones do not"
         )
 
-    def clear(self, stored: Manifest | None) -> Move:
+    def clear(self, stored: Manifest | None, now: float) -> Move:
         """The move of a process without admission handlers, which the former one had.
 
-        Those would be asked, and their failure policy would decide.
+        Those would be asked, and their failure policy would decide. The webhooks of
+        other processes that are alive stay.
         """
         if stored is None or self._foreign(stored) or not stored.get("webhooks"):
             return Move(self, last=True)
+        listed = _listed(stored)
+        if listed and self.leaving is None:
+            keeper = self._replace(leaving=now)
+            return Move(keeper, self._patch(stored, ()))
+        if listed:
+            return Move(self, last=True)
+        if self.leaving is not None and now - self.leaving < RETURN_SECONDS:
+            return Move(self)
         return Move(self, self._patch(stored, (), ()), last=True)
 
     def _patch(
@@ -329,10 +360,11 @@ class Keeper(NamedTuple):
     def _elsewhere(self, stored: Manifest) -> str:
         """That another installation of the operator keeps a configuration, else "".
 
-        An empty one may be taken over: that installation has ended.
+        A process on a developer's machine is another one than that in a namespace. An
+        empty configuration may be taken over: that installation has ended.
         """
-        place = _annotations(stored).get(NAMESPACE) or self.namespace
-        if self.namespace in ("", place) or not stored.get("webhooks"):
+        place = _annotations(stored).get(NAMESPACE)
+        if place in (None, self.namespace) or not stored.get("webhooks"):
             return ""
         return (
             f"{_label(stored)} is that of the operator {self.operator!r} in the "
@@ -482,6 +514,23 @@ def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
         if each["name"] == webhook["name"] and bundle and "caBundle" not in client:
             return {**webhook, "clientConfig": {**client, "caBundle": bundle}}
     return webhook
+
+
+def _are_of_other_kinds(webhooks: Webhooks, stored: Manifest) -> bool:
+    """Whether webhooks, and those of a configuration, have no kind in common."""
+    found = _kinds_in(stored.get("webhooks") or ())
+    return bool(found) and found.isdisjoint(_kinds_in(webhooks))
+
+
+def _kinds_in(webhooks: Webhooks) -> frozenset[tuple[str, str]]:
+    """The groups and plurals that webhooks are about."""
+    return frozenset(
+        (group, resource.partition("/")[0])
+        for each in webhooks
+        for rule in each.get("rules") or ()
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+    )
 
 
 def _without_authority(webhook: Manifest) -> Manifest:

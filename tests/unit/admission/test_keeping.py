@@ -152,6 +152,58 @@ def server() -> Server:
     return Server()
 
 
+def of_another_kind(url: str) -> dict[str, Any]:
+    found: dict[str, Any] = copy.deepcopy(wanted(url))
+    found["webhooks"][0]["rules"][0]["resources"] = ["orders"]
+    return found
+
+
+def test_an_operator_of_other_kinds_is_not_a_newer_version() -> None:
+    server = Server()
+    first = Process(server, "1", wanted("https://a"))
+    other = Process(server, "2", of_another_kind("https://b"))
+    first.look(0.0)
+    for second in range(1, 20):
+        first.look(float(second))
+        other.look(float(second))
+    assert server.urls == ["https://a/kept"]
+    assert server.listed == ["1"]
+    assert "another operator 'default', whose webhooks are about" in other.problem
+    first.leave(20.0)
+    first.leave(20.0 + RETURN_SECONDS)
+    other.look(30.0)
+    assert server.urls == ["https://b/kept"]
+
+
+def test_what_a_killed_operator_of_other_kinds_has_left_is_taken_over() -> None:
+    server = Server()
+    Process(server, "1", wanted("https://killed")).look(0.0)
+    other = Process(server, "2", of_another_kind("https://b"))
+    assert other.look(1.0)
+    assert "another operator" in other.problem
+    assert not other.look(1.0 + RETURN_SECONDS / 2)
+    assert other.look(2.0 + RETURN_SECONDS)
+    assert not other.problem
+    assert server.urls == ["https://b/kept"]
+
+
+@pytest.mark.parametrize("is_alive", [True, False])
+def test_without_handlers_only_what_nobody_keeps_is_cleared(is_alive: bool) -> None:
+    server = Server()
+    first = Process(server, "1", wanted("https://a"))
+    first.look(0.0)
+    bare = Process(server, "2", wanted("https://b"))
+    for second in range(1, 12):
+        if is_alive:
+            first.look(float(second))
+        move = bare.keeper.clear(copy.deepcopy(server.object), float(second))
+        bare._make(move)
+        if move.last:
+            break
+    assert move.last
+    assert server.urls == (["https://a/kept"] if is_alive else [])
+
+
 def test_two_installations_do_not_take_a_configuration_from_each_other() -> None:
     server = Server()
     first = Process(server, "1", wanted("https://a"), "a")
@@ -163,9 +215,8 @@ def test_two_installations_do_not_take_a_configuration_from_each_other() -> None
     assert "is that of the operator 'default' in the namespace a" in second.problem
     assert second.leave(2.0)
     assert server.object == before
-    assert on_a_laptop.look(3.0)  # nobody knows where it runs
-    assert not second.look(4.0)
-    on_a_laptop.leave(5.0)
+    assert not on_a_laptop.look(3.0)
+    assert "in the namespace a" in on_a_laptop.problem
     first.leave(5.0)
     first.leave(5.0 + RETURN_SECONDS)
     assert server.object is not None
@@ -355,7 +406,8 @@ def test_without_handlers_of_a_sort_its_former_webhooks_are_removed(
 ) -> None:
     Process(server, "1", wanted()).look(0)
     one = Process(server, "2", {**wanted(), "webhooks": []})
-    assert one.look(1)
+    assert one.look(1)  # is the former one alive?
+    assert one.look(1 + RETURN_SECONDS)
     assert server.urls == []
     assert not one.look(2)
 
