@@ -357,7 +357,7 @@ def matches(
 
 
 # These arguments are made of the object.
-_OF_OBJECT = {"body", "spec", "status", "meta", "labels", "annotations", "name"}
+_OF_OBJECT = {"body", "obj", "spec", "status", "meta", "labels", "annotations", "name"}
 _OF_OBJECT |= {"namespace", "uid", "owner", "new", "diff", "event"}
 
 

@@ -83,6 +83,7 @@ class OwnWebhooks:
         others: Ask = unreached,
     ) -> None:
         self._groups = {each.name: each for each in groups_of(program.handlers)}
+        self._by_path = {each.path: each for each in self._groups.values()}
         self._settings = settings
         self._catalogue = catalogue
         self._decide = decide
@@ -149,5 +150,5 @@ class OwnWebhooks:
         return Reviewed(response_of(decision))
 
     def _group(self, question: Question) -> Group | None:
-        address, _, name = str(question.client.get("url")).rpartition("/")
-        return self._groups.get(name) if address == ADDRESS else None
+        address, _, path = str(question.client.get("url")).rpartition("/")
+        return self._by_path.get(path) if address == ADDRESS else None

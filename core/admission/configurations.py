@@ -16,6 +16,7 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, steps_of
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.filters import Callback, Filters, Presence
+from fnop.core.handlers.forms import Form
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
@@ -23,6 +24,7 @@ from fnop.core.values.cel import SIZE_MAX, is_name, is_sayable, literal
 from fnop.core.values.diff import Path
 from fnop.core.values.label_selectors import requirements
 from fnop.core.values.patterns import is_pattern
+from fnop.effects.values import digest
 
 __all__ = [
     "CONFIGURATIONS",
@@ -63,7 +65,7 @@ class UnknownWebhook(KeyError):
 class Group(NamedTuple):
     """Handlers that share a webhook, with the options that they have in common.
 
-    `name` is the first label of the webhook's name, and the last part of its path.
+    `name` is the first label of the webhook's name.
     """
 
     name: str
@@ -76,6 +78,17 @@ class Group(NamedTuple):
     def ids(self) -> frozenset[str]:
         """The ids of its handlers."""
         return frozenset(each.id for each in self.handlers)
+
+    @property
+    def path(self) -> str:
+        """The last part of the webhook's path, which tells who is meant.
+
+        Where several share a webhook, another version of the operator may have the same
+        webhook with other handlers.
+        """
+        if len(self.handlers) == 1:
+            return self.name
+        return f"{self.name}-{digest(sorted(self.ids))[:8]}"
 
 
 class Registration(NamedTuple):
@@ -195,12 +208,12 @@ def _expressible(filters: Filters) -> Filters:
 def asked_by(groups: Iterable[Group], name: str) -> frozenset[str]:
     """The ids of the handlers behind the last part of a webhook's path.
 
-    That is the name of a group, or the id of one handler, as with Kopf. Raises
+    That is the path of a group, or the id of one handler, as with Kopf. Raises
     `UnknownWebhook` for a name that is neither.
     """
     groups = tuple(groups)
-    for each in groups:  # configurations use names of groups, so they come first
-        if each.name == name:
+    for each in groups:  # configurations use paths of groups, so they come first
+        if each.path == name:
             return each.ids
     if any(name in each.ids for each in groups):
         return frozenset((name,))
@@ -253,7 +266,7 @@ def _spec(
     webhook = group.webhook
     spec: dict[str, Any] = {
         "name": f"{group.name}.{about.name}",
-        "clientConfig": _client(about.client, group.name),
+        "clientConfig": _client(about.client, group.path),
         "rules": rules,
         "failurePolicy": "Ignore" if webhook.ignore_failures else "Fail",
         "matchPolicy": webhook.match_policy,
@@ -274,9 +287,12 @@ def _spec(
 def _side_effects(group: Group) -> str:
     """The API server asks nobody in a dry run who may act in it.
 
-    An impure handler is asked, and refuses if it does not say what it does then.
+    An impure handler, and one that converses and so may call, is asked, and refuses if
+    it does not say what it does then.
     """
-    acts = group.webhook.side_effects or any(e.function for e in group.handlers)
+    acts = group.webhook.side_effects or any(
+        each.function or each.signature.form is not Form.PLAN for each in group.handlers
+    )
     return "NoneOnDryRun" if acts else "None"
 
 
@@ -323,12 +339,27 @@ def kinds_of(selector: Selector, catalogue: Catalogue) -> tuple[Resource, ...]:
 
     One for all kinds is not asked about those that the API server does not store, such
     as TokenReviews: while the operator is down, its failure policy would deny every
-    login.
+    login. Nor is it asked about those with which nodes join a cluster, on one of which
+    the operator would have to run.
     """
     found = catalogue.find(selector)
     if not catalogue.is_broad(selector):
         return found
-    return tuple(each for each in found if not each.verbs or "get" in each.verbs)
+    return tuple(
+        each
+        for each in found
+        if (not each.verbs or "get" in each.verbs)
+        and (each.group, each.plural) not in _OF_NODES
+    )
+
+
+_OF_NODES = frozenset(
+    (
+        ("", "nodes"),
+        ("storage.k8s.io", "csinodes"),
+        ("certificates.k8s.io", "certificatesigningrequests"),
+    )
+)
 
 
 def _operations(handler: Handler, webhook: Webhook) -> tuple[str, ...]:

@@ -49,6 +49,7 @@ from fnop.core.seam.effect_rules import rule_of
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.turn import State, settings_of
 from fnop.core.values.body import Body, Key
+from fnop.core.values.callables import texts_in
 from fnop.core.values.diff import Path
 from fnop.core.values.errors import NotPure, act_of, shortened
 from fnop.core.values.label_selectors import fits
@@ -211,6 +212,8 @@ class _Course:
     denials: list[Denial] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     lines: list[Say] = field(default_factory=list)
+    # The outcomes of calls: an equal one is not made twice, as of the stored object.
+    called: dict[str, Outcome] = field(default_factory=dict)
     serial: int = 0
 
     def decision(self) -> Decision:
@@ -260,7 +263,10 @@ class _Course:
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
         """Deny for what the write makes wrong, and warn of what was wrong before."""
         before: Counter[_Said] = Counter()
-        if webhook.ratcheting and not _asks_who(handler):
+        # A mutation that has denied has not changed the object: to let that through
+        # would store what no mutation has seen.
+        is_excusable = not handler.rule.mutates and not _asks_who(handler)
+        if webhook.ratcheting and is_excusable:
             before = yield from self._said_before(handler, webhook)
         new, old = [], []
         for each in meant:
@@ -278,9 +284,9 @@ class _Course:
             self._report(handler, "warned of what was wrong before", old)
 
     def _changes(self, field: str) -> bool:
-        """Whether the write changes the field that a denial names, to a plain value.
+        """Whether the write changes the field that a denial names.
 
-        For a list or a mapping it is unknown which part is wrong. An element of a list
+        Of a mapping or a list it is unknown which part is wrong. An element of a list
         may have moved.
         """
         request = self.request
@@ -293,8 +299,10 @@ class _Course:
         if any(isinstance(part, int) for part in path):
             return False
         was, now = (find(each, path) for each in (request.old, request.object))
-        is_plain = not any(isinstance(each, (dict, list)) for each in (was, now))
-        return is_plain and not same_json(was, now)
+        are_alike = any(
+            isinstance(was, kind) and isinstance(now, kind) for kind in (dict, list)
+        )
+        return not are_alike and not same_json(was, now)
 
     def _concerns(self, handler: Handler, webhook: Webhook) -> bool:
         """Whether a handler is asked about the request; raises what a filter raises."""
@@ -305,8 +313,31 @@ class _Course:
             and _may_change(handler, request.operation)
             and self.reviewer.is_about(handler, request)
             and self._is_served(webhook)
-            and sees(handler, self._situation(handler, request))
+            and self._sees(handler)
         )
+
+    def _labels(self) -> Iterator[Mapping[str, Any]]:
+        """The labels of the new object, and of the old one.
+
+        A webhook is asked if either is selected (Kubernetes: objectSelector). Else a
+        user could pass it by dropping the label in the same write.
+        """
+        for each in (self.request.object, self.request.old):
+            if each is not None:
+                yield Body(each).mapping("labels")
+
+    def _sees(self, handler: Handler) -> bool:
+        """Whether the filters select the request, with its labels or the former."""
+        request = self.request
+        if sees(handler, self._situation(handler, request)):
+            return True
+        if not handler.filters.labels or None in (request.object, request.old):
+            return False
+        before = Body(request.old).mapping("labels")
+        found = Body(request.object)
+        meta = {**found.meta, "labels": before}
+        relabelled = request._replace(object={**found.data, "metadata": meta})
+        return sees(handler, self._situation(handler, relabelled))
 
     def _is_served(self, webhook: Webhook) -> bool:
         """Whether the operator serves the namespace and the labels (`-n`, `-l`).
@@ -314,8 +345,9 @@ class _Course:
         A namespace selector of the author's own takes the place of `-n`.
         """
         request, settings = self.request, self.reviewer.settings
-        labels = Body(request.present).mapping("labels")
-        if settings.selector and not fits(settings.selector, labels):
+        if settings.selector and not any(
+            fits(settings.selector, labels) for labels in self._labels()
+        ):
             return False
         given, place = settings.namespaces, request.namespace
         if given is None or place is None or webhook.namespace_selector:
@@ -361,11 +393,24 @@ class _Course:
             return self.now, Answer()
         if not (rule_of(effect).reads or isinstance(effect, Call)):
             return self.now, Refused(400, _not_here(effect), "NotHere")
+        if isinstance(effect, Call) and self._is_dry(handler):
+            return self.now, Refused(400, _NO_CALL_IN_DRY_RUN, "DryRun")
+        key = digest_of(effect)
+        if key in self.called:
+            return self.now, self.called[key]
         asked = self._command(handler, effect)
         if isinstance(asked, Refused):
             return self.now, asked
         self.now, outcome = yield asked
+        if isinstance(effect, Call):
+            self.called[key] = outcome
         return self.now, outcome
+
+    def _is_dry(self, handler: Handler) -> bool:
+        """Whether the handler must not act: the API server has promised that."""
+        webhook = handler.webhook
+        acts = webhook is not None and webhook.side_effects
+        return self.request.dry_run and not acts
 
     def _command(self, handler: Handler, effect: Effect) -> Perform | Refused:
         """The command for a read or a call; `Refused` for a kind that is not served."""
@@ -619,8 +664,19 @@ def _said(failure: Failure) -> _Said:
 
 
 def _asks_who(handler: Handler) -> bool:
-    """Whether a handler asks for the caller, so that its denial may depend on that."""
-    return not _CALLER.isdisjoint(handler.signature.wants)
+    """Whether a handler asks for the caller, so that its denial may depend on that.
+
+    It may find the caller in `**kwargs`: then its code has the argument's name as a
+    text.
+    """
+    filters = handler.filters.callbacks
+    wants = (handler.signature.wants, *(each.wants for each in filters))
+    if any(not _CALLER.isdisjoint(each) for each in wants):
+        return True
+    rests = [each.fn for each in filters if each.rest]
+    if handler.signature.rest:
+        rests.append(handler.declared)
+    return any(not _CALLER.isdisjoint(texts_in(each)) for each in rests)
 
 
 def _denial(handler: Handler, failure: Failure) -> Denial:
@@ -679,6 +735,10 @@ _ONLY_LOOKS = "a validation changes nothing; declare it with @fnop.on.mutate"
 _NO_VERDICT = (
     "its result would deny, and results of admission handlers have no effect; raise "
     "fnop.Denied('...') to deny"
+)
+_NO_CALL_IN_DRY_RUN = (
+    "this is a dry run, and the handler does not say what it does then; declare it "
+    "with side_effects=True, and look at dryrun before fnop.call"
 )
 _NO_DRY_RUN = Failure(
     "TypeError",

@@ -10,9 +10,17 @@ import functools
 import inspect
 from collections.abc import Callable, Iterator
 from inspect import Parameter
+from types import CodeType
 from typing import Any
 
-__all__ = ["definition_of", "is_awaited", "layers", "parameters_of", "takes_values"]
+__all__ = [
+    "definition_of",
+    "is_awaited",
+    "layers",
+    "parameters_of",
+    "takes_values",
+    "texts_in",
+]
 
 
 def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
@@ -31,6 +39,26 @@ def parameters_of(fn: Callable[..., Any]) -> tuple[Parameter, ...]:
         inner = inner.func
     found = inspect.signature(fn).parameters.values()
     return tuple(each for each in found if each.name not in bound)
+
+
+def texts_in(fn: Callable[..., Any]) -> frozenset[str]:
+    """The texts that the code of a function names, such as keys that it looks up.
+
+    >>> sorted(texts_in(lambda **given: given["userinfo"].get("name")))
+    ['name', 'userinfo']
+    """
+    *_, inner = layers(fn)
+    left, found = [getattr(inner, "__code__", None)], set[str]()
+    while left:
+        code = left.pop()
+        for each in code.co_consts if code is not None else ():
+            if isinstance(each, str):
+                found.add(each)
+            elif isinstance(each, tuple):
+                found.update(item for item in each if isinstance(item, str))
+            elif isinstance(each, CodeType):
+                left.append(each)
+    return frozenset(found)
 
 
 def takes_values(fn: Callable[..., Any], number: int) -> bool:

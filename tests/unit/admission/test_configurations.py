@@ -9,6 +9,7 @@ import pytest
 import fnop
 from fnop.core.admission.configurations import (
     Registration,
+    UnknownWebhook,
     asked_by,
     configurations_of,
     groups_of,
@@ -46,7 +47,7 @@ def test_the_name_of_a_webhook_goes_before_the_id_of_a_handler() -> None:
         fnop.on.validate(claims, registry=registry, id=name, timeout=timeout)(nothing)
     groups = groups_of(registry.handlers)
     for each in groups:
-        assert asked_by(groups, each.name) == each.ids
+        assert asked_by(groups, each.path) == each.ids
     assert asked_by(groups, "b") == {"b"}
 
 
@@ -98,3 +99,24 @@ def test_a_selector_becomes_expressions(selector: str, expected: list[Any]) -> N
     made = webhook(selector)["objectSelector"].get("matchExpressions", ())
     found = [(each["key"], each["operator"], *each.get("values", ())) for each in made]
     assert found == expected
+
+
+EARLIER_AND_NOW: list[Any] = [{"timeout": 5}, {}]
+
+
+def test_a_webhook_of_other_handlers_is_unknown_to_another_version() -> None:
+    """Then that version asks all of its handlers."""
+    versions = []
+    for options in EARLIER_AND_NOW:
+        registry = Registry()
+        for name in ("privileged", "small", "named"):
+            how = options if name == "privileged" else {}
+            fnop.on.validate("claims", id=name, registry=registry, **how)(
+                lambda **_: None
+            )
+        versions.append(groups_of(registry.handlers))
+    former, present = versions
+    (path,) = (each.path for each in present)
+    assert asked_by(present, path) == {"privileged", "small", "named"}
+    with pytest.raises(UnknownWebhook):
+        asked_by(former, path)

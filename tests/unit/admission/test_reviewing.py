@@ -20,6 +20,7 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.core.values.merge import operated, operations
 from fnop.core.values.now import Now
+from fnop.effects import Answer
 from fnop.effects.values import same_json
 from fnop.testing import Simulation, review
 
@@ -605,6 +606,97 @@ def test_the_operator_s_own_writes_are_not_asked_about(registry: Registry) -> No
     own = "system:serviceaccount:fnop:operator"  # as whom a simulated one writes
     assert review(registry, None, claim(), user=own).asked == ("also",)
     assert review(registry, None, claim(), user="anna").asked == ("usual", "also")
+
+
+@pytest.mark.parametrize("before", ["prod", "test", None])
+@pytest.mark.parametrize("now", ["prod", "test", None])
+def test_a_label_that_is_dropped_in_the_same_write_counts(
+    registry: Registry, before: str | None, now: str | None
+) -> None:
+    """As of an objectSelector, the old object or the new one has to have it."""
+    denying(
+        registry,
+        fnop.Denied("no"),
+        id="judge",
+        labels={"tier": "prod"},
+        when=lambda spec, **_: spec["size"] == 2,
+        ratcheting=False,
+    )
+
+    def labelled(tier: str | None, size: int) -> dict[str, Any]:
+        return claim({"labels": {"tier": tier} if tier else {}}, size=size)
+
+    found = review(registry, labelled(before, 1), labelled(now, 2))
+    assert bool(found.denials) is ("prod" in (before, now))
+    assert review(registry, labelled(before, 2), labelled(now, 1)).allowed
+
+
+def looks_up(**kwargs: Any) -> None:
+    if kwargs["userinfo"].get("username") != "root":
+        raise fnop.Denied("only root changes locked claims")
+
+
+def passes_on(spec: Any, **kwargs: Any) -> None:
+    raise fnop.Denied("only root changes locked claims")
+
+
+@pytest.mark.parametrize(
+    ("handler", "options", "is_excused"),
+    [
+        (looks_up, {}, False),
+        (passes_on, {}, True),
+        (passes_on, {"when": lambda userinfo, **_: bool(userinfo)}, False),
+        (passes_on, {"when": lambda **kw: bool(kw["userinfo"])}, False),
+    ],
+)
+def test_who_asks_for_the_caller_by_other_ways_is_not_excused(
+    registry: Registry, handler: Any, options: Any, is_excused: bool
+) -> None:
+    fnop.on.validate(KIND, registry=registry, **options)(handler)
+    found = review(registry, claim(size=1), claim(size=2), user="anna")
+    assert found.allowed is is_excused
+
+
+def test_a_mutation_that_denies_is_not_excused(registry: Registry) -> None:
+    """The write would be stored without its changes."""
+
+    @fnop.on.mutate(KIND, registry=registry)
+    def fill(spec: Any, patch: fnop.Patch, **_: Any) -> None:
+        if spec["size"] > 9:
+            raise fnop.Denied("it is too large")
+        patch.spec["privileged"] = False
+
+    found = review(registry, claim(size=10), claim(size=10, privileged=True))
+    assert found.message == "it is too large"
+
+
+@pytest.mark.parametrize("side_effects", [True, False])
+@pytest.mark.parametrize("dry_run", [True, False])
+def test_a_call_in_a_dry_run_is_refused_and_an_equal_one_is_made_once(
+    registry: Registry, dry_run: bool, side_effects: bool
+) -> None:
+    calls: list[int] = []
+
+    @fnop.on.validate(KIND, registry=registry, side_effects=side_effects)
+    async def judge(spec: Any, **_: Any) -> None:
+        await fnop.call(looks_up, size=3)
+        raise fnop.Denied("no")
+
+    request = Request("1", "UPDATE", "example.com", "v1", "claims", "Claim")
+    request = request._replace(object=claim(size=1), old=claim(size=1), dry_run=dry_run)
+    found = reviewing(Reviewer(registry.handlers), request, Now(0.0, 0.0))
+    try:
+        next(found)
+        while True:
+            calls.append(1)
+            found.send((Now(0.0, 0.0), Answer(None)))
+    except StopIteration as stop:
+        decision: Decision = stop.value
+    may_call = side_effects or not dry_run
+    assert len(calls) == may_call
+    # The handler denies the stored object, too.
+    assert decision.allowed is may_call
+    assert may_call or "this is a dry run" in decision.message
 
 
 def test_another_account_than_a_service_s_may_be_a_person_s(registry: Registry) -> None:
