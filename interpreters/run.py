@@ -77,6 +77,7 @@ from fnop.interpreters.requests import (
 )
 from fnop.interpreters.watchdog import (
     AWAIT,
+    OUTSIDE,
     SLOW_STEP_SECONDS,
     Watchdog,
     slow_step,
@@ -233,11 +234,11 @@ class Runner:
         )
         who = f"the review of {request.plural} {request.label}"
         try:
-            with self._watched(who):
+            with self._watched(who, OUTSIDE):
                 command = next(conversation)
             while True:
                 outcome = await self._in_time(command, end, seconds)
-                with self._watched(who):
+                with self._watched(who, OUTSIDE):
                     command = conversation.send((self._clock.now(), outcome))
         except StopIteration as stop:
             decision: Decision = stop.value
@@ -299,7 +300,7 @@ class Runner:
             yield
 
     @contextmanager
-    def _watched(self, who: str) -> Iterator[None]:
+    def _watched(self, who: str, remedy: str = AWAIT) -> Iterator[None]:
         """A turn of the author's code, which is named if it blocks the operator."""
         watchdog = self._watchdog
         if watchdog is None:  # nobody runs it: a test takes its steps one by one
@@ -311,7 +312,7 @@ class Runner:
         finally:
             took = watchdog.end(SLOW_STEP_SECONDS)
             if took > SLOW_STEP_SECONDS:
-                self._warn(f"{who} blocked the operator for {took:.1f} s; {AWAIT}")
+                self._warn(f"{who} blocked the operator for {took:.1f} s; {remedy}")
 
     def _warn(self, text: str) -> None:
         self._on_say(Say("warning", text))

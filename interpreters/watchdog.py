@@ -23,6 +23,7 @@ from fnop.interpreters.clock import Pulse, ThreadClock
 
 __all__ = [
     "AWAIT",
+    "OUTSIDE",
     "PATIENCE_SECONDS",
     "SLOW_STEP_SECONDS",
     "Onlooker",
@@ -40,6 +41,7 @@ AWAIT = (
     "await what takes time, such as stopped.wait(seconds) in a daemon, or write a "
     "plain function, which runs in a thread"
 )
+OUTSIDE = "let an admission handler that takes time run in a thread, by impure=True"
 # The interval at which a thread's wait for a processor is read; it costs some 10 us.
 _READ_SECONDS = 0.1
 # The looks at a thread in the time after which it is named.
