@@ -22,7 +22,7 @@ from fnop.adapters.check_telling import Source, cannot_write, status_of, tell
 from fnop.adapters.check_trials import OtherOrder, in_processes, onlooker
 from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_for
 from fnop.adapters.endings import EXIT_USAGE, fail, warn
-from fnop.adapters.loading import LoadProblem, handlers_of_file, load
+from fnop.adapters.loading import LoadProblem, handlers_of_file, load, module_of_file
 from fnop.adapters.manifests import ManifestProblem
 from fnop.adapters.models import models_of
 from fnop.adapters.rivals import replicated
@@ -132,7 +132,8 @@ class Checking:
             modules = load([options["script"]]) if options["script"] else []
             calls = models_of(load(options["calls"]), modules)
             paths = [*options["crds"], *options["objects"]]
-            subjects = subjects_for(program, self.paths[0], paths, modules)
+            own = [*map(module_of_file, self.paths)]
+            subjects = subjects_for(program, self.paths[0], paths, modules, own)
             for note in subjects.notes:
                 self.limits.say(note)
             module = modules[0] if modules else None

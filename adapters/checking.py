@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
 
+from fnop.adapters.class_kinds import DefinitionProblem, definitions_for
 from fnop.adapters.made_up_scripts import made_up_scripts, with_another_namespace
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
@@ -78,13 +79,18 @@ class Subjects(NamedTuple):
 
 
 def subjects_for(
-    program: Program, file: str, paths: Sequence[str], modules: Sequence[ModuleType]
+    program: Program,
+    file: str,
+    paths: Sequence[str],
+    modules: Sequence[ModuleType],
+    operator: Sequence[ModuleType] = (),
 ) -> Subjects:
     """The manifests for an operator's file: of files and folders, of scripts' modules.
 
     Without any, those beside the operator's file, as far as they define a kind, or are
-    of one that is defined: other operators may be there, too. Raises `CheckProblem`,
-    and `ManifestProblem`.
+    of one that is defined: other operators may be there, too. The `operator`'s own
+    modules have classes that define kinds. Raises `CheckProblem`, and
+    `ManifestProblem`.
     """
     found: list[str] = []
     if not paths and not any(hasattr(each, "CRDS") for each in modules):
@@ -102,6 +108,7 @@ def subjects_for(
         stored=stored,
         looked_at=looked_at,
         scripted=scripted,
+        operator=operator,
     )
     notes = (f"with {', '.join(found)}",) if found else ()
     return subjects._replace(notes=(*notes, *subjects.notes))
@@ -131,14 +138,17 @@ def subjects_of(
     stored: Sequence[Manifest] = (),
     looked_at: Sequence[str] = (),
     scripted: bool = False,
+    operator: Sequence[ModuleType] = (),
 ) -> Subjects:
     """Tell the manifests apart; definitions and objects that are missing are made up.
 
-    Those `beside` the operator were named by nobody: objects of unknown kinds are left
-    out. Those that are `stored` are there before the operator begins, also if it serves
-    their kind; scripts that are made up change them. `looked_at` are the files of all.
-    Where it is `scripted`, its author's scripts bring the objects. Raises
-    `CheckProblem` where nothing can be made up.
+    A kind that no manifest defines has the definition of its class, if the `operator`'s
+    modules, or those of its handlers, can name one. Those `beside` the operator were
+    named by nobody: objects of unknown kinds are left out. Those that are `stored` are
+    there before the operator begins, also if it serves their kind; scripts that are
+    made up change them. `looked_at` are the files of all. Where it is `scripted`, its
+    author's scripts bring the objects. Raises `CheckProblem` where nothing can be made
+    up.
     """
     found: list[Manifest] = []
     for each in (*beside, *manifests):
@@ -148,6 +158,13 @@ def subjects_of(
     others = [each for each in found if each.get("kind") != _DEFINITION]
     notes: list[str] = []
     searched = _searched(definitions, looked_at)
+    try:
+        own = definitions_for(program.handlers, definitions, operator)
+    except DefinitionProblem as problem:
+        raise CheckProblem(str(problem)) from None
+    names = [each["metadata"]["name"] for each in own]
+    notes += (f"took the definition of {name} from its class" for name in names)
+    definitions += own
     missing = [*_made_up_definitions(program, definitions, searched, notes)]
     definitions += missing
     scene = prepared(Case(program, definitions))

@@ -18,6 +18,7 @@ from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
@@ -304,6 +305,8 @@ def run(
       fnop run operator.py -n default
       fnop run operator.py --simulate crd.yaml object.yaml
 
+    Without its CRD a kind has the definition of its class, if there is one.
+
     Each option has a variable: FNOP_RUN_NAMESPACE for --namespace.
 
     Exit status: 0 when stopped or settled; 1 when the operator cannot run, or in a
@@ -352,8 +355,9 @@ def run(
     asked = Asked(recorder, record, warn)
     try:
         if simulate:
+            own = load(paths, module)  # they are loaded already
             status = _simulate(
-                program, simulate, console, clock, observers, asked, options
+                program, own, simulate, console, clock, observers, asked, options
             )
         else:
             status = _serve(program, console, observers, asked, options)
@@ -495,6 +499,7 @@ def _recorder(
 
 def _simulate(
     program: Program,
+    operator: Sequence[ModuleType],
     manifests: Sequence[str],
     console: Console,
     clock: VirtualClock,
@@ -502,6 +507,7 @@ def _simulate(
     asked: Asked,
     options: dict[str, Any],
 ) -> int:
+    from fnop.adapters.class_kinds import DefinitionProblem, definitions_for
     from fnop.adapters.manifests import (
         ManifestProblem,
         dump_yaml,
@@ -544,10 +550,13 @@ def _simulate(
         objects = read_manifests(manifests, warn)
         if not objects:
             fail(f"there is no object in {', '.join(manifests)}")
+        objects += definitions_for(program.handlers, objects, operator)
         for warning in apply_manifests(sim, objects, begins=True):
             warn(warning)
     except (ManifestProblem, ApplyProblem) as problem:
         fail(str(problem))
+    except DefinitionProblem as problem:
+        fail(str(problem), EXIT_USAGE)
     try:
         with between.listening():
             settled = sim.settle(seconds=options["for"])

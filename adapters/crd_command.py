@@ -44,11 +44,10 @@ def crd(paths: Sequence[str], module: Sequence[str], check: str | None) -> None:
     Exit status: 0 when printed, or the same as the file; 1 when different, or when no
     definition can be made; 2 for a wrong call, or files without kinds.
     """
+    from fnop.adapters.class_kinds import DefinitionProblem, kinds_in
     from fnop.adapters.definitions import (
-        DefinitionProblem,
         definitions_of,
         definitions_yaml,
-        kinds_in,
         warnings_about,
     )
 

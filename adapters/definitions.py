@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
-from types import ModuleType
 from typing import Any
 
 import yaml
 
-from fnop.adapters.loading import is_authors_module
+from fnop.adapters.class_kinds import DefinitionProblem
 from fnop.adapters.manifests import ManifestProblem, parse_yaml
 from fnop.adapters.plain import acts, escaped
-from fnop.adapters.type_fields import DefinitionProblem, is_record
+from fnop.adapters.type_fields import is_record
 from fnop.adapters.type_schemas import OBJECT, rule_of, schema_of_class
 from fnop.core.api.definitions import Column, Definition, definition_of
 from fnop.core.api.resources import version_rank
@@ -30,9 +28,9 @@ from fnop.interpreters.protocol import ApiRequest
 
 __all__ = [
     "DefinitionProblem",
+    "definition_of_version",
     "definitions_of",
     "definitions_yaml",
-    "kinds_in",
     "warnings_about",
 ]
 
@@ -42,32 +40,6 @@ _PATH = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 _KEEPS = "x-kubernetes-preserve-unknown-fields"
 # The server itself knows these of every object.
 _OF_EVERY_OBJECT = ("apiVersion", "kind", "metadata")
-
-
-def kinds_in(modules: Iterable[ModuleType]) -> list[type]:
-    """The classes with a definition that these modules can name.
-
-    They define it, import it (`Database`), or import a module of their own project that
-    does (`kinds.Database`, `shop.kinds.Database`), also through another one. Modules
-    of installed libraries are not searched. A file that one module imports and that is
-    loaded for itself, too, counts once.
-    """
-    found: dict[tuple[str, str], type] = {}
-    left, seen = [*modules], set[int]()
-    while left:
-        module = left.pop(0)
-        if id(module) in seen:
-            continue
-        seen.add(id(module))
-        # A library may fill its module while somebody looks at it.
-        for value in [*vars(module).values()]:
-            if definition_of(value) is not None:
-                home = sys.modules.get(value.__module__)
-                file = getattr(home, "__file__", None) or value.__module__
-                found.setdefault((file, value.__qualname__), value)
-            elif isinstance(value, ModuleType) and is_authors_module(value):
-                left.append(value)
-    return [*found.values()]
 
 
 def definitions_of(classes: Iterable[type]) -> list[Object]:
@@ -84,6 +56,20 @@ def definitions_of(classes: Iterable[type]) -> list[Object]:
             [*same] for _, same in groupby(marked, key=lambda pair: _name(pair[1]))
         )
     ]
+
+
+def definition_of_version(cls: type) -> Object:
+    """The CustomResourceDefinition that a class alone would have, as the only version.
+
+    Raises `DefinitionProblem`, also for a class that is not a kind.
+    """
+    found = definition_of(cls)
+    if found is None:
+        raise DefinitionProblem(
+            f"{cls.__qualname__} is not a kind; decorate it with "
+            "@fnop.definition('databases.v1.example.com')"
+        )
+    return _checked(_definition([(cls, found._replace(storage=True))]), [cls])
 
 
 def _name(found: Definition) -> str:

@@ -20,6 +20,7 @@ from fnop.adapters.checking import (
     sound,
     subjects_of,
 )
+from fnop.adapters.class_kinds import DefinitionProblem, definitions_for
 from fnop.adapters.laws import Law, names_of
 from fnop.adapters.loading import module_of_file
 from fnop.adapters.models import Models, models_for, models_in
@@ -221,7 +222,12 @@ def checks(
         def test_operator(check):
             check()
     """
-    from fnop.adapters.simulating import handlers_of, manifests_in, settings_for
+    from fnop.adapters.simulating import (
+        handlers_of,
+        manifests_in,
+        modules_of,
+        settings_for,
+    )
 
     settings = settings_for(settings, leader_elect=leader_elect)
     program = Program(handlers_of(operator), settings)
@@ -235,7 +241,12 @@ def checks(
         scripted = has_scripts(module)
         cases = cases_of(
             program,
-            subjects_of(program, manifests, stored=stored, scripted=scripted),
+            subjects_of(
+                *(program, manifests),
+                stored=stored,
+                scripted=scripted,
+                operator=modules_of(operator),
+            ),
             calls=_models(calls, module),
             module=module,
         )
@@ -326,7 +337,12 @@ def explore(
         def test_converges(claim):
             explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
     """
-    from fnop.adapters.simulating import handlers_of, manifests_in, settings_for
+    from fnop.adapters.simulating import (
+        handlers_of,
+        manifests_in,
+        modules_of,
+        settings_for,
+    )
 
     if not actions:
         raise ValueError(
@@ -341,8 +357,12 @@ def explore(
         for each in () if module is None else manifests_of(module):
             is_definition = each["kind"] == "CustomResourceDefinition"
             (definitions if is_definition else given).append(each)
+        program = Program(handlers_of(operator), settings)
+        definitions += definitions_for(
+            program.handlers, (*definitions, *given), modules_of(operator)
+        )
         case = Case(
-            Program(handlers_of(operator), settings),
+            program,
             definitions,
             actions_in(actions, "the script"),
             given,
@@ -364,7 +384,10 @@ def _told() -> Iterator[None]:
     """A test fails with the sentence alone for what cannot be checked."""
     try:
         yield
-    except (ActionRefused, ApplyProblem, CheckProblem, ScriptProblem) as problem:
+    except (
+        *(ActionRefused, ApplyProblem, CheckProblem),
+        *(DefinitionProblem, ScriptProblem),
+    ) as problem:
         raise AssertionError(str(problem)) from None
 
 

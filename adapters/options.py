@@ -131,7 +131,8 @@ SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
     "crds": (
         ("--crd", "crds"),
         "Definitions: a file or folder of manifests. Without --crd and --object, "
-        "crd.yaml and object.yaml beside the operator are taken",
+        "crd.yaml and object.yaml beside the operator are taken; a kind that nothing "
+        "defines has the definition of its class",
         {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
     ),
     "objects": (

@@ -6,12 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from fnop.adapters.class_kinds import definitions_for
 from fnop.adapters.models import models_for
 from fnop.adapters.simulating import (
     Manifests,
     Operator,
     handlers_of,
     manifests_in,
+    modules_of,
 )
 from fnop.adapters.yaml_values import teach_yaml
 from fnop.core.admission.decisions import Decision
@@ -73,15 +75,16 @@ def review(
     teach_yaml()
     # The objects are there already: nobody is asked about them.
     before = SimulatedRun(Program(()), empty_cluster("0", EPOCH))
+    handlers = handlers_of(operator)
+    given = [*manifests_in(crds), *manifests_in(objects)]
+    given += definitions_for(handlers, given, modules_of(operator))
     try:
-        apply_manifests(before, [*manifests_in(crds), *manifests_in(objects)])
+        apply_manifests(before, given)
     except ApplyProblem as problem:
         raise AssertionError(str(problem)) from None
     run = SimulatedRun(
         # A kind without a definition is no typing error here.
-        Program(
-            handlers_of(operator), replace(settings or Settings(), wait_for_kinds=True)
-        ),
+        Program(handlers, replace(settings or Settings(), wait_for_kinds=True)),
         before.cluster,
         clock=VirtualClock(EPOCH),
         calls=models_for(calls),

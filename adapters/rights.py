@@ -10,7 +10,7 @@ from fnop.adapters.checking import (
     cases_of,
     subjects_for,
 )
-from fnop.adapters.loading import handlers_of_file, load
+from fnop.adapters.loading import handlers_of_file, load, module_of_file
 from fnop.adapters.models import models_of
 from fnop.core.admission.configurations import groups_of
 from fnop.core.admission.keeping import needs_of_webhooks
@@ -130,7 +130,8 @@ def studied(
     program = Program(handlers, Settings(wishes.operator, served))
     modules = load([wishes.script]) if wishes.script else []
     paths = [*wishes.crds, *wishes.objects]
-    given = subjects_for(program, wishes.paths[0], paths, modules)
+    own = [*map(module_of_file, wishes.paths)]
+    given = subjects_for(program, wishes.paths[0], paths, modules, own)
     subjects = _placed(given, wishes, place)
     hearing = Hearing(program)
     cases = cases_of(

@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 from fnop.adapters.checking import CheckProblem, heeded_in
+from fnop.adapters.class_kinds import definitions_for
 from fnop.adapters.laws import Law, names_of
 from fnop.adapters.loading import SCRIPT, handlers_of_file, module_of_file
 from fnop.adapters.manifests import read_manifests
@@ -61,17 +62,19 @@ class Simulation:
 
     `operator` is a file or several, a loaded module, a `Registry` or handlers; None
     takes all that have been declared without a registry. `crds` and `objects` are
-    manifests, or files or folders of them. `namespace` is that of objects without one.
-    `settings` are the operator's; with `leader_elect` it is one of several replicas, as
-    with `fnop run --leader-elect`. `calls` maps functions that `fnop.call` runs, and
-    impure handlers, to models that answer in their place. `seed` varies what is random;
-    equal seeds lead to equal runs, to the byte. A handler that is not impure fails
-    where it acts on the world, unless `guard` is False. No network is used, and no real
-    time passes. With `faults`, made by `crash` and `fault`, actions are done when the
-    simulation settles, and the operator meets each fault at its site
-    (docs/checking.md). Then `script` may be a file as for `fnop check --script`, whose
-    rivals, expectations and HISTORY count, and `former` the code that this operator
-    replaces. Raises `TypeError` where these two are given without `faults`.
+    manifests, or files or folders of them. A kind that handlers name and no manifest
+    defines has the definition of its class, if there is one. `namespace` is that of
+    objects without one. `settings` are the operator's; with `leader_elect` it is one of
+    several replicas, as with `fnop run --leader-elect`. `calls` maps functions that
+    `fnop.call` runs, and impure handlers, to models that answer in their place. `seed`
+    varies what is random; equal seeds lead to equal runs, to the byte. A handler that
+    is not impure fails where it acts on the world, unless `guard` is False. No network
+    is used, and no real time passes. With `faults`, made by `crash` and `fault`,
+    actions are done when the simulation settles, and the operator meets each fault at
+    its site (docs/checking.md). Then `script` may be a file as for `fnop check
+    --script`, whose rivals, expectations and HISTORY count, and `former` the code that
+    this operator replaces. Raises `TypeError` where these two are given without
+    `faults`, and `DefinitionProblem` for a class that cannot be defined.
 
     `restored` are objects as another cluster has them, such as those of `kubectl get -o
     yaml`, with their uids, versions and status: they are there before the operator
@@ -115,6 +118,11 @@ class Simulation:
         if not guard:
             settings = settings.replace(guard=False)
         self._program = Program(handlers_of(operator), settings)
+        crds, objects = manifests_in(crds), manifests_in(objects)
+        restored = manifests_in(restored)
+        given = (*crds, *restored, *objects)
+        own = definitions_for(self._program.handlers, given, modules_of(operator))
+        crds = [*own, *crds]
         begin = EPOCH if start is None else start.timestamp()
         self._run = SimulatedRun(
             self._program,
@@ -129,15 +137,15 @@ class Simulation:
         if faults is not None:
             self._case = Case(
                 self._program,
-                manifests_in(crds),
+                crds,
                 (),
-                manifests_in(objects),
+                objects,
                 models_for(calls),
                 namespace=namespace,
                 former=None
                 if former is None
                 else Program(handlers_of(former), settings),
-                restored=manifests_in(restored),
+                restored=restored,
                 start=begin,
             )
             if script is not None:
@@ -158,7 +166,7 @@ class Simulation:
             )
         self.apply(crds)
         try:
-            restore(self._run, manifests_in(restored))
+            restore(self._run, restored)
         except ApplyProblem as problem:
             raise AssertionError(str(problem)) from problem
         self.apply(objects)
@@ -512,6 +520,18 @@ def handlers_of(operator: Operator) -> tuple[Handler, ...]:
     for each in iter(operator):
         found += (each,) if isinstance(each, Handler) else handlers_of(each)
     return tuple(found)
+
+
+def modules_of(operator: Operator) -> list[ModuleType]:
+    """The modules of an operator that is given as files or modules."""
+    if isinstance(operator, (str, Path)):
+        return [module_of_file(operator)]
+    if isinstance(operator, ModuleType):
+        return [operator]
+    if operator is None or isinstance(operator, Registry):
+        return []
+    several = [each for each in iter(operator) if not isinstance(each, Handler)]
+    return [found for each in several for found in modules_of(each)]
 
 
 def _of_module(module: ModuleType) -> tuple[Handler, ...]:

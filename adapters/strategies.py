@@ -69,7 +69,7 @@ _SOMETHING = _ANYTHING.filter(lambda value: value is not None)
 
 
 def manifests(
-    definition: str | Path | Mapping[str, Any],
+    definition: str | Path | Mapping[str, Any] | type,
     kind: str | None = None,
     *,
     name: str | SearchStrategy[str] | None = None,
@@ -78,10 +78,12 @@ def manifests(
 ) -> SearchStrategy[dict[str, Any]]:
     """A Hypothesis strategy for objects of a kind, by its CustomResourceDefinition.
 
-    `definition` is a manifest, or a file. `kind` chooses where the file defines
-    several. `name` is the objects' name, or a strategy for names; by default it is the
-    kind's. `namespace` is that of namespaced kinds. With `status` the objects have one,
-    too. Raises `ValueError` where there is no such definition, or it has no schema.
+    `definition` is a manifest, a file, or a class with `@fnop.definition`. `kind`
+    chooses where the file defines several. `name` is the objects' name, or a strategy
+    for names; by default it is the kind's. `namespace` is that of namespaced kinds.
+    With `status` the objects have one, too. Raises `ValueError` where there is no such
+    definition, or it has no schema, and `DefinitionProblem` for a class that cannot be
+    defined.
 
         @given(manifests("crd.yaml"))
         def test_every_claim_settles(claim):
@@ -158,9 +160,13 @@ def _called(spec: Schema) -> str:
 
 
 def _definition(
-    given: str | Path | Mapping[str, Any], kind: str | None
+    given: str | Path | Mapping[str, Any] | type, kind: str | None
 ) -> dict[str, Any]:
-    if isinstance(given, Mapping):
+    if isinstance(given, type):
+        from fnop.adapters.definitions import definition_of_version
+
+        found = [definition_of_version(given)]
+    elif isinstance(given, Mapping):
         found = [dict(given)]
     else:
         found = read_manifests([str(given)])

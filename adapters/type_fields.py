@@ -23,12 +23,12 @@ from typing import (
     get_type_hints,
 )
 
+from fnop.adapters.class_kinds import DefinitionProblem
 from fnop.adapters.type_marks import is_said, judges_itself, writes_itself
 from fnop.core.api.definitions import Given, Schema, schema_marks
 from fnop.effects.hints import admits_none, unwrapped
 
 __all__ = [
-    "DefinitionProblem",
     "Field",
     "description_of",
     "fields_of",
@@ -38,10 +38,6 @@ __all__ = [
     "keeps_unknown",
     "model_config",
 ]
-
-
-class DefinitionProblem(Exception):
-    """No definition can be made of a class; the text is one sentence for its author."""
 
 
 class Field(NamedTuple):

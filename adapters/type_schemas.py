@@ -17,9 +17,9 @@ from enum import Enum, Flag
 from types import NoneType, UnionType
 from typing import Any, Literal, NamedTuple, Union, get_args, get_origin
 
+from fnop.adapters.class_kinds import DefinitionProblem
 from fnop.adapters.patterns import Untranslatable
 from fnop.adapters.type_fields import (
-    DefinitionProblem,
     Field,
     description_of,
     fields_of,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fnop.adapters.checking import definitions_beside
-from fnop.adapters.definitions import definitions_of, kinds_in
+from fnop.adapters.class_kinds import definitions_for
 from fnop.adapters.loading import load
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.webhooks.addresses import hosts_of
@@ -45,13 +45,11 @@ def catalogue_for(
     """The kinds that an operator's handlers may mean.
 
     They are Kubernetes' own, those of definitions (`crds`, or beside the operator), and
-    those of the classes in its files.
+    those of the classes in its files that they name.
     """
     found = read_manifests(crds) if crds else definitions_beside(paths)
     defined = [each for each in found if each.get("kind") == _DEFINITION]
-    names = {each["metadata"]["name"] for each in defined}
-    own = definitions_of(kinds_in(load(paths, modules)))
-    defined += [each for each in own if each["metadata"]["name"] not in names]
+    defined += definitions_for(program.handlers, defined, load(paths, modules))
     catalogue = catalogue_of(prepared(Case(program, defined)).base)
     named = [*_named(program.handlers, catalogue)]
     return replace(catalogue, resources=(*catalogue.resources, *named))

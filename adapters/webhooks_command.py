@@ -146,7 +146,7 @@ def webhooks(
                 f"the match conditions of {name} are left out: before Kubernetes 1.27 "
                 "it is asked about more than it says"
             )
-    from fnop.adapters.definitions import DefinitionProblem
+    from fnop.adapters.class_kinds import DefinitionProblem
     from fnop.adapters.webhook_manifests import (
         WebhooksProblem,
         catalogue_for,

@@ -314,10 +314,10 @@ def test_somebody_else_s_configuration_is_left_alone(
     options = [each for each in OPTIONS if each != "-A"]
     with operating(FILE, cluster.api, "default", tmp_path, *options) as found:
         found.start()
-        eventually(lambda: cluster.webhooks("mutating"), otherwise=lambda: found.lines)
         eventually(lambda: any("is somebody else's" in line for line in found.lines))
-        # Once it is gone, the operator has its own.
+        # Once it is gone, the operator has both of its own.
         assert cluster.stored("validating") == before
+        assert cluster.webhooks("mutating") == []
         assert cluster.api.raw("DELETE", path_of("validating"))[0] == 200
         eventually(lambda: cluster.denies)
         assert cluster.shrink(namespace)[0] == 200

@@ -36,11 +36,11 @@ import pytest
 import yaml
 
 import fnop
+from fnop.adapters.class_kinds import kinds_in
 from fnop.adapters.definitions import (
     DefinitionProblem,
     definitions_of,
     definitions_yaml,
-    kinds_in,
     warnings_about,
 )
 from fnop.core.api.definitions import definition_of, named
@@ -473,8 +473,9 @@ def test_a_kind_itself_may_be_any_of_the_forms(cls: type) -> None:
 def test_pydantic_is_not_imported_for_types_that_are_not_its() -> None:
     script = (
         "import sys, fnop.adapters.cli, fnop.adapters.definitions as d\n"
+        "from fnop.adapters.class_kinds import kinds_in\n"
         "sys.path.insert(0, 'examples/18-definitions')\n"
-        "import kinds; d.definitions_of(d.kinds_in([kinds]))\n"
+        "import kinds; d.definitions_of(kinds_in([kinds]))\n"
         "assert 'pydantic' not in sys.modules"
     )
     subprocess.run(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import inspect
 import re
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
@@ -68,7 +70,9 @@ def test_the_operators_that_it_shows_are_accepted(
     for block in blocks(page.read_text()):
         # One after the other, as files: their handlers are not mixed up.
         default_registry.clear()
-        names: dict[str, Any] = {"__name__": "example_of_the_docs"}
+        module = ModuleType("example_of_the_docs")
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+        names = vars(module)
         # As a file: without the imports from __future__ of this one.
         exec(compile(block, page.name, "exec", dont_inherit=True), names)
         tests = [each for name, each in names.items() if name.startswith("test_")]
