@@ -517,9 +517,23 @@ def _trusting(webhook: Manifest, stored: Manifest) -> Manifest:
 
 
 def _are_of_other_kinds(webhooks: Webhooks, stored: Manifest) -> bool:
-    """Whether webhooks, and those of a configuration, have no kind in common."""
-    found = _kinds_in(stored.get("webhooks") or ())
-    return bool(found) and found.isdisjoint(_kinds_in(webhooks))
+    """Whether webhooks, and those of a configuration, have no kind in common.
+
+    Versions of one operator in a rollout have one Service: these never count.
+    """
+    there = stored.get("webhooks") or ()
+    found = _kinds_in(there)
+    return (
+        bool(found)
+        and found.isdisjoint(_kinds_in(webhooks))
+        and _services_in(there).isdisjoint(_services_in(webhooks))
+    )
+
+
+def _services_in(webhooks: Webhooks) -> frozenset[tuple[str, str]]:
+    """The namespaces and names of the Services to which webhooks lead."""
+    found = (each["clientConfig"].get("service") for each in webhooks)
+    return frozenset((each["namespace"], each["name"]) for each in found if each)
 
 
 def _kinds_in(webhooks: Webhooks) -> frozenset[tuple[str, str]]:

@@ -175,6 +175,20 @@ def test_an_operator_of_other_kinds_is_not_a_newer_version() -> None:
     assert server.urls == ["https://b/kept"]
 
 
+def test_versions_behind_one_service_may_be_of_other_kinds() -> None:
+    server = Server()
+    service = {"namespace": "prod", "name": "claims", "path": "/kept"}
+    first, second = copy.deepcopy(wanted()), of_another_kind("https://b")
+    for each in (first, second):
+        each["webhooks"][0]["clientConfig"] = {"service": dict(service)}
+    Process(server, "1", first, "prod").look(0.0)
+    other = Process(server, "2", second, "prod")
+    assert other.look(1.0)
+    assert not other.problem
+    assert server.object is not None
+    assert server.object["webhooks"][0]["rules"][0]["resources"] == ["orders"]
+
+
 def test_what_a_killed_operator_of_other_kinds_has_left_is_taken_over() -> None:
     server = Server()
     Process(server, "1", wanted("https://killed")).look(0.0)
