@@ -19,6 +19,7 @@ import orjson
 from aiohttp import web
 
 from fnop.adapters.transports import cut
+from fnop.adapters.webhooks.certificates import Complaints
 
 __all__ = ["BACKLOG", "Connection", "Limits", "Listener", "Refusal", "refused"]
 
@@ -47,13 +48,13 @@ _REASONS: Mapping[int, str] = {
 class Limits(NamedTuple):
     """The limits of what a client may cost; times are in seconds.
 
-    A review has two objects, each of 3 MiB at most, as the API server reads no more.
-    All bodies that are being read together may have `held` bytes; with more of them the
-    largest is given up. The API server closes its idle connections after 90 seconds: it
-    should be the first to do so.
+    A review has two objects. etcd stores 1.5 MiB of each at most, and the API server
+    writes `<`, `>` and `&` as six bytes each. All bodies that are being read together
+    may have `held` bytes; with more of them the largest is given up. The API server
+    closes its idle connections after 90 seconds: it should be the first to do so.
     """
 
-    body: int = 7 * 1024 * 1024
+    body: int = 20 * 1024 * 1024
     held: int = 64 * 1024 * 1024
     connections: int = 500
     handshake_seconds: float = 10.0
@@ -223,6 +224,7 @@ class Listener:
     def __init__(self, handler: Handler, limits: Limits) -> None:
         self.limits = limits
         self.connections: set[Connection] = set()
+        self._too_large, self._too_many = Complaints(), Complaints()
         # The bytes of the bodies that are being read.
         self._bodies: dict[Connection, int] = {}
         # Handshakes that are not done, the oldest first.
@@ -368,7 +370,11 @@ class Listener:
             connection.enter(IDLE)
 
     async def body_of(self, request: web.BaseRequest) -> bytes:
-        """The body of a request.  Raises `Refusal` if it is too large or too late."""
+        """The body of a request.
+
+        Raises `Refusal` if it is too large or too late, or the connection was closed to
+        make room.
+        """
         connection = request.protocol
         assert isinstance(connection, Connection)
         connection.enter(BODY)
@@ -387,6 +393,10 @@ class Listener:
                     self._limit_bodies(connection)
         except TimeoutError:
             raise Refusal(408, "the body of the review did not come in time") from None
+        except (ConnectionError, RuntimeError):  # aiohttp: `Connection closed.`
+            if connection.transport is not None:
+                raise
+            raise Refusal(503, "the connection was closed") from None
         finally:
             self._bodies.pop(connection, None)
             connection.work()
@@ -395,11 +405,11 @@ class Listener:
     def _check(self, length: int) -> None:
         limits = self.limits
         if length > limits.body:
-            raise Refusal(
-                413,
-                f"the body has more than {limits.body} bytes: no review of an object "
-                "that the API server stores is so large",
+            text = f"the body has more than {limits.body} bytes"
+            self._too_large.say(
+                f"a review is refused, so its write may be, too: {text}"
             )
+            raise Refusal(413, text)
 
     def _limit_bodies(self, connection: Connection) -> None:
         """Close the connection with the largest body if all bodies exceed the limit.
@@ -409,6 +419,10 @@ class Listener:
         """
         while sum(self._bodies.values()) > self.limits.held:
             largest = max(self._bodies, key=self._bodies.__getitem__)
+            self._too_many.say(
+                "reviews are given up, as too many large ones come at once; let only "
+                "the API server reach this port"
+            )
             if largest is connection:
                 raise Refusal(503, "too many reviews are being read; try again later")
             del self._bodies[largest]

@@ -73,7 +73,7 @@ from fnop.effects.outcomes import Refused
 from fnop.effects.values import ReadOnlyDict, same_json, thaw_json
 from fnop.effects.wire import digest_of
 
-__all__ = ["Review", "Reviewer", "review", "reviewer_of"]
+__all__ = ["Review", "Reviewer", "is_excusable", "review", "reviewer_of"]
 
 # The conversation of a review: it asks for effects, is told when each was answered and
 # how, and ends with the decision.
@@ -263,10 +263,7 @@ class _Course:
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
         """Deny for what the write makes wrong, and warn of what was wrong before."""
         before: Counter[_Said] = Counter()
-        # A mutation that has denied has not changed the object: to let that through
-        # would store what no mutation has seen.
-        is_excusable = not handler.rule.mutates and not _asks_who(handler)
-        if webhook.ratcheting and is_excusable:
+        if is_excusable(handler):
             before = yield from self._said_before(handler, webhook)
         new, old = [], []
         for each in meant:
@@ -661,6 +658,18 @@ def _said(failure: Failure) -> _Said:
         return _words(failure), names_of(parse_path(failure.field))
     except ValueError:
         return _words(failure), (failure.field,)
+
+
+def is_excusable(handler: Handler) -> bool:
+    """Whether a handler's denial is excused if the stored object is denied likewise.
+
+    A mutation that has denied has not changed the object: to let that through would
+    store what no mutation has seen. Who may do something depends on the caller, and not
+    on the stored object.
+    """
+    webhook = handler.webhook
+    ratchets = webhook is not None and webhook.ratcheting
+    return ratchets and not handler.rule.mutates and not _asks_who(handler)
 
 
 def _asks_who(handler: Handler) -> bool:

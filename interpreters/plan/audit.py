@@ -14,6 +14,7 @@ from typing import Any
 
 from fnop.core.admission.configurations import NAME_LABEL
 from fnop.core.admission.decisions import Decision
+from fnop.core.admission.reviewing import is_excusable
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource, Selectors, path_of
 from fnop.core.api.reviews import Request
@@ -185,7 +186,7 @@ class _Questioned(Rehearsal):
         self._lenient = {
             each.id
             for each in program.handlers
-            if each.webhook is not None and each.webhook.ratcheting
+            if each.role in ADMISSION and is_excusable(each)
         }
 
     def kinds(self) -> list[Resource]:
@@ -233,11 +234,7 @@ class _Questioned(Rehearsal):
         finally:
             self.cluster, self.director = before, None
         # A deletion is not denied for what is wrong with the object anyway.
-        forgiven = {
-            (each.source.handler, each.message)
-            for each in updated.findings
-            if each.answer is Answer.REFUSED and each.source.handler in self._lenient
-        }
+        forgiven = {each for each in updated.meant if each[0] in self._lenient}
         for each in witness.findings:
             told = each.source.handler, each.message
             if each.answer is Answer.REFUSED and told not in forgiven:
@@ -267,6 +264,8 @@ class _Witness:
         self.run, self.place, self.shown = run, place, shown
         self.findings: list[Finding] = []
         self.changers: list[Handler] = []
+        # The denials that the authors have meant: the handlers' ids, and the messages.
+        self.meant: set[tuple[str, str]] = set()
 
     def choose(self, inbox: Any) -> int | None:
         """None: the operator does nothing else."""
@@ -301,6 +300,8 @@ class _Witness:
     def _note(self, handler: Handler, request: Request, found: Decision) -> None:
         for denial in found.denials:
             self.tell(Answer.REFUSED, handler, denial.message)
+            if denial.meant:
+                self.meant.add((handler.id, denial.message))
         for warning in found.warnings:
             self.tell(Answer.WARNED, handler, warning)
         if found.allowed and found.object != request.object:

@@ -265,6 +265,21 @@ def test_objects_that_cannot_be_deleted_are_told(registry: Registry) -> None:
     assert "1 not to be deleted" in lines[-1]
 
 
+@pytest.mark.parametrize("problem", [KeyError("size"), fnop.Denied("no")])
+def test_a_handler_that_fails_is_excused_from_nothing(
+    registry: Registry, problem: Exception
+) -> None:
+    """The API server refuses the deletion, too; a meant denial is excused there."""
+
+    @fnop.on.validate(KIND, id="judge", registry=registry)
+    def judge(**_: Any) -> None:
+        raise problem
+
+    audit, _ = audited(registry, [example("a", size=1)])
+    kept = {("kept", "judge", "a")} if isinstance(problem, KeyError) else set()
+    assert found(audit) == {("refused", "judge", "a"), *kept}
+
+
 def test_secrets_are_masked(registry: Registry) -> None:
     @fnop.on.validate("secrets", operations=["UPDATE"], registry=registry)
     def strong(body: fnop.Body, **_: Any) -> None:
