@@ -708,7 +708,18 @@ JOB_CASES: tuple[Case, ...] = (
     Case(
         "job: too long is too long",
         (
-            made(JOBS, job("job-b", activeDeadlineSeconds=1)),
+            # The controller deletes the pods of its cache, and never looks again at
+            # a job that has failed.  That it removes one pod shows that it knows both.
+            made(JOBS, job("job-b", completions=2, parallelism=2)),
+            seen(PODS, query="app=job-b", items__1__metadata__generateName="job-b-"),
+            patched(f"{JOBS}/job-b", {"spec": {"parallelism": 1}}),
+            seen(
+                PODS,
+                query="app=job-b",
+                items__0__metadata__generateName="job-b-",
+                items__1=ABSENT,
+            ),
+            patched(f"{JOBS}/job-b", {"spec": {"activeDeadlineSeconds": 1}}),
             Step(
                 "GET",
                 f"{JOBS}/job-b",
