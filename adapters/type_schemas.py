@@ -42,6 +42,7 @@ from fnop.adapters.type_marks import (
 from fnop.core.api.definitions import OPTIONS, Rule, Schema, schema_marks
 from fnop.core.values.errors import joined
 from fnop.effects.hints import admits_none, unwrapped
+from fnop.effects.models import duration_text
 from fnop.effects.values import freeze_json, thaw_json
 
 __all__ = ["OBJECT", "rule_of", "schema_of_class"]
@@ -593,7 +594,7 @@ _TEXT_OF: dict[type, Callable[[Any], str]] = {
     uuid.UUID: str,
     date: date.isoformat,
     bytes: lambda value: base64.b64encode(value).decode(),
-    timedelta: lambda value: f"{value.total_seconds():g}s",
+    timedelta: duration_text,
 }
 
 

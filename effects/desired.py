@@ -17,7 +17,7 @@ from fnop.effects.effects import Witness, check_manifest
 from fnop.effects.manifests import Manifest, manifest_of
 from fnop.effects.models import Model, is_model
 from fnop.effects.names import check_made
-from fnop.effects.values import check_seconds, freeze_json, plain_text, shown
+from fnop.effects.values import check_seconds, freeze_written, plain_text, shown
 
 __all__ = [
     "UNCHANGED",
@@ -62,7 +62,7 @@ class Child:
     on_immutable: OnImmutable = "fail"
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "manifest", freeze_json(self.manifest, "a child"))
+        object.__setattr__(self, "manifest", freeze_written(self.manifest, "a child"))
         check_manifest(self.manifest, "fnop.child", named=True)
         check_made(self.manifest, "fnop.child")
         if self.on_immutable not in ("fail", "replace"):
@@ -277,7 +277,7 @@ def desired(
 
 
 def _status_of(status: Any) -> Any:
-    found = freeze_json({} if status is None else status, "status=")
+    found = freeze_written({} if status is None else status, "status=")
     if not isinstance(found, dict):
         raise TypeError(f"status= is a mapping of fields, not {shown(status)}")
     return found

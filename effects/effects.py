@@ -9,7 +9,7 @@ to build them.
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,6 +20,7 @@ from fnop.effects.names import check_name, check_namespace, check_subresource
 from fnop.effects.values import (
     check_seconds,
     freeze_json,
+    freeze_written,
     plain_text,
     read_only,
     shown,
@@ -181,14 +182,19 @@ class _Effect:
     def _check(self) -> None:
         """Validate and freeze the fields."""
 
-    def _freeze(self, name: str, kind: type | None = None) -> None:
+    def _freeze(
+        self,
+        name: str,
+        kind: type | None = None,
+        frozen: Callable[[Any, str], Any] = freeze_json,
+    ) -> None:
         value = getattr(self, name)
         where = f"{type(self).__name__}.{name}"
         if kind is not None and not isinstance(value, kind):
             raise TypeError(
                 f"{where} must be a {kind.__name__}, not {type(value).__name__}"
             )
-        object.__setattr__(self, name, freeze_json(value, where))
+        object.__setattr__(self, name, frozen(value, where))
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return (yield self)
@@ -353,7 +359,7 @@ class Patch(_Asking):
 
     def _check(self) -> None:
         if self.merge is not None:
-            self._freeze("merge", dict)
+            self._freeze("merge", dict, freeze_written)
         if self.json != ():
             self._check_operations()
         if self.subresource is not None:
@@ -383,7 +389,7 @@ class Patch(_Asking):
 
     def _check_operations(self) -> None:
         operations = tuple(
-            freeze_json(operation, f"Patch.json[{n}]")
+            freeze_written(operation, f"Patch.json[{n}]")
             for n, operation in enumerate(self.json)
         )
         for n, operation in enumerate(operations):
@@ -429,7 +435,7 @@ def _wrong_operation(operation: Any) -> str:
 
 
 def _manifest(effect: _Effect, name: str = "manifest", *, named: bool) -> None:
-    effect._freeze(name, dict)
+    effect._freeze(name, dict, freeze_written)
     check_manifest(getattr(effect, name), type(effect).__name__, named=named)
 
 

@@ -18,7 +18,15 @@ from typing import Any, ClassVar, Protocol, TypeAlias, get_type_hints
 
 from fnop.effects.hints import named
 
-__all__ = ["Model", "definition_of_model", "is_model", "moment_text", "plain_model"]
+__all__ = [
+    "Model",
+    "definition_of_model",
+    "duration_text",
+    "is_model",
+    "moment_text",
+    "plain_model",
+    "plain_scalar",
+]
 
 
 class _Dataclass(Protocol):
@@ -100,8 +108,6 @@ def _names_in(cls: Any) -> tuple[tuple[str, str], ...]:
 
 def _plain(value: Any, without_none: bool) -> Any:
     """A value inside of such an object."""
-    if isinstance(value, Enum):
-        return value.value
     if isinstance(value, Mapping):
         found = {key: _plain(item, without_none) for key, item in value.items()}
         return _without_none(found) if without_none else found
@@ -111,11 +117,19 @@ def _plain(value: Any, without_none: bool) -> Any:
         return sorted((_plain(item, without_none) for item in value), key=repr)
     if is_model(value):
         return plain_model(value, without_none=without_none)
-    return _plain_text(value)
+    return plain_scalar(value)
 
 
-def _plain_text(value: Any) -> Any:
-    """The text for a type that JSON has not; any other value as it is."""
+def plain_scalar(value: Any) -> Any:
+    """The JSON of a member of an enumeration, a moment, a duration, bytes or a UUID.
+
+    Any other value is returned as it is.
+
+    >>> plain_scalar(timedelta(minutes=90)), plain_scalar(b"a"), plain_scalar(1)
+    ('1h30m', 'YQ==', 1)
+    """
+    if isinstance(value, Enum):
+        return value.value
     if isinstance(value, datetime):
         return moment_text(value)
     if isinstance(value, date):

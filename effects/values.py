@@ -13,7 +13,7 @@ import hashlib
 import math
 import re
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from types import CoroutineType, GeneratorType
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 import orjson
 
-from fnop.effects.models import is_model, plain_model
+from fnop.effects.models import is_model, plain_model, plain_scalar
 
 __all__ = [
     "LEVELS_MAX",
@@ -32,6 +32,7 @@ __all__ = [
     "digest",
     "digest_in_order",
     "freeze_json",
+    "freeze_written",
     "plain_text",
     "read_only",
     "same_json",
@@ -250,9 +251,26 @@ def freeze_json(value: Any, where: str) -> Any:
         ...
     TypeError: status.a: set is not a JSON value; use str, int, float, bool, ...
     """
+    return _checked(value, where, _same)
+
+
+def freeze_written(value: Any, where: str) -> Any:
+    """`freeze_json` of what a user writes to an object, with values of typed fields.
+
+    >>> freeze_written({"every": timedelta(minutes=5)}, "patch")
+    {'every': '5m'}
+    """
+    return _checked(value, where, plain_scalar)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _checked(value: Any, where: str, plain: Callable[[Any], Any]) -> Any:
     try:
         found = _frozen(value, LEVELS_MAX)
-        return _freeze(value, where, ()) if found is _UNUSUAL else found
+        return _freeze(value, where, (), plain) if found is _UNUSUAL else found
     except RecursionError:  # the author's own functions have left little of the stack
         raise ValueError(f"{where}: it contains itself, or is too deep") from None
     except TypeError:
@@ -338,8 +356,11 @@ def _is_unicode(text: str) -> bool:
     return True
 
 
-def _freeze(value: Any, where: str, around: tuple[Any, ...]) -> Any:
+def _freeze(
+    value: Any, where: str, around: tuple[Any, ...], plain: Callable[[Any], Any]
+) -> Any:
     """`freeze_json` of any value, with those `around` it."""
+    value = plain(value)
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):
@@ -362,10 +383,10 @@ def _freeze(value: Any, where: str, around: tuple[Any, ...]) -> Any:
     if type(value) is ReadOnlyDict or type(value) is ReadOnlyList:
         return value
     if isinstance(value, Mapping):
-        return _freeze_mapping(value, where, (*around, value))
+        return _freeze_mapping(value, where, (*around, value), plain)
     around = (*around, value)
     return ReadOnlyList(
-        [_freeze(item, f"{where}[{n}]", around) for n, item in enumerate(value)]
+        [_freeze(item, f"{where}[{n}]", around, plain) for n, item in enumerate(value)]
     )
 
 
@@ -460,7 +481,10 @@ def _freeze_number(value: float, where: str) -> float:
 
 
 def _freeze_mapping(
-    value: Mapping[Any, Any], where: str, around: tuple[Any, ...]
+    value: Mapping[Any, Any],
+    where: str,
+    around: tuple[Any, ...],
+    plain: Callable[[Any], Any],
 ) -> ReadOnlyDict:
     found: dict[str, Any] = {}
     for given, item in value.items():
@@ -469,7 +493,7 @@ def _freeze_mapping(
             raise ValueError(
                 f"{where}: two of its keys are {key!r} in JSON; leave one out"
             )
-        found[key] = _freeze(item, f"{where}.{key}", around)
+        found[key] = _freeze(item, f"{where}.{key}", around, plain)
     return ReadOnlyDict(found)
 
 

@@ -179,7 +179,8 @@ def _status(decision: Decision) -> Mapping[str, Any]:
     causes = [
         {
             "reason": "FieldValueInvalid",
-            "message": each.message[:CAUSE_LENGTH_MAX],
+            # Who shows a cause shows its field before.
+            "message": each.message.removeprefix(f"{each.field}: ")[:CAUSE_LENGTH_MAX],
             "field": each.field[:CAUSE_LENGTH_MAX],
         }
         for each in [each for each in decision.ranked if each.field][:CAUSES_MAX]

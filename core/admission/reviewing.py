@@ -239,7 +239,11 @@ class _Course:
                 return
         except BaseException as problem:
             self.asked.append(handler.id)
-            self._fails(handler, webhook, failure_of(problem))
+            failure = failure_of(problem)
+            if failure.former:
+                self._passes_by(handler, failure)
+            else:
+                self._fails(handler, webhook, failure)
             return
         self.asked.append(handler.id)
         if not self.reviewer.filled and self._asks_index(handler):
@@ -249,14 +253,23 @@ class _Course:
             self._fails(handler, webhook, _NO_DRY_RUN)
             return
         ending = yield from self._attempt(handler, self.request)
-        failure, after = self._result(handler, ending)
+        result, after = self._result(handler, ending)
         self.warnings += ending.warnings
-        if failure is None:
+        if result is None:
             self.request = after
-        elif meant := _meant(failure):
+        elif result.former:
+            self._passes_by(handler, result)
+        elif meant := _meant(result):
             yield from self._judge(handler, webhook, meant)
         else:
-            self._fails(handler, webhook, failure)
+            self._fails(handler, webhook, result)
+
+    def _passes_by(self, handler: Handler, failure: Failure) -> None:
+        """Admit the write that repairs a stored object, which a handler cannot read."""
+        text = f"{handler.id} is not asked, as it cannot read the stored object"
+        self.warnings.append(f"{text}: {_words(failure)}")
+        said = f"{handler.label} is not asked: {failure}"
+        self.lines.append(Say("warning", said, self._subject(), handler.id))
 
     def _judge(
         self, handler: Handler, webhook: Webhook, meant: tuple[Failure, ...]

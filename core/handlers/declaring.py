@@ -50,9 +50,10 @@ from fnop.core.handlers.signatures import (
     names_in,
 )
 from fnop.core.handlers.typed import check_typed
-from fnop.core.handlers.webhook import webhook_of
+from fnop.core.handlers.webhook import Webhook, webhook_of
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import is_awaited
+from fnop.core.values.cause import Reason
 from fnop.core.values.diff import parse_field
 from fnop.core.values.errors import (
     ErrorsMode,
@@ -447,7 +448,13 @@ def declare(
         own_id = _own_id(fn, role, options.get("id"), filters)
         name, indices = f"{label} {own_id}", registry.indices
         signature = Signature.of(fn, kwargs_of(role), name, indices)
-        check_typed(fn, name)
+        check_typed(
+            fn,
+            name,
+            words[0] if len(words) == 1 and isinstance(words[0], type) else None,
+            of_value=bool(options.get("field")),
+            may_be_new=_may_be_new(rule, webhook),
+        )
         function = function_of(fn, options, name)
         rule.check(Declared(label, own_id, signature, bool(function), indices))
         handler = Handler(
@@ -469,6 +476,13 @@ def declare(
         return fn
 
     return decorate
+
+
+def _may_be_new(rule: RoleRule, webhook: Webhook | None) -> bool:
+    """Whether a handler is asked about creations, which have no old object."""
+    if webhook is None:
+        return rule.reasons == (Reason.CREATE,)
+    return not webhook.operations or "CREATE" in webhook.operations
 
 
 def _own_id(

@@ -26,7 +26,7 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
-from fnop.core.values.models import Unfit
+from fnop.core.values.models import Unfit, UnfitBefore
 from fnop.core.values.now import Now
 from fnop.effects import Call, Log, Patch, Return, Target, Witness
 from fnop.effects.values import canonical, freeze_json, read_only
@@ -183,6 +183,8 @@ def _failure(problem: BaseException) -> dict[str, Any]:
     found["permanent"] = isinstance(problem, PermanentError)
     if isinstance(problem, Unfit):
         found |= {"code": 422, "field": problem.field}
+    if isinstance(problem, UnfitBefore):
+        found["former"] = True
     if isinstance(problem, AdmissionError):
         found["code"] = problem.code
         found["field"] = getattr(problem, "field", "")
@@ -251,4 +253,5 @@ def _failed(found: Mapping[str, Any]) -> Failure:
         code=found.get("code"),
         field=found.get("field", ""),
         parts=tuple(map(_failed, found.get("parts", ()))),
+        former=found.get("former", False),
     )

@@ -54,7 +54,7 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
-from fnop.core.values.models import Unfit
+from fnop.core.values.models import Unfit, UnfitBefore
 from fnop.effects import (
     Again,
     Answer,
@@ -509,7 +509,11 @@ def failure_of(problem: BaseException) -> Failure:
             )
         case Unfit():  # the author's code is not to blame
             return Failure(
-                *(name, message), permanent=True, code=422, field=problem.field
+                *(name, message),
+                permanent=True,
+                code=422,
+                field=problem.field,
+                former=isinstance(problem, UnfitBefore),
             )
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)

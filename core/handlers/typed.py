@@ -9,6 +9,7 @@ are looked up at the first call, as a class may stand below the handler in its m
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date, timedelta
 from functools import cached_property
 from types import NoneType, SimpleNamespace
@@ -19,7 +20,9 @@ from fnop.core.values.errors import RegistrationError
 from fnop.core.values.models import (
     Reader,
     Unfit,
+    UnfitBefore,
     is_read,
+    or_none,
     or_unwritten,
     reader_of,
 )
@@ -31,6 +34,11 @@ __all__ = ["READABLE", "Typed", "check_typed", "typed"]
 # value.
 _OBJECTS = frozenset(("obj", "body", "spec", "status"))
 READABLE = _OBJECTS | {"old", "new"}
+# The parts of an object that a class may be for.
+_PARTS = ("spec", "status")
+# Those that may be None if they do not fit: a status is written piece by piece, and
+# nobody can change what an object was.
+_LENIENT = {"status": or_unwritten, "old": or_none}
 # The types that no object is.
 _NO_OBJECTS = (str, int, float, bytes, list, tuple, set, frozenset, date, timedelta)
 
@@ -47,31 +55,23 @@ class Typed:
     def readers(self) -> Mapping[str, Reader]:
         """The readers by argument; one that has no class, or no known one, has none."""
         found = {}
-        for name, annotation in self._annotations.items():
-            try:
-                hint = self._resolved(annotation)
-            except (AttributeError, NameError, SyntaxError, TypeError):
-                continue  # it is for type checkers alone
+        for name, hint in self.hints.items():
             inner = _without_none(hint)
             if is_read(inner):
                 read = reader_of(inner)
-                may_lack = name == "status" and admits_none(hint)
-                found[name] = or_unwritten(read) if may_lack else read
+                if admits_none(hint) and name in _LENIENT:
+                    read = _LENIENT[name](read)
+                found[name] = read
         return found
 
     @property
-    def mistaken(self) -> str:
-        """The annotation of an object that is none: `spec: str`; "" without one."""
-        for name in sorted(_OBJECTS & self._annotations.keys()):
-            try:
-                hint = _without_none(self._resolved(self._annotations[name]))
-            except (AttributeError, NameError, SyntaxError, TypeError):
-                continue
-            inner = unwrapped(hint).hint
-            origin = get_origin(inner) or inner
-            if isinstance(origin, type) and issubclass(origin, _NO_OBJECTS):
-                return f"{name}: {getattr(inner, '__name__', inner)}"
-        return ""
+    def hints(self) -> Mapping[str, Any]:
+        """The annotations that are known so far; others are for type checkers alone."""
+        found = {}
+        for name, annotation in self._annotations.items():
+            with suppress(AttributeError, NameError, SyntaxError, TypeError):
+                found[name] = self._resolved(annotation)
+        return found
 
     def _resolved(self, annotation: Any) -> Any:
         holder = SimpleNamespace(__annotations__={"it": annotation})
@@ -80,18 +80,24 @@ class Typed:
     def read(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with those that are read; None stays None.
 
-        Raises `Unfit` for one that does not fit its class.
+        Raises `Unfit` for one that does not fit its class: `UnfitBefore` if that is
+        `old` alone.
         """
         readers = self.readers
         if not readers:
             return arguments
         found = dict(arguments)
+        former: UnfitBefore | None = None
         for name, read in readers.items():
             if found.get(name) is not None:
                 try:
                     found[name] = read(found[name])
                 except Unfit as problem:
-                    raise problem.under(*_outside(name)) from problem.__cause__
+                    if name != "old":
+                        raise problem.under(*_outside(name)) from problem.__cause__
+                    former = UnfitBefore(problem.why, (name, *problem.path))
+        if former is not None:
+            raise former
         return found
 
 
@@ -111,8 +117,18 @@ def typed(fn: Callable[..., Any]) -> Typed | None:
     return Typed(annotations, getattr(inner, "__globals__", {}))
 
 
-def check_typed(fn: Callable[..., Any], label: str) -> None:
+def check_typed(
+    fn: Callable[..., Any],
+    label: str,
+    kind: type | None = None,
+    *,
+    of_value: bool = False,
+    may_be_new: bool = False,
+) -> None:
     """Raise `RegistrationError` for an annotation that no object fits.
+
+    `kind` is the class of the objects, if it is known. With `of_value`, as by `field=`,
+    `old` and `new` are values of a field. With `may_be_new` there may be no `old`.
 
     >>> def handler(spec: str, **_: Any) -> None: ...
     >>> try: check_typed(handler, "@fnop.on.create handler")
@@ -120,11 +136,59 @@ def check_typed(fn: Callable[..., Any], label: str) -> None:
     @fnop.on.create handler has 'spec: str', and it is given an object
     """
     found = typed(fn)
-    if found is not None and (mistaken := found.mistaken):
-        raise RegistrationError(
-            f"{label} has {mistaken!r}, and it is given an object; annotate it with a "
-            "class of yours, or as fnop.Spec, fnop.Status or fnop.Body"
-        )
+    if found is None:
+        return
+    objects = _OBJECTS if of_value else READABLE
+    for name, hint in found.hints.items():
+        inner = unwrapped(_without_none(hint)).hint
+        said = f"{label} has '{name}: {getattr(inner, '__name__', inner)}'"
+        if name in _OBJECTS and _is_no_object(inner):
+            raise RegistrationError(
+                f"{said}, and it is given an object; annotate it with a "
+                "class of yours, or as fnop.Spec, fnop.Status or fnop.Body"
+            )
+        if not is_read(inner):
+            continue
+        if name in objects and (other := _other_part(name, inner, kind)):
+            raise RegistrationError(f"{said}, and that is {other}")
+        if name == "old" and may_be_new and not admits_none(hint):
+            raise RegistrationError(
+                f"{said}, and there is no old object when one is created; annotate it "
+                f"as '{getattr(inner, '__name__', inner)} | None'"
+            )
+
+
+def _is_no_object(hint: Any) -> bool:
+    origin = get_origin(hint) or hint
+    return isinstance(origin, type) and issubclass(origin, _NO_OBJECTS)
+
+
+def _other_part(name: str, hint: Any, kind: type | None) -> str:
+    """What of an object a class is for, if that is not the argument; "" else.
+
+    >>> class Claim:
+    ...     spec: timedelta
+    >>> _other_part("obj", timedelta, Claim), _other_part("spec", Claim, Claim)
+    ('the class of Claim.spec', 'the class of the whole object')
+    """
+    if kind is None:
+        return ""
+    part = name if name in _PARTS else ""
+    if hint is kind:
+        return "the class of the whole object" if part else ""
+    try:
+        hints = get_type_hints(kind, include_extras=True)
+    except (AttributeError, NameError, TypeError):
+        return ""
+    known = {
+        each: unwrapped(_without_none(hints[each])).hint
+        for each in _PARTS
+        if each in hints
+    }
+    if known.get(part) is hint:
+        return ""
+    others = [f"the class of {kind.__name__}.{e}" for e in known if known[e] is hint]
+    return others[0] if others else ""
 
 
 def _outside(name: str) -> tuple[str, ...]:

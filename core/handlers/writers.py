@@ -19,7 +19,7 @@ from fnop.effects import Log, Patch, Witness
 from fnop.effects.builders import wait
 from fnop.effects.effects import line_of
 from fnop.effects.names import check_marks
-from fnop.effects.values import freeze_json, thaw_json, type_name
+from fnop.effects.values import freeze_json, freeze_written, thaw_json, type_name
 
 __all__ = [
     "DaemonStoppingReason",
@@ -297,7 +297,7 @@ def _refused_lines(nest: Nest, path: tuple[str, ...]) -> Iterator[str]:
             alone = {part: alone}
         try:
             check_marks(alone.get("metadata"), "patch")
-            freeze_json(alone, "patch")
+            freeze_written(alone, "patch")
         except (TypeError, ValueError):
             yield nest.lines.get(key, "")
 

@@ -156,7 +156,8 @@ class Failure:
     with neither, the handler's `errors` mode decides. `rejected` is a failure because
     the API server refused an effect of the plan. A `misuse` of fnop is an error in the
     author's code that no retry mends. A denial of an admission handler has an HTTP
-    `code`, and may be about a `field`. The exceptions of a group are its `parts`.
+    `code`, and may be about a `field`. The exceptions of a group are its `parts`. With
+    `former`, the object before its change does not fit the class of the argument `old`.
     """
 
     type: str
@@ -169,6 +170,7 @@ class Failure:
     code: int | None = None
     field: str = ""
     parts: tuple[Failure, ...] = ()
+    former: bool = False
 
     @property
     def is_expected(self) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from fnop.core.values.callables import definition_of
 from fnop.core.values.diff import Path, path_at, pointer
 from fnop.core.values.errors import TemporaryError, described
-from fnop.effects.values import canonical, freeze_json, same_json, shown, thaw_json
+from fnop.effects.values import canonical, freeze_written, same_json, shown, thaw_json
 
 __all__ = [
     "OPERATION",
@@ -237,7 +237,7 @@ def transformed(change: Callable[[dict[str, Any]], object], base: Any) -> Any:
     found = thaw_json(base)
     try:
         change(found)
-        return freeze_json(found, "the object")
+        return freeze_written(found, "the object")
     except OperationFailed:
         raise
     except BaseException as problem:

@@ -28,7 +28,15 @@ from fnop.core.values.errors import PermanentError, joined
 from fnop.effects.hints import UNIONS, admits_none, named, unwrapped
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, read_only, shown
 
-__all__ = ["Reader", "Unfit", "is_read", "or_unwritten", "reader_of"]
+__all__ = [
+    "Reader",
+    "Unfit",
+    "UnfitBefore",
+    "is_read",
+    "or_none",
+    "or_unwritten",
+    "reader_of",
+]
 
 Reader: TypeAlias = Callable[[Any], Any]
 Path: TypeAlias = tuple[str | int, ...]
@@ -62,6 +70,13 @@ class Unfit(PermanentError):
 
     def __str__(self) -> str:
         return f"{self.field}: {self.why}" if self.path else self.why
+
+
+class UnfitBefore(Unfit):
+    """The object before its change does not fit, and what it is now does."""
+
+    def __str__(self) -> str:
+        return f"{super().__str__()}; annotated as '... | None', old is None then"
 
 
 def is_read(hint: Any) -> bool:
@@ -217,7 +232,7 @@ def _shown(value: Any) -> str:
 
 
 def _moment(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
+    found = datetime.fromisoformat(text.upper())  # z and t are valid, too
     if found.tzinfo is None:
         raise ValueError("a moment without a time zone")
     return found
@@ -377,6 +392,18 @@ class _Missing(Enum):
     NONE = "it is None"
     EMPTY = "it counts as an empty object"
     UNFIT = "the object does not fit"
+
+
+def or_none(read: Reader) -> Reader:
+    """The reader of what may not fit: that is None."""
+
+    def read_or_none(value: Any) -> Any:
+        try:
+            return read(value)
+        except Unfit:
+            return None
+
+    return read_or_none
 
 
 def or_unwritten(read: Reader) -> Reader:

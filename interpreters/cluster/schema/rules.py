@@ -10,6 +10,7 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
+from fnop.core.values.durations import duration
 from fnop.interpreters.cluster.schema.regex import BadPattern, compiled
 from fnop.interpreters.cluster.values.golang import go_json
 from fnop.interpreters.cluster.values.objects import same
@@ -364,6 +365,14 @@ def _is_uri(text: str) -> bool:
         return False
 
 
+def _is_duration(text: str) -> bool:
+    try:
+        duration(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _like(pattern: str, flags: int = 0) -> Callable[[str], bool]:
     expression = re.compile(pattern, flags)
     return lambda text: expression.fullmatch(text) is not None
@@ -377,10 +386,6 @@ def _uuid(version: str, variant: str = "[0-9a-f]") -> Callable[[str], bool]:
     )
 
 
-UNITS = (
-    r"ns|us|µs|ms|s|m|h|nanos?|nanoseconds?|micros?|microseconds?|millis?|"
-    r"milliseconds?|secs?|seconds?|mins?|minutes?|hours?|hrs?|d|days?|w|wks?|weeks?"
-)
 NAME = r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?"
 # As strfmt has it: one label with at most one dash early on, or a whole domain.
 LETTER = r"a-zA-Z0-9+<=>|~$^`\u00aa-\uffff"
@@ -392,7 +397,7 @@ FORMATS: dict[str, Callable[[str], bool]] = {
     "date-time": _is_moment,
     "datetime": _is_moment,
     "date": _is_day,
-    "duration": _like(rf"[+-]?((\d+(\.\d*)?|\.\d+)\s*({UNITS})\s*)+|0"),
+    "duration": _is_duration,
     "byte": _is_base64,
     "email": _like(r"([^<>@]*<\s*)?[^\s<>@,]+@[^\s<>@,]+>?"),
     "hostname": _like(HOST),

@@ -1,7 +1,7 @@
 """Handlers whose annotations are classes get objects of these."""
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
@@ -317,3 +317,103 @@ def test_an_annotation_for_type_checkers_alone_changes_nothing(
     fnop.on.create(Database, registry=registry)(made)
     run(registry, database(replicas=1))
     assert seen[0][0]["replicas"] == 1
+
+
+def test_a_validation_does_not_deny_the_repair_of_an_object_that_did_not_fit(
+    registry: Registry,
+) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.validate(Database, registry=registry, operations=["UPDATE"])
+    def strictly(spec: Spec, old: Database, **_: Any) -> None:
+        raise fnop.Denied("nothing can be read before")
+
+    @fnop.on.validate(Database, registry=registry)
+    def leniently(spec: Spec, old: Database | None, **_: Any) -> None:
+        seen.append(old)
+
+    def is_filtered(old: Database, **_: Any) -> bool:
+        raise AssertionError(old)
+
+    fnop.on.mutate(
+        Database, registry=registry, id="m", operations=["UPDATE"], when=is_filtered
+    )(lambda **_: None)
+    broken, mended = database(replicas="three"), database(replicas=3)
+    found = review(registry, broken, mended)
+    assert found.allowed, found.message
+    assert seen == [None]
+    assert len(found.warnings) == 2
+    for text, handler in zip(found.warnings, ("m", "strictly"), strict=True):
+        assert f"{handler} is not asked, as it cannot read the stored object" in text
+        assert "old.spec.replicas: 'three' is not a whole number" in text
+    # What is stored stays updatable, what is written has to fit.
+    assert review(registry, broken, database(replicas="three", hosts=["x"])).allowed
+    assert not review(registry, broken, database(replicas="four")).allowed
+
+
+def test_an_update_handler_may_do_without_what_it_cannot_read(
+    registry: Registry,
+) -> None:
+    seen: list[Any] = []
+
+    @fnop.on.update(Database, registry=registry)
+    def lenient(spec: Spec, old: Database | None, **_: Any) -> None:
+        seen.append((spec.replicas, old))
+
+    @fnop.on.update(Database, registry=registry)
+    def strict(spec: Spec, old: Database, **_: Any) -> None:
+        raise AssertionError(old)
+
+    simulation = run(registry, database(replicas="three"), loose=True)
+    simulation.edit("databases/a", spec={"replicas": 3}).settle()
+    assert seen == [(3, None)]
+    lines = [line for line in simulation.log if "strict" in line]
+    assert any("annotated as '... | None', old is None then" in line for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("argument", "hint", "why"),
+    [
+        ("spec", Status, "that is the class of Database.status"),
+        ("spec", Database, "that is the class of the whole object"),
+        ("status", Spec | None, "that is the class of Database.spec"),
+        ("obj", Spec, "that is the class of Database.spec"),
+        ("body", Status, "that is the class of Database.status"),
+        ("old", Spec | None, "that is the class of Database.spec"),
+        ("old", Database, r"annotate it as 'Database \| None'"),
+    ],
+)
+def test_an_annotation_of_another_part_is_refused(
+    registry: Registry, argument: str, hint: Any, why: str
+) -> None:
+    def judge(spec: Any, status: Any, obj: Any, body: Any, old: Any, **_: Any) -> None:
+        """Annotated below."""
+
+    judge.__annotations__[argument] = hint
+    with pytest.raises(RegistrationError, match=why):
+        fnop.on.validate(Database, registry=registry)(judge)
+
+
+def test_a_patch_takes_the_values_of_typed_fields(registry: Registry) -> None:
+    @fnop.on.mutate(Database, registry=registry)
+    def fill(spec: Spec, patch: fnop.Patch, **_: Any) -> None:
+        patch.spec["engine"] = Engine.MYSQL
+        patch.spec["backup"] = {"schedule": "1", "every": timedelta(minutes=5)}
+
+    @fnop.on.mutate(Database, registry=registry)
+    def change(patch: fnop.Patch, **_: Any) -> None:
+        def grow(body: dict[str, Any]) -> None:
+            body["spec"]["backup"]["every"] = timedelta(hours=1)
+
+        patch.fns.append(grow)
+
+    @fnop.on.create(Database, registry=registry)
+    def made(**_: Any) -> fnop.Effect:
+        since = datetime(2030, 1, 1, tzinfo=UTC)
+        return fnop.patch(status={"ready": 1, "since": since})
+
+    simulation = run(registry, database())
+    found = simulation["databases/a"]
+    assert found["spec"]["engine"] == "mysql"
+    assert found["spec"]["backup"] == {"schedule": "1", "every": "1h"}
+    assert found["status"]["since"] == "2030-01-01T00:00:00.000000Z"
