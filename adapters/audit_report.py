@@ -40,7 +40,7 @@ def as_lines(audit: Audit) -> Iterator[str]:
                 who = (
                     f"{each.source.handler} ({place})" if place else each.source.handler
                 )
-                groups.setdefault((answer, who, each.message), []).append(each)
+                groups.setdefault((answer, who, each.text), []).append(each)
     for (answer, who, message), found in groups.items():
         number = number_of(len({each.place for each in found}), "object")
         why = f": {message}" if message else ""
@@ -92,6 +92,7 @@ def as_json(audit: Audit) -> dict[str, Any]:
                 **by_json([each.source]),
                 "object": place_json(each.place),
                 "message": each.message or None,
+                "field": each.field or None,
                 "fields": [
                     {"field": field.path, "before": field.old, "after": field.new}
                     for field in each.fields

@@ -466,8 +466,9 @@ class _Course:
                     self._tell(handler, (effect,))
                 case Return(value=value) if _is_refusal(value):
                     return _misuse(_NO_VERDICT), self.request
-                case Return():
-                    pass  # a result has no place: nothing is stored for a review
+                case Return(value=value):
+                    if value is not True:
+                        self._tell(handler, (Log("warning", _NO_RESULT),))
                 case _:
                     return _misuse(_not_here(effect)), self.request
         if not changes:
@@ -757,6 +758,11 @@ _ONLY_LOOKS = "a validation changes nothing; declare it with @fnop.on.mutate"
 _NO_VERDICT = (
     "its result would deny, and results of admission handlers have no effect; raise "
     "fnop.Denied('...') to deny"
+)
+_NO_RESULT = (
+    "its result has no effect, as nothing is stored for a review; change the object by "
+    "patch.spec[...] or fnop.patch(...), deny by fnop.Denied('...'), and warn by "
+    "warnings.append('...')"
 )
 _NO_CALL_IN_DRY_RUN = (
     "this is a dry run, and the handler does not say what it does then; declare it "

@@ -126,6 +126,11 @@ def _operations(options: Mapping[str, Any], label: str) -> tuple[str, ...]:
     given = options.get("operations")
     one = options.get("operation")
     if one is not None:  # Kopf's older word for one of them
+        if not isinstance(one, str):
+            raise RegistrationError(
+                f"{label}: operation= is one of {joined(OPERATIONS)}, not {shown(one)}"
+                "; operations= takes several"
+            )
         given = [*(given or ()), one]
     if given is None:
         return ()

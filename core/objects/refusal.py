@@ -193,7 +193,7 @@ def _blamed(
     was = was._replace(retries=max(0, was.retries - 1))
     where = f" of {handler.place}" if message.startswith(OPERATION) else ""
     text = f"the patch{where} is refused: {message}"
-    failure = Failure("Refused", text, permanent=final)
+    failure = Failure("Refused", text, permanent=final, rejected=True)
     return _judged(context, record, handler, was, failure)
 
 
@@ -205,7 +205,7 @@ def _blamed_level(
     It is told on the object, too, unless just that was refused.
     """
     text = f"its status is refused: {message}"
-    failure = Failure("Refused", text, permanent=final)
+    failure = Failure("Refused", text, permanent=final, rejected=True)
     own, state = has_failed(str(failure)), record.levels[handler.id]
     was = state.refused
     judged = _judged(context, record, handler, was, failure)

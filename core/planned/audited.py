@@ -24,8 +24,8 @@ class Answer(StrEnum):
 class Finding(NamedTuple):
     """An answer of a handler about one object that is not simply let through.
 
-    `message` is the denial, the warning, or what the answer waits for; `fields` are
-    those that a mutation changes.
+    `message` is the denial, the warning, or what the answer waits for, and `field` the
+    one that a denial names; `fields` are those that a mutation changes.
     """
 
     answer: Answer
@@ -33,6 +33,13 @@ class Finding(NamedTuple):
     place: Place
     message: str = ""
     fields: tuple[FieldChange, ...] = ()
+    field: str = ""
+
+    @property
+    def text(self) -> str:
+        """The message, after the field that it is about."""
+        about = f"{self.field}: " if self.field else ""
+        return about + self.message.removeprefix(about)
 
 
 class Audit(NamedTuple):

@@ -23,7 +23,11 @@ from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import ADMISSION, INDICES, Role
 from fnop.core.planned.audited import Answer, Audit, Finding
 from fnop.core.planned.facts import Place, Unread, sources_of
-from fnop.core.planned.fields import changed_fields, without_server_fields
+from fnop.core.planned.fields import (
+    FieldChange,
+    changed_fields,
+    without_server_fields,
+)
 from fnop.core.seam.commands import Perform
 from fnop.core.values.evolve import replace
 from fnop.effects import Call, Outcome, Random
@@ -299,7 +303,7 @@ class _Witness:
 
     def _note(self, handler: Handler, request: Request, found: Decision) -> None:
         for denial in found.denials:
-            self.tell(Answer.REFUSED, handler, denial.message)
+            self.tell(Answer.REFUSED, handler, denial.message, field=denial.field)
             if denial.meant:
                 self.meant.add((handler.id, denial.message))
         for warning in found.warnings:
@@ -311,11 +315,17 @@ class _Witness:
             self.tell(Answer.CHANGED, handler, fields=changed_fields(*plain))
 
     def tell(
-        self, answer: Answer, handler: Handler, message: str = "", fields: Any = ()
+        self,
+        answer: Answer,
+        handler: Handler,
+        message: str = "",
+        fields: tuple[FieldChange, ...] = (),
+        field: str = "",
     ) -> None:
         """Note an answer of a handler."""
         (source,) = sources_of([handler], handler.id)
-        self.findings.append(Finding(answer, source, self.place, message, fields))
+        found = Finding(answer, source, self.place, message, fields, field)
+        self.findings.append(found)
 
 
 def _place(resource: Resource, namespace: str, name: str) -> Place:

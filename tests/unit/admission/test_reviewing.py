@@ -502,6 +502,17 @@ def test_a_result_that_looks_like_a_denial_is_refused(
     assert "raise fnop.Denied('...') to deny" in found.message
 
 
+@pytest.mark.parametrize("result", ["too small", {"spec": {"size": 2}}, 3])
+def test_a_result_without_an_effect_is_told(registry: Registry, result: Any) -> None:
+    fnop.on.mutate(KIND, registry=registry, id="fill")(lambda **_: result)
+    fnop.on.validate(KIND, registry=registry, id="judge")(lambda **_: True)
+    found = review(registry, None, claim(size=1))
+    assert found.allowed
+    (line,) = found.lines
+    assert (line.level, line.handler) == ("warning", "fill")
+    assert "its result has no effect" in line.message
+
+
 @pytest.mark.parametrize("code", [600, 1000, 2**31])
 def test_a_code_that_no_server_can_answer_is_500(registry: Registry, code: int) -> None:
     @fnop.on.validate(KIND, registry=registry)

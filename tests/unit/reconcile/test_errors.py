@@ -170,6 +170,24 @@ def test_a_refused_status_fails_the_call_and_is_told() -> None:
     assert len(calls) == number
 
 
+@pytest.mark.parametrize("by_patch", [True, False])
+def test_a_refused_status_is_despaired_of_as_other_refusals_are(
+    by_patch: bool,
+) -> None:
+    registry, calls = Registry(), list[str]()
+
+    def refused(name: str, **_: Any) -> Any:
+        calls.append(name)
+        status = {"phase": 5}
+        return fnop.patch(status=status) if by_patch else fnop.desired(status=status)
+
+    decorate = fnop.on.create if by_patch else fnop.reconcile
+    decorate(KIND, registry=registry)(refused)
+    sim = Simulation(registry, crds=[strict_definition()])
+    sim.apply(example()).settle()
+    assert 2 < len(calls) < 25
+
+
 def test_a_status_that_is_refused_for_good_ends_with_its_error() -> None:
     registry = Registry()
 
