@@ -88,6 +88,8 @@ class OwnWebhooks:
         self._catalogue = catalogue
         self._decide = decide
         self._others = others
+        # Whether namespaces have their names as a label: since Kubernetes 1.21.
+        self.labelled = True
         self._known: _Known | None = None
 
     def beside(self, cluster: Cluster, resource: Resource) -> tuple[Webhook, ...]:
@@ -106,6 +108,7 @@ class OwnWebhooks:
             account=ACCOUNT.name,
             namespaces=settings.namespaces,
             selector=settings.selector,
+            labelled=self.labelled,
         )
         made = configurations_of(self._groups.values(), self._catalogue(cluster), about)
         return {

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
+from fnop.core.admission.configurations import Registration, is_asked
 from fnop.core.admission.decisions import Decision
 from fnop.core.admission.reviewing import Reviewer, review
 from fnop.core.api.catalogue import Catalogue
@@ -111,6 +112,12 @@ class ShadowedWrites:
     ) -> bool:
         """Ask one handler, and note its answer; whether it is asked about the write."""
         told = request if secrets is None else _retold(request, secrets.tell)
+        webhook, settings = handler.webhook, reviewer.settings
+        assert webhook is not None, "admission handlers have the options of a webhook"
+        about = Registration(settings.domain, {}, namespaces=settings.namespaces)
+        is_selected = is_asked(webhook, about, told)
+        if is_selected is False:
+            return False
         decision = self._decided(reviewer, handler, told, now)
         if decision is None:
             self.untold[_BY_READS] += 1
@@ -127,7 +134,9 @@ class ShadowedWrites:
                 self.untold[_BY_SECRETS] += 1
                 return True
         reviewed = _reviewed(decision, handler, request, now)
-        if reviewed is not None:
+        if reviewed is not None and is_selected is None:
+            self.untold[_BY_OPTIONS] += 1
+        elif reviewed is not None:
             self.found.append(reviewed)
         return True
 
@@ -148,6 +157,7 @@ class ShadowedWrites:
 
 
 _BY_MORE = "it depends on indices or memos, which are not those of then"
+_BY_OPTIONS = "the API server asks by conditions, or by labels of namespaces"
 _BY_READS = "its handler asks for what the recording does not hold"
 _BY_SECRETS = "it depends on secrets, and the recording holds tokens in their place"
 

@@ -15,14 +15,17 @@ from fnop.core.admission import own_writes
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, steps_of
 from fnop.core.api.resources import Resource, Selector
+from fnop.core.api.reviews import Request
 from fnop.core.handlers.filters import Callback, Filters, Presence
 from fnop.core.handlers.forms import Form
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.roles import ADMISSION, ROLES, Role
 from fnop.core.handlers.webhook import OPERATIONS, Webhook
+from fnop.core.values.body import Body
 from fnop.core.values.cel import SIZE_MAX, is_name, is_sayable, literal
 from fnop.core.values.diff import Path
 from fnop.core.values.label_selectors import requirements
+from fnop.core.values.manifest_selectors import matches
 from fnop.core.values.patterns import is_pattern
 from fnop.effects.values import digest
 
@@ -35,6 +38,7 @@ __all__ = [
     "asked_by",
     "configurations_of",
     "groups_of",
+    "is_asked",
     "kinds_of",
     "labels_namespaces",
     "persistent",
@@ -410,6 +414,56 @@ def _namespace_selector(webhook: Webhook, about: Registration) -> dict[str, Any]
         return {}
     spared = [each for each in (*SYSTEM, about.namespace) if each]
     return {"matchExpressions": [_expression("NotIn", sorted({*spared}))]}
+
+
+def is_asked(webhook: Webhook, about: Registration, request: Request) -> bool | None:
+    """Whether the selectors of a webhook select a request.
+
+    None if that depends on what no request has: the labels of its namespace. The match
+    conditions of its author count as unknown, too.
+
+    >>> request = Request("1", "CREATE", "", "v1", "pods", "Pod", namespace="prod")
+    >>> about = Registration("me", {}, namespaces=("prod",))
+    >>> is_asked(Webhook(), about, request)
+    True
+    >>> is_asked(Webhook(), about, request._replace(namespace="kube-system"))
+    False
+    """
+    found = (
+        _selects_object(webhook, request),
+        _selects_namespace(_namespace_selector(webhook, about), request),
+        None if webhook.match_conditions else True,
+    )
+    return False if False in found else None if None in found else True
+
+
+def _selects_object(webhook: Webhook, request: Request) -> bool:
+    """Whether the author's object selector meets the new or the old object."""
+    if not webhook.object_selector:
+        return True
+    objects = (each for each in (request.object, request.old) if each is not None)
+    return any(
+        matches(webhook.object_selector, Body(each).mapping("labels"))
+        for each in objects
+    )
+
+
+def _selects_namespace(selector: Mapping[str, Any], request: Request) -> bool | None:
+    """Whether a namespace selector meets the namespace of a request, by its name.
+
+    Objects without a namespace are never exempted, but for a Namespace itself.
+    """
+    is_one = (request.group, request.plural) == ("", "namespaces")
+    name = request.name if is_one else request.namespace
+    if not selector or not name:
+        return True
+    labels = {NAME_LABEL: name}
+    if is_one:
+        labels = {**Body(request.present).mapping("labels"), **labels}
+    keys = {*selector.get("matchLabels", ())}
+    keys |= {each["key"] for each in selector.get("matchExpressions", ())}
+    is_known = is_one or keys <= {NAME_LABEL}
+    return matches(selector, labels) if is_known else None
 
 
 def _expression(operator: str, values: Iterable[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from fnop.core.values.errors import joined, nearest
 from fnop.effects.names import is_label_name, is_label_value
 from fnop.effects.values import freeze_json, shown
 
-__all__ = ["selector_of"]
+__all__ = ["OPERATORS", "matches", "selector_of"]
 
 FIELDS = ("matchLabels", "matchExpressions")
 OF_EXPRESSIONS = ("key", "operator", "values")
@@ -53,6 +53,39 @@ def selector_of(given: Any, where: str) -> Mapping[str, Any]:
         selector["matchExpressions"] = expressions
     frozen: Mapping[str, Any] = freeze_json(selector or {"matchLabels": {}}, where)
     return frozen
+
+
+def matches(selector: Any, labels: Mapping[str, str]) -> bool:
+    """Whether labels meet a `metav1.LabelSelector`; an absent one meets none.
+
+    >>> matches({"matchLabels": {"app": "web"}}, {"app": "web", "tier": "1"})
+    True
+    >>> matches({}, {}), matches(None, {})
+    (True, False)
+    """
+    if not isinstance(selector, Mapping):
+        return False
+    # A loop: each pod is asked for each service, which a generator makes twice as dear.
+    for key, value in (selector.get("matchLabels") or {}).items():
+        if labels.get(key) != value:
+            return False
+    return all(_meets(labels, each) for each in selector.get("matchExpressions") or ())
+
+
+def _meets(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
+    value = labels.get(expression.get("key", ""))
+    values = expression.get("values") or ()
+    match expression.get("operator"):
+        case "In":
+            return value in values
+        case "NotIn":
+            return value not in values
+        case "Exists":
+            return value is not None
+        case "DoesNotExist":
+            return value is None
+        case _:
+            return False
 
 
 def _is_mistyped(found: Mapping[str, Any]) -> bool:

@@ -12,7 +12,7 @@ import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fnop.core.admission.configurations import NAME_LABEL
+from fnop.core.admission.configurations import kinds_of, labels_namespaces
 from fnop.core.admission.decisions import Decision
 from fnop.core.admission.reviewing import is_excusable
 from fnop.core.api.namespaces import served_namespaces
@@ -32,6 +32,7 @@ from fnop.core.seam.commands import Perform
 from fnop.core.values.evolve import replace
 from fnop.effects import Call, Outcome, Random
 from fnop.interpreters.answers import message_of
+from fnop.interpreters.keeping import version_by
 from fnop.interpreters.plan.planner import Planner, PlanProblem
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Known, Need
@@ -67,7 +68,8 @@ class Auditor(Planner):
         """Read all objects that admission handlers are for, and ask about each."""
         base, basis = await self._restored()
         run = _Questioned(self._program, base, seed=self._seed, wall=self._wall)
-        run.learn(map(_labelled, basis))
+        run.is_labelled(labels_namespaces(await version_by(self._api)))
+        run.learn(basis)
         await self._rehearse(run, 1)
         if not run.is_registered:
             why = "; ".join(run.hindrances()) or "its startup does not end"
@@ -141,22 +143,6 @@ class Auditor(Planner):
         return found._replace(message=self._masking.text(found.message))
 
 
-def _labelled(known: Known) -> Known:
-    """The namespaces with their names as a label, by which webhooks select them.
-
-    An API server before Kubernetes 1.21 gives them none.
-    """
-    if known.need.resource != NAMESPACES:
-        return known
-    return known._replace(objects=tuple(map(_with_name, known.objects)))
-
-
-def _with_name(namespace: Json) -> Json:
-    metadata = namespace["metadata"]
-    labels = {NAME_LABEL: metadata["name"], **(metadata.get("labels") or {})}
-    return {**namespace, "metadata": {**metadata, "labels": labels}}
-
-
 def _unasked(program: Program) -> Iterator[str]:
     """A note about handlers that are asked about other requests alone."""
     names = [
@@ -193,15 +179,21 @@ class _Questioned(Rehearsal):
             if each.role in ADMISSION and is_excusable(each)
         }
 
+    def is_labelled(self, labelled: bool) -> None:
+        """Say whether the API server labels namespaces with their names."""
+        if self._webhooks is not None:
+            self._webhooks.labelled = labelled
+
     def kinds(self) -> list[Resource]:
         """The kinds that admission handlers are for, each in one version.
 
         Kinds that cannot be listed, such as TokenReview, are left out.
         """
         found: dict[tuple[str, str], Resource] = {}
+        catalogue = self.machine.state.survey.catalogue
         for handler in self.machine.program.handlers:
             if handler.role in ADMISSION and handler.selector is not None:
-                for each in self.machine.state.survey.catalogue.find(handler.selector):
+                for each in kinds_of(handler.selector, catalogue):
                     if not each.verbs or "list" in each.verbs:
                         found.setdefault((each.group, each.plural), each)
         return [*found.values()]

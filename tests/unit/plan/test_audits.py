@@ -223,6 +223,26 @@ def test_selected_objects_are_asked_about_and_selectors_hold(
     assert elsewhere.asked == 0
 
 
+class Old(Served):
+    """A cluster of Kubernetes 1.20, which labels no namespaces."""
+
+    async def send(self, request: ApiRequest) -> ApiResponse:
+        if request.path == "/version":
+            return ApiResponse(200, {"major": "1", "minor": "20"})
+        return await super().send(request)
+
+
+@pytest.mark.parametrize(("served", "names"), [(Served, {"b"}), (Old, {"a", "b"})])
+def test_the_system_is_spared_where_its_namespace_has_a_label(
+    registry: Registry, served: type[Served], names: set[str]
+) -> None:
+    small(registry)
+    objects = [example(name, size=10) for name in ("a", "b")]
+    objects[0]["metadata"]["namespace"] = "kube-system"
+    audit, _ = audited(registry, objects, served=served)
+    assert {each.place.name for each in audit.findings} == names
+
+
 def test_handlers_of_other_operations_are_noted(registry: Registry) -> None:
     small(registry, operations=["CREATE"])
     audit, _ = audited(registry, [example("a", size=10)])

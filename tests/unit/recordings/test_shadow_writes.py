@@ -5,8 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any
 
+import pytest
+
 import fnop
 from fnop.adapters.replay_report import shadow_lines, sorts_of
+from fnop.core.admission.configurations import NAME_LABEL
 from fnop.core.handlers.registry import Registry
 from fnop.interpreters.scenario import create
 from fnop.interpreters.shadow import Shadow
@@ -100,6 +103,34 @@ def test_the_operators_own_writes_are_spared_unless_it_asks_for_them() -> None:
     denied = counting(own_writes=True).reviewed
     assert denied
     assert {each.operation for each in denied} == {"UPDATE"}
+
+
+@pytest.mark.parametrize(
+    ("options", "names"),
+    [
+        ({}, {"a"}),
+        ({"ignore_failures": True}, {"a", "s"}),
+        ({"object_selector": {"watched": "yes"}, "ignore_failures": True}, {"s"}),
+        ({"namespace_selector": {NAME_LABEL: "kube-system"}}, {"s"}),
+        ({"namespace_selector": {"tier": "prod"}}, None),
+        ({"match_conditions": {"few": "object.spec.size < 99"}}, None),
+    ],
+)
+def test_who_the_api_server_would_not_ask_is_not_asked(
+    options: dict[str, Any], names: set[str] | None
+) -> None:
+    now = Registry()
+    small(now, **options)
+    system = example("s", size=10)
+    system["metadata"] |= {"namespace": "kube-system", "labels": {"watched": "yes"}}
+    history, now = asked(now, example("z", size=1))
+    for each in (example("a", size=10), system):
+        create(history.run, each)
+    assert history.run.settle()
+    found = history.recording.shadow(now)
+    told = {label.rpartition("/")[2] for *_, label in answers(found)}
+    assert told == (names or set())
+    assert bool(found.unreviewed) is (names is None)
 
 
 def test_what_depends_on_more_than_the_write_is_not_told() -> None:
