@@ -36,7 +36,7 @@ _OBJECTS = frozenset(("obj", "body", "spec", "status"))
 READABLE = _OBJECTS | {"old", "new"}
 # The parts of an object that a class may be for.
 _PARTS = ("spec", "status")
-# Those that may be None if they do not fit: a status is written piece by piece, and
+# Arguments that may be None if they do not fit: a status is written piece by piece, and
 # nobody can change what an object was.
 _LENIENT = {"status": or_unwritten, "old": or_none}
 # The types that no object is.
@@ -164,7 +164,7 @@ def _is_no_object(hint: Any) -> bool:
 
 
 def _other_part(name: str, hint: Any, kind: type | None) -> str:
-    """What of an object a class is for, if that is not the argument; "" else.
+    """The other part of an object that a class is for; "" if it fits the argument.
 
     >>> class Claim:
     ...     spec: timedelta

@@ -21,8 +21,8 @@ _NANOSECONDS = {
 _GO = {name: _NANOSECONDS[name] for name in ("ns", "us", "ms", "s", "m", "h")}
 _GO |= dict.fromkeys(("µs", "μs"), _GO["us"])
 _GO_PART = re.compile(r"([0-9]*)(?:\.([0-9]*))?([^0-9.]+)")
-# What else the schema's format takes: a unit by one of its names, or by a word that
-# begins with the last of them.
+# The schema's format takes a unit by one of these names, too, or by a word that begins
+# with the last of them.
 _NAMES = {
     "ns": ("ns", "nano"),
     "us": ("us", "µs", "micro"),

@@ -7,7 +7,6 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.core.values.manifest_selectors import matches
 from fnop.interpreters.cluster.kinds.kinds import Registry
 from fnop.interpreters.cluster.storage.selections import (
     labelled,
@@ -15,6 +14,7 @@ from fnop.interpreters.cluster.storage.selections import (
     selector_of,
 )
 from fnop.interpreters.cluster.storage.store import Cluster, bare, put, remove, shelf
+from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Resource
 from tests.thorough import examples
 

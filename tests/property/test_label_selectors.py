@@ -9,9 +9,9 @@ from hypothesis import example, given, settings, strategies as st
 
 from fnop.core.handlers.settings import Settings
 from fnop.core.values import label_selectors
-from fnop.core.values.manifest_selectors import OPERATORS, matches
 from fnop.interpreters.cluster.requests.selectors import label_clauses
 from fnop.interpreters.cluster.validation.selector_rules import matches_unchecked
+from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
 from tests.thorough import examples
 
 # What the server's lexer knows, and a bit more, in any order.

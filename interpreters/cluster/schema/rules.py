@@ -10,7 +10,6 @@ from ipaddress import ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from fnop.core.values.durations import duration
 from fnop.interpreters.cluster.schema.regex import BadPattern, compiled
 from fnop.interpreters.cluster.values.golang import go_json
 from fnop.interpreters.cluster.values.objects import same
@@ -366,11 +365,21 @@ def _is_uri(text: str) -> bool:
 
 
 def _is_duration(text: str) -> bool:
-    try:
-        duration(text)
-    except ValueError:
+    """Whether strfmt reads a text as a duration: as one of Go, or by any known unit."""
+    if OF_GO.fullmatch(text):
+        return True
+    found = PART.findall(text)
+    if any(int(number) >= 2**63 for number, _ in found):
         return False
-    return True
+    return any(
+        unit.lower() in UNITS or unit.lower().startswith(WORDS) for _, unit in found
+    )
+
+
+OF_GO = re.compile(r"[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)")
+PART = re.compile(r"([0-9]{1,4000})[ \t\n\f\r]*([A-Za-zµ]+)")
+UNITS = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
+WORDS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 
 
 def _like(pattern: str, flags: int = 0) -> Callable[[str], bool]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.core.values.manifest_selectors import OPERATORS, matches
 from fnop.interpreters.cluster.validation.faults import bad, forbidden, required
 from fnop.interpreters.cluster.validation.field_rules import qualified
+from fnop.interpreters.cluster.values.label_selector import OPERATORS, matches
 from fnop.interpreters.cluster.values.metadata import value_faults
 from fnop.interpreters.cluster.values.status import Fault
 
