@@ -35,6 +35,8 @@ from fnop.interpreters.actions import (
     Wait,
     act,
     address_of,
+    outage,
+    upgrade,
 )
 from fnop.interpreters.check.explore import Case, Explorer, benign_run, prepared
 from fnop.interpreters.check.faults import Fault, in_words
@@ -229,6 +231,25 @@ class Simulation:
         is one of `fnop.testing`.
         """
         self._act(SetPace(controller, pace))
+        return self
+
+    def upgrade(self, release: str) -> Simulation:
+        """Upgrade the API server to a release, such as `"1.37"`; it restarts.
+
+        Raises `ValueError` for what is no release.
+        """
+        self._act(upgrade(release))
+        return self
+
+    def outage(self, duration: timedelta | float) -> Simulation:
+        """Let the API server not answer the operator for a `duration` from now on.
+
+        It is a timedelta, or seconds; no time passes here: `wait` or `settle` follow.
+        Raises `ValueError` for one that is not positive.
+        """
+        if isinstance(duration, timedelta):
+            duration = duration.total_seconds()
+        self._act(outage(duration))
         return self
 
     # --------------------------------------------------------------- the time

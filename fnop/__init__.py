@@ -14,6 +14,10 @@ This facade re-exports what operators are written with.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from fnop.core.api.cluster_changes import (
+    ServedKind as ServedKind,
+    ServerVersion as ServerVersion,
+)
 from fnop.core.api.definitions import (
     IntOrString as IntOrString,
     Quantity as Quantity,
@@ -75,12 +79,14 @@ from fnop.core.handlers.signatures import (
     EventType as EventType,
     Index as Index,
     IndexHandler as IndexHandler,
+    KindHandler as KindHandler,
     Labels as Labels,
     Logger as Logger,
     LoginHandler as LoginHandler,
     MapHandler as MapHandler,
     Patch as Patch,
     ProbeHandler as ProbeHandler,
+    ReachHandler as ReachHandler,
     Reason as Reason,
     ReconcileHandler as ReconcileHandler,
     Result as Result,
@@ -88,6 +94,7 @@ from fnop.core.handlers.signatures import (
     StartupHandler as StartupHandler,
     Status as Status,
     TimerHandler as TimerHandler,
+    UpgradeHandler as UpgradeHandler,
     Warnings as Warnings,
 )
 from fnop.core.handlers.writers import (

@@ -49,7 +49,9 @@ from fnop.interpreters.actions import (
     apply as apply,
     delete as delete,
     edit as edit,
+    outage as outage,
     pace as pace,
+    upgrade as upgrade,
     wait as wait,
 )
 from fnop.interpreters.check.expectations import expect as expect
@@ -113,10 +115,12 @@ __all__ = [
     "models",
     "near",
     "never_create_twice",
+    "outage",
     "pace",
     "plan_of",
     "review",
     "stabilise",
+    "upgrade",
     "values_of_schema",
     "wait",
 ]

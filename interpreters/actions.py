@@ -12,7 +12,7 @@ from typing import Any
 
 from fnop.core.api.resources import Resource, path_of
 from fnop.interpreters.answers import message_of
-from fnop.interpreters.cluster import Pace, paced
+from fnop.interpreters.cluster import Pace, empty_cluster, paced, upgraded
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -23,14 +23,18 @@ __all__ = [
     "Apply",
     "Delete",
     "Edit",
+    "Outage",
     "SetPace",
+    "Upgrade",
     "Wait",
     "act",
     "address_of",
     "apply",
     "delete",
     "edit",
+    "outage",
     "pace",
+    "upgrade",
     "wait",
 ]
 
@@ -105,7 +109,27 @@ class SetPace:
         return f"let {self.controller} be {self.pace!r}"
 
 
-Action = Apply | Edit | Delete | Wait | SetPace
+@dataclass(frozen=True, slots=True)
+class Upgrade:
+    """Upgrade the API server: it restarts with another release, such as 1.37."""
+
+    release: str
+
+    def __str__(self) -> str:
+        return f"upgrade the API server to {self.release}"
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """Let the API server not answer the operator for so many virtual seconds."""
+
+    seconds: float
+
+    def __str__(self) -> str:
+        return f"no API server for {self.seconds:g} s"
+
+
+Action = Apply | Edit | Delete | Wait | SetPace | Upgrade | Outage
 
 
 def apply(manifest: Mapping[str, Any]) -> Apply:
@@ -171,6 +195,31 @@ def pace(controller: str, pace: Pace) -> SetPace:
     return SetPace(controller, pace)
 
 
+def upgrade(release: str) -> Upgrade:
+    """Somebody upgrades the API server to a `release`, which restarts it.
+
+    >>> print(upgrade("1.37"))
+    upgrade the API server to 1.37
+
+    Raises ValueError for what is no release.
+    """
+    upgraded(empty_cluster(), release)
+    return Upgrade(release)
+
+
+def outage(seconds: float) -> Outage:
+    """The API server does not answer the operator for `seconds`.
+
+    >>> print(outage(40))
+    no API server for 40 s
+
+    Raises ValueError for a time that is not positive.
+    """
+    if not seconds > 0:
+        raise ValueError(f"outage({seconds!r}): it lasts for more than 0 seconds")
+    return Outage(seconds)
+
+
 def _leaves(changes: Mapping[str, Any], path: str = "") -> list[str]:
     found: list[str] = []
     for key, value in changes.items():
@@ -203,6 +252,13 @@ def act(run: SimulatedRun, action: Action, namespace: str = "default") -> Any:
             return _send(run, ApiRequest("DELETE", path, (), options))
         case SetPace(controller, pace):
             run.cluster = paced(run.cluster, {controller: pace})
+            return None
+        case Upgrade(release):
+            run.cluster = upgraded(run.cluster, release)
+            run.restarts_server()
+            return None
+        case Outage(seconds):
+            run.leaves(seconds)
             return None
         case Wait():
             return None

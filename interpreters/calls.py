@@ -192,7 +192,8 @@ class _Run:
 
     def arguments_of(self, function: Callable[..., Any]) -> Mapping[str, Any]:
         """The arguments as the annotations of a handler ask for them."""
-        reads = typed(function) if self.outside is not None else None
+        is_of_object = self.outside is not None and self.outside.is_of_object
+        reads = typed(function) if is_of_object else None
         return self.arguments if reads is None else reads.read(self.arguments)
 
     def _remind(self) -> None:

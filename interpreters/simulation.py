@@ -48,7 +48,7 @@ from fnop.core.seam.inputs import (
 from fnop.core.seam.traces import Trace
 from fnop.core.values.evolve import replace
 from fnop.core.values.now import Now
-from fnop.effects import Answer, Call, Log, Outcome, Raised, Random
+from fnop.effects import Answer, Call, Log, Outcome, Raised, Random, Unreachable
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
 from fnop.interpreters.admission import ACCOUNT, OwnWebhooks, has_admission
@@ -148,6 +148,9 @@ class Director(Protocol):
         ...
 
 
+_AWAY = Unreachable("the API server does not answer")
+
+
 class SimulatedRun:
     """One operator, one cluster, one clock.
 
@@ -204,6 +207,8 @@ class SimulatedRun:
         self._arrives(Started(seed))
         # The open watches, and the kinds of all listings and watches.
         self._watches: dict[int, _Watched] = {}
+        # Until when the API server does not answer the operator.
+        self._back_at = 0.0
         self._kinds: dict[int, str] = {}
         # The kinds that the cluster had when the operator last looked for them.
         self._surveyed: object = None
@@ -709,6 +714,9 @@ class SimulatedRun:
     def _fetch(self, command: Fetch) -> None:
         if command.path in ROOTS:
             self._surveyed = self.cluster.registry
+        if self.is_away:
+            self._arrives(Answered(command.id, _AWAY))
+            return
         response = self.request(fetch_request(command))
         self._arrives(Answered(command.id, fetched(command.path, response)))
 
@@ -746,6 +754,8 @@ class SimulatedRun:
                     self.drawn_secrets.append(raw)
                 return Answer(raw.hex())
             case effect:
+                if self.is_away:
+                    return _AWAY
                 manager = self.machine.settings.marker
                 request = request_for(command, manager)
                 if self.director is not None:
@@ -809,11 +819,17 @@ class SimulatedRun:
 
     def _list(self, command: ListPage) -> None:
         source = self._kinds[command.stream] = command.resource.key
+        if self.is_away:
+            self._arrives(StreamEnded(command.stream, "unreachable"), source)
+            return
         for each in page_inputs(command, self.request(list_request(command))):
             self._arrives(each, source)
 
     def _watch(self, command: Watch) -> None:
         source = self._kinds[command.stream] = command.resource.key
+        if self.is_away:
+            self._arrives(StreamEnded(command.stream, "unreachable"), source)
+            return
         request = watch_request(command)
         found = simulated.backlog(self.cluster, request)
         if isinstance(found, ApiResponse):
@@ -840,6 +856,21 @@ class SimulatedRun:
             else:
                 end = StreamEnded(stream, "refused", status, "too old resource version")
             self._arrives(end, source)
+
+    def leaves(self, seconds: float) -> None:
+        """Let the API server not answer the operator for so much virtual time."""
+        self._back_at = self.clock.elapsed + seconds
+        self.restarts_server()
+
+    def restarts_server(self) -> None:
+        """Break all watches, as the end of the API server's process does."""
+        for source in sorted({*self._kinds.values()}):
+            self.breaks(source, reason="unreachable")
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the API server does not answer the operator now."""
+        return self.clock.elapsed < self._back_at
 
     def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
         registry = self.cluster.registry

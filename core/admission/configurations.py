@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.admission import own_writes
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.cluster_changes import ServerVersion
 from fnop.core.api.namespaces import has_patterns, steps_of
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.api.reviews import Request
@@ -122,14 +123,8 @@ def labels_namespaces(version: Any) -> bool:
     >>> labels_namespaces({"major": "1", "minor": "20+"}), labels_namespaces(None)
     (False, True)
     """
-    told = version if isinstance(version, Mapping) else {}
-    major, minor = (_NUMBER.match(str(told.get(e) or "")) for e in ("major", "minor"))
-    if major is None or minor is None:
-        return True
-    return (int(major[0]), int(minor[0])) >= (1, 21)
-
-
-_NUMBER = re.compile(r"[0-9]{1,9}")
+    found = ServerVersion.of(version)
+    return found is None or found >= (1, 21)
 
 
 def groups_of(handlers: Iterable[Handler]) -> tuple[Group, ...]:

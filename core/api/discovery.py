@@ -6,7 +6,8 @@ document for each of these lists the kinds. A group version that cannot be read 
 aggregated API that is down) is left out; the others are served.
 
 Once the kinds are known, further documents tell the statuses of those that handlers
-name (fnop.core.api.statuses). Nothing is amiss where these cannot be read.
+name (fnop.core.api.statuses). Others tell the server's version, and which schemas have
+changed. Nothing is amiss where these cannot be read.
 """
 
 from __future__ import annotations
@@ -14,13 +15,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, NamedTuple
 
 from immutables import Map
 
 from fnop.core.api.catalogue import Catalogue, parse_aggregated, parse_resource_list
+from fnop.core.api.cluster_changes import ServerVersion
 from fnop.core.api.resources import Resource, group_parts, segment, version_rank
 from fnop.core.api.statuses import (
     DEFINITIONS,
@@ -28,6 +30,7 @@ from fnop.core.api.statuses import (
     definition_path,
     document_path,
     only_statuses,
+    schemas_in,
     statuses_in,
 )
 from fnop.core.values.evolve import replace
@@ -38,6 +41,8 @@ from fnop.effects.values import ReadOnlyDict
 __all__ = [
     "GRACE_SECONDS",
     "ROOTS",
+    "SCHEMAS",
+    "VERSION",
     "Discovery",
     "Document",
     "answered",
@@ -49,6 +54,9 @@ __all__ = [
 ]
 
 ROOTS = ("/api", "/apis")
+VERSION = "/version"
+# Lists the documents of schemas, each with a hash (OpenAPI v3; Kubernetes 1.24).
+SCHEMAS = "/openapi/v3"
 _PLAIN = "application/json"
 _AGGREGATED = "APIGroupDiscoveryList"
 # Servers answer in the first form that they know: v2 since 1.30, v2beta1 since 1.27.
@@ -108,6 +116,9 @@ class Discovery:
     are the groups and versions that exist and could not be read. `advice_seconds` is
     the server's advice (Retry-After). `statuses` are the statuses of kinds, None as
     long as nobody has asked for them; `types` are those of the operator's conditions.
+    `schemas` are digests of schemas, by the keys of resources; `hashes` are those of
+    whole documents of schemas, by group and version, None where no server tells them.
+    `version` is the server's.
     """
 
     pending: Map[int, Document]
@@ -118,6 +129,14 @@ class Discovery:
     unread: frozenset[tuple[str, str]] = frozenset()
     advice_seconds: float = 0.0
     statuses: Table[str, StatusSchema] | None = None
+    schemas: Table[str, str] = field(default_factory=Table)
+    hashes: Table[tuple[str, str], str] | None = None
+    version: ServerVersion | None = None
+
+    @property
+    def is_unanswered(self) -> bool:
+        """Whether the API server has answered nothing at all."""
+        return self.problem is not None and not self.parts and not self.forbidden
 
     @property
     def resources(self) -> tuple[Resource, ...]:
@@ -259,6 +278,8 @@ def answered(
     discovery = replace(discovery, pending=discovery.pending.delete(id))
     if page.describes:
         return _described(discovery, page, outcome)
+    if page.path in (VERSION, SCHEMAS):
+        return _with_fact(discovery, page, outcome), ()
     match outcome:
         case Applied(object=dict() as document):
             return _with_document(discovery, page, document)
@@ -279,12 +300,31 @@ def trimmed(path: str, document: Any) -> Any:
     >>> trimmed("/openapi/v3/apis/example.com/v1", {"openapi": "3.0.0", "info": {}})
     {'components': {'schemas': {}}}
     """
-    if lists_kinds(path):
+    if lists_kinds(path) or path in (VERSION, SCHEMAS):
         return document
     try:
         return only_statuses(document)
     except (AttributeError, KeyError, TypeError):
         return document  # of another shape, which nobody reads
+
+
+def _with_fact(discovery: Discovery, page: Document, outcome: Outcome) -> Discovery:
+    """Add the version, or the hashes of schemas, to the round, if they are told."""
+    told = outcome.object if isinstance(outcome, Applied) else None
+    if page.path == VERSION:
+        return replace(discovery, version=ServerVersion.of(told))
+    paths = told.get("paths") if isinstance(told, dict) else None
+    if not isinstance(paths, dict):
+        return discovery
+    hashes: dict[tuple[str, str], str] = {}
+    for path, where in paths.items():
+        url = where.get("serverRelativeURL") if isinstance(where, dict) else None
+        match str(path).split("/"):
+            case ["apis", group, version] if isinstance(url, str):
+                hashes[group, version] = url.partition("?hash=")[2]
+            case _:
+                pass
+    return replace(discovery, hashes=Table(hashes))
 
 
 def _described(
@@ -296,14 +336,17 @@ def _described(
     a new kind. What no document tells is found out by trial.
     """
     found: Table[str, StatusSchema] = NOTHING
+    schemas = discovery.schemas
     if isinstance(outcome, Applied) and isinstance(outcome.object, dict):
         with suppress(AttributeError, KeyError, TypeError, ValueError):
             found = statuses_in(outcome.object, page.describes, discovery.types)
+            schemas = Table({**schemas, **schemas_in(outcome.object, page.describes)})
     statuses = Table({**(discovery.statuses or NOTHING), **found})
     missing = [each for each in page.describes if each.key not in found]
     pages = (Document(definition_path(each), describes=(each,)) for each in missing)
     is_final = page.path.startswith(DEFINITIONS)
-    return replace(discovery, statuses=statuses), () if is_final else tuple(pages)
+    discovery = replace(discovery, statuses=statuses, schemas=schemas)
+    return discovery, () if is_final else tuple(pages)
 
 
 def _with_document(

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource, group_parts, segment
 from fnop.core.values.table import Table
+from fnop.effects.values import digest
 
 __all__ = [
     "DEFINITIONS",
@@ -22,6 +23,7 @@ __all__ = [
     "definition_path",
     "document_path",
     "only_statuses",
+    "schemas_in",
     "status_of",
     "statuses_in",
 ]
@@ -48,6 +50,8 @@ _ROOM = 8
 _FURTHER = ("allOf", "anyOf", "oneOf", "not", "$ref")
 _KEEPS = "x-kubernetes-preserve-unknown-fields"
 _KINDS = "x-kubernetes-group-version-kind"
+# The digest of a whole schema, in a document without the rest of it.
+_DIGEST = "x-fnop-digest"
 
 
 DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
@@ -110,9 +114,33 @@ def only_statuses(document: Mapping[str, Any]) -> dict[str, Any]:
         status = (schema.get("properties") or {}).get("status")
         slim: dict[str, Any] = {_KEEPS: schema[_KEEPS]} if _KEEPS in schema else {}
         slim[_KINDS] = [{"group": group, "version": version, "kind": kind}]
+        slim[_DIGEST] = _digest_of(schema)
         slim["properties"] = {} if status is None else {"status": _bare(status)}
         found[f"{group}/{version}/{kind}"] = slim
     return {"components": {"schemas": found}}
+
+
+def schemas_in(
+    document: Mapping[str, Any], resources: Iterable[Resource]
+) -> Table[str, str]:
+    """The digests of the schemas of resources in a document, by their keys.
+
+    Texts for people do not count. The document, and what is raised, are as for
+    `statuses_in`.
+    """
+    schemas = dict(_schemas_in(document))
+    return Table(
+        {
+            each.key: _digest_of(schemas[place])
+            for each in resources
+            if (place := (each.group, each.version, each.kind)) in schemas
+        }
+    )
+
+
+def _digest_of(schema: Schema) -> str:
+    known = schema.get(_DIGEST)
+    return known if isinstance(known, str) else digest(_bare(schema))
 
 
 def _bare(schema: Any) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
 
+from fnop.core.api.cluster_changes import ClusterChange, Reached, Unreachable
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
@@ -47,7 +48,8 @@ class Situation(NamedTuple):
 
     `reason` is the cause of a change, the name of an activity, or the type of a watch
     event (None for an object that was listed); `before` is the last-handled state.
-    `keeping` is for reconcile handlers alone, and the `request` for admission handlers.
+    `keeping` is for reconcile handlers alone, the `request` for admission handlers, and
+    `cluster_change` for handlers of changes of the cluster.
     """
 
     handler: Handler
@@ -63,6 +65,7 @@ class Situation(NamedTuple):
     indices: Mapping[str, Any] = NOTHING
     keeping: Keeping | None = None
     request: Request | None = None
+    cluster_change: ClusterChange | None = None
 
 
 class Keeping(NamedTuple):
@@ -112,6 +115,8 @@ def _unnamed(situation: Situation) -> str | None:
 
 
 def _old(situation: Situation) -> Any:
+    if situation.cluster_change is not None:
+        return getattr(situation.cluster_change, "old", None)
     if situation.request is not None:
         return _view(situation.request.old, situation)
     if situation.reason == "create":
@@ -120,12 +125,22 @@ def _old(situation: Situation) -> Any:
 
 
 def _new(situation: Situation) -> Any:
+    if situation.cluster_change is not None:
+        return getattr(situation.cluster_change, "new", None)
     if situation.request is not None:
         return _view(situation.request.object, situation)
     path, body, settings = situation.handler.field, _body(situation), situation.settings
     if path:
         return read_only(observed_at(body, path, settings.places.paths))
     return read_only(essence_of(body, settings.hidden))
+
+
+def _downtime(change: ClusterChange | None) -> timedelta:
+    match change:
+        case Unreachable(seconds) | Reached(seconds):
+            return timedelta(seconds=seconds)
+        case _:
+            raise AssertionError("only handlers of such times ask for one")
 
 
 def _view(found: dict[str, Any] | None, situation: Situation) -> View | None:
@@ -191,6 +206,7 @@ PROVIDERS: dict[str, _Provider] = {
     "owner": lambda s, _: owner_of(_body(s), s.handler.owners),
     "stopped": lambda _, writers: writers.stopped,
     "children": lambda s, _: _children(s),
+    "downtime": lambda s, _: _downtime(s.cluster_change),
     "conditions": lambda s, _: _conditions(s),
     "warnings": lambda _, writers: writers.warnings,
     "operation": lambda s, _: _request(s).operation,

@@ -421,7 +421,7 @@ def _check_needs(
         if not options.get(name):
             example = f"{name}={_EXAMPLES[name]!r}"
             raise RegistrationError(f"{label} needs {name}=, such as {example}")
-    if words and not rule.is_about_objects:
+    if words and not (rule.is_about_objects or rule.is_about_kinds):
         raise RegistrationError(f"{label} is about no object; use it as {label}()")
 
 
@@ -440,6 +440,8 @@ def declare(
     owner, owns = _owner(options, label), _owns(options, label)
     check_duration(options, "resync", label, INTERVAL_SECONDS_MIN)
     to = _named(options, label)
+    about = _selector(words, {}, label) if rule.is_about_kinds and words else None
+    check_duration(options, "after", label, 0)
     webhook = webhook_of(options, label) if role in ADMISSION else None
     if webhook is not None:
         options = {**options, "timeout": None}  # the API server's, for one answer
@@ -448,13 +450,14 @@ def declare(
         own_id = _own_id(fn, role, options.get("id"), filters)
         name, indices = f"{label} {own_id}", registry.indices
         signature = Signature.of(fn, kwargs_of(role), name, indices)
-        check_typed(
-            fn,
-            name,
-            words[0] if len(words) == 1 and isinstance(words[0], type) else None,
-            of_value=bool(options.get("field")),
-            may_be_new=_may_be_new(rule, webhook),
-        )
+        if rule.is_about_objects:
+            check_typed(
+                fn,
+                name,
+                words[0] if len(words) == 1 and isinstance(words[0], type) else None,
+                of_value=bool(options.get("field")),
+                may_be_new=_may_be_new(rule, webhook),
+            )
         function = function_of(fn, options, name)
         rule.check(Declared(label, own_id, signature, bool(function), indices))
         handler = Handler(
@@ -467,6 +470,8 @@ def declare(
             owner=owner,
             owns=owns,
             to=to,
+            about=about,
+            after=_after(rule, options),
             schedule=schedule,
             webhook=webhook,
             function=function,
@@ -476,6 +481,17 @@ def declare(
         return fn
 
     return decorate
+
+
+# The seconds after which an API server that does not answer counts as unreachable.
+AFTER_SECONDS = 30.0
+
+
+def _after(rule: RoleRule, options: Mapping[str, Any]) -> float:
+    if "after" not in options_of(rule.options):
+        return 0.0
+    given = options.get("after")
+    return AFTER_SECONDS if given is None else float(given)
 
 
 def _may_be_new(rule: RoleRule, webhook: Webhook | None) -> bool:

@@ -19,9 +19,11 @@ from fnop.core.handlers.options import (
     EventOptions,
     FieldOptions,
     IndexOptions,
+    KindChangeOptions,
     LoginOptions,
     MapOptions,
     ProbeOptions,
+    ReachOptions,
     ReconcileOptions,
     ResumeOptions,
     SubhandlerOptions,
@@ -37,12 +39,15 @@ from fnop.core.handlers.signatures import (
     DaemonHandler,
     EventHandler,
     IndexHandler,
+    KindHandler,
     LoginHandler,
     MapHandler,
     ProbeHandler,
+    ReachHandler,
     ReconcileHandler,
     StartupHandler,
     TimerHandler,
+    UpgradeHandler,
 )
 from fnop.effects import Execute
 
@@ -74,6 +79,9 @@ TimerFn = TypeVar("TimerFn", bound=TimerHandler)
 ReconcileFn = TypeVar("ReconcileFn", bound=ReconcileHandler)
 MapFn = TypeVar("MapFn", bound=MapHandler)
 AdmissionFn = TypeVar("AdmissionFn", bound=AdmissionHandler)
+UpgradeFn = TypeVar("UpgradeFn", bound=UpgradeHandler)
+KindFn = TypeVar("KindFn", bound=KindHandler)
+ReachFn = TypeVar("ReachFn", bound=ReachHandler)
 
 
 def reconcile(
@@ -180,6 +188,106 @@ def timer(
     return declare(Role.TIMER, words, options)
 
 
+class OnCluster:
+    """The decorators of handlers for changes of the cluster itself: `fnop.on.cluster`.
+
+    fnop compares each discovery with the one before; what the first one finds is no
+    change. A replica that stands by, or is frozen, calls none of them. The changes are
+    handled beside each other, and beside all objects. The options are `id`, `param`,
+    `registry`, `impure`, `errors`, `backoff`, `retries` and `timeout`, as in `fnop.on`;
+    progress is kept in the process.
+    """
+
+    def __repr__(self) -> str:
+        return "fnop.on.cluster"
+
+    def upgraded(
+        self, *words: Never, **options: Unpack[ActivityOptions]
+    ) -> Callable[[UpgradeFn], UpgradeFn]:
+        """Call the function when the API server has another version.
+
+        It takes no `words`; the `options` are in `fnop.on.cluster`.
+
+            @fnop.on.cluster.upgraded()
+            def upgraded(old, new, logger, **_):
+                logger.info(f"the API server was {old}, and is {new}")
+        """
+        return declare(Role.UPGRADED, words, options)
+
+    def kind_added(
+        self, *words: Word, **options: Unpack[KindChangeOptions]
+    ) -> Callable[[KindFn], KindFn]:
+        """Call the function when the API server serves a kind that it did not serve.
+
+        `words` name kinds, as in `fnop.on`; without any all are meant. The `options`
+        are in `fnop.on.cluster`.
+
+            @fnop.on.cluster.kind_added("certificates.cert-manager.io")
+            def issued(resource, **_):
+                return fnop.create(certificate())
+        """
+        return declare(Role.KIND_ADDED, words, options)
+
+    def kind_removed(
+        self, *words: Word, **options: Unpack[KindChangeOptions]
+    ) -> Callable[[KindFn], KindFn]:
+        """Call the function when the API server does not serve a kind any more.
+
+        An API server that starts does not know all kinds at once, so a kind is missed
+        for 15 seconds before it counts as removed. `words` and `options` are those of
+        `kind_added`.
+
+            @fnop.on.cluster.kind_removed("certificates.cert-manager.io")
+            def gone(resource, logger, **_):
+                logger.warning(f"there are no {resource.label} any more")
+        """
+        return declare(Role.KIND_REMOVED, words, options)
+
+    def kind_changed(
+        self, *words: Word, **options: Unpack[KindChangeOptions]
+    ) -> Callable[[KindFn], KindFn]:
+        """Call the function when a kind has other versions, names or another schema.
+
+        Schemas are compared by digests, without texts for people, and only those of
+        kinds that are not Kubernetes' own. `words` and `options` are those of
+        `kind_added`.
+
+            @fnop.on.cluster.kind_changed("databases.example.com")
+            def changed(old, new, logger, **_):
+                if "v1" not in new.versions:
+                    logger.error("this operator needs version v1")
+        """
+        return declare(Role.KIND_CHANGED, words, options)
+
+    def unreachable(
+        self, *words: Never, **options: Unpack[ReachOptions]
+    ) -> Callable[[ReachFn], ReachFn]:
+        """Call the function when the API server has not answered for a while.
+
+        It takes no `words`. Of the `options`, `after` is that while in seconds, 30 by
+        default; the others are in `fnop.on.cluster`. What the function wants of the API
+        server has to wait, and `fnop.call` has not.
+
+            @fnop.on.cluster.unreachable(after=60)
+            async def alarmed(downtime, **_):
+                await fnop.call(page, text=f"no API server for {downtime}")
+        """
+        return declare(Role.UNREACHABLE, words, options)
+
+    def reached(
+        self, *words: Never, **options: Unpack[ReachOptions]
+    ) -> Callable[[ReachFn], ReachFn]:
+        """Call the function when the API server answers after it was unreachable.
+
+        It takes no `words`; the `options` are those of `unreachable`.
+
+            @fnop.on.cluster.reached()
+            def back(downtime, logger, **_):
+                logger.info(f"the API server was away for {downtime}")
+        """
+        return declare(Role.REACHED, words, options)
+
+
 class On:
     """The decorators of handlers: `@fnop.on.create("pods")`, `@fnop.on.startup()`, …
 
@@ -219,6 +327,7 @@ class On:
     timer = staticmethod(timer)
     reconcile = staticmethod(reconcile)
     map = staticmethod(maps)
+    cluster = OnCluster()
 
     def __repr__(self) -> str:
         return "fnop.on"

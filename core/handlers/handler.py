@@ -60,6 +60,10 @@ class Handler:
     resync: float | None = None
     # The kind whose objects a mapping names; "" of other handlers.
     to: str = ""
+    # Of handlers of the cluster's kinds: those that they are for; None means all.
+    about: Selector | None = None
+    # Of those of times without an API server: the seconds that these last at least.
+    after: float = 0.0
     # Of admission handlers alone.
     webhook: Webhook | None = None
     # Two consequences of these, which are asked for all the time.
@@ -74,7 +78,8 @@ class Handler:
         object.__setattr__(self, "rule", ROLES[self.role])
         takes_all = self.owner is None and self.filters.is_trivial
         object.__setattr__(self, "takes_all", takes_all)
-        object.__setattr__(self, "typed", typed(self.declared))
+        reads = typed(self.declared) if self.rule.is_about_objects else None
+        object.__setattr__(self, "typed", reads)
 
     def call(self, arguments: Mapping[str, Any]) -> Any:
         """Call the author's function; raises `Unfit` for an object of another form."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
+from fnop.core.api.cluster_changes import change_from_json, change_to_json
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.arguments import PROVIDERS, Situation, Writers, arguments_for
 from fnop.core.handlers.handler import Handler
@@ -42,6 +43,7 @@ _AROUND = 16
 _MADE = frozenset(("logger", "patch", "stopped", "warnings"))
 _OF_BODY = frozenset(("body", "obj", "spec", "status", "meta", "labels", "annotations"))
 _OF_TIME = frozenset(("now", "started", "runtime"))
+_OF_CHANGE = frozenset(("old", "new", "downtime"))
 _FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
 
 
@@ -59,7 +61,10 @@ def call_of(situation: Situation) -> Call:
         name: _to_json(name, value, situation)
         for name, value in given.items()
         if name not in _FOLLOWING
+        and not (situation.cluster_change and name in _OF_CHANGE)
     }
+    if situation.cluster_change is not None:
+        facts["cluster_change"] = change_to_json(situation.cluster_change)
     if situation.body is not None:
         facts["body"] = situation.body.data
     facts["moments"] = [situation.now.wall, situation.started]
@@ -92,13 +97,14 @@ class Outside:
         self._say = say
         facts = arguments["facts"]
         wall, started = facts["moments"]
-        body = facts.get("body")
+        body, change = facts.get("body"), facts.get("cluster_change")
         situation = Situation(
             cast(Handler, None),  # no argument that is made here needs it
             Settings(),
             Now(wall, 0.0),
             body=None if body is None else Body(body),
             started=started,
+            cluster_change=None if change is None else change_from_json(change),
         )
         self._situation = situation
         self._patch = PatchWriter()
@@ -116,6 +122,11 @@ class Outside:
         for name in arguments["indices"]:
             pairs = facts[name]
             self.arguments[name] = {_key(key): tuple(found) for key, found in pairs}
+
+    @property
+    def is_of_object(self) -> bool:
+        """Whether the handler is about an object."""
+        return self._situation.body is not None
 
     def shows(self, data: dict[str, Any], wall: float) -> None:
         """Update the views of the object in place.
@@ -216,7 +227,8 @@ def answerable(value: Any, where: str) -> Any:
 
 
 def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
-    if name in _OF_BODY or name in _OF_TIME:
+    is_of_change = situation.cluster_change is not None and name in _OF_CHANGE
+    if is_of_change or name in _OF_BODY or name in _OF_TIME:
         return PROVIDERS[name](situation, Writers())
     if name == "diff":
         return diff(read_only(facts["old"]), read_only(facts["new"]))

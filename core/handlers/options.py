@@ -27,10 +27,12 @@ __all__ = [
     "EventOptions",
     "FieldOptions",
     "IndexOptions",
+    "KindChangeOptions",
     "KindOptions",
     "LoginOptions",
     "MapOptions",
     "ProbeOptions",
+    "ReachOptions",
     "ReconcileOptions",
     "ResumeOptions",
     "SubhandlerOptions",
@@ -123,6 +125,14 @@ class _Stopping(TypedDict, total=False):
 
 class ActivityOptions(_General, _Outside, _Retrying, total=False):
     pass
+
+
+class KindChangeOptions(_General, _Outside, _Retrying, total=False):
+    pass
+
+
+class ReachOptions(_General, _Outside, _Retrying, total=False):
+    after: float | None
 
 
 class LoginOptions(_General, _Retrying, total=False):

@@ -29,9 +29,11 @@ from fnop.core.handlers.options import (
     EventOptions,
     FieldOptions,
     IndexOptions,
+    KindChangeOptions,
     LoginOptions,
     MapOptions,
     ProbeOptions,
+    ReachOptions,
     ReconcileOptions,
     ResumeOptions,
     TimerOptions,
@@ -44,12 +46,15 @@ from fnop.core.handlers.signatures import (
     DaemonHandler,
     EventHandler,
     IndexHandler,
+    KindHandler,
     LoginHandler,
     MapHandler,
     ProbeHandler,
+    ReachHandler,
     ReconcileHandler,
     StartupHandler,
     TimerHandler,
+    UpgradeHandler,
     names_in,
 )
 from fnop.core.values.cause import Reason
@@ -60,6 +65,7 @@ __all__ = [
     "ADMISSION",
     "BACKGROUND",
     "CHANGES",
+    "CLUSTER",
     "EVENTS",
     "INDICES",
     "INFORMING",
@@ -95,6 +101,12 @@ class Role(Enum):
     MAP = "map"
     MUTATE = "mutate"
     VALIDATE = "validate"
+    UPGRADED = "upgraded"
+    KIND_ADDED = "kind_added"
+    KIND_REMOVED = "kind_removed"
+    KIND_CHANGED = "kind_changed"
+    UNREACHABLE = "unreachable"
+    REACHED = "reached"
 
 
 class Family(Enum):
@@ -107,6 +119,7 @@ class Family(Enum):
     - INDEX: for each state of an object that is stored; returns values at once
     - BACKGROUND: beside all others, for as long as the object exists
     - LEVEL: whenever the object, or what it owns, is not as at the last call
+    - CLUSTER: for a change of the cluster itself; about no object
     - ADMISSION: before a write is stored, beside every step; decides, and waits for
       nothing
     """
@@ -118,6 +131,7 @@ class Family(Enum):
     INDEX = "index"
     BACKGROUND = "background"
     LEVEL = "level"
+    CLUSTER = "cluster"
     ADMISSION = "admission"
 
 
@@ -156,6 +170,7 @@ class RoleRule:
     - mutates: whether its handlers may change what is about to be stored
     - follows: whether the objects of its kinds are listed and watched
     - verbs: the verbs that its kinds have to support, beside list and watch
+    - is_about_kinds: whether its handlers may be for some kinds, and not for objects
     """
 
     family: Family
@@ -175,11 +190,12 @@ class RoleRule:
     mutates: bool
     follows: bool
     verbs: tuple[str, ...]
+    is_about_kinds: bool = False
 
     @property
     def is_about_objects(self) -> bool:
         """Whether its handlers are for objects of a kind."""
-        return self.family not in (Family.ACTIVITY, Family.OUTSIDE)
+        return self.family not in (Family.ACTIVITY, Family.OUTSIDE, Family.CLUSTER)
 
     @property
     def ignores_failures(self) -> bool:
@@ -526,6 +542,123 @@ ROLES: Mapping[Role, RoleRule] = {
         follows=False,
         verbs=(),
     ),
+    Role.UPGRADED: RoleRule(
+        family=Family.CLUSTER,
+        decorator="@fnop.on.cluster.upgraded",
+        protocol=UpgradeHandler,
+        options=ActivityOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
+        verbs=(),
+    ),
+    Role.KIND_ADDED: RoleRule(
+        family=Family.CLUSTER,
+        decorator="@fnop.on.cluster.kind_added",
+        protocol=KindHandler,
+        options=KindChangeOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
+        verbs=(),
+        is_about_kinds=True,
+    ),
+    Role.KIND_REMOVED: RoleRule(
+        family=Family.CLUSTER,
+        decorator="@fnop.on.cluster.kind_removed",
+        protocol=KindHandler,
+        options=KindChangeOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
+        verbs=(),
+        is_about_kinds=True,
+    ),
+    Role.KIND_CHANGED: RoleRule(
+        family=Family.CLUSTER,
+        decorator="@fnop.on.cluster.kind_changed",
+        protocol=KindHandler,
+        options=KindChangeOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
+        verbs=(),
+        is_about_kinds=True,
+    ),
+    Role.UNREACHABLE: RoleRule(
+        family=Family.CLUSTER,
+        decorator="@fnop.on.cluster.unreachable",
+        protocol=ReachHandler,
+        options=ReachOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
+        verbs=(),
+    ),
+    Role.REACHED: RoleRule(
+        family=Family.CLUSTER,
+        decorator="@fnop.on.cluster.reached",
+        protocol=ReachHandler,
+        options=ReachOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.TEMPORARY,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=False,
+        verbs=(),
+    ),
 }
 
 
@@ -542,6 +675,7 @@ INDICES = roles_of(Family.INDEX)
 BACKGROUND = roles_of(Family.BACKGROUND)
 LEVELS = roles_of(Family.LEVEL)
 ADMISSION = roles_of(Family.ADMISSION)
+CLUSTER = roles_of(Family.CLUSTER)
 # Their handlers act upon nothing: what they return is for other handlers.
 INFORMING = INDICES | {Role.MAP}
 

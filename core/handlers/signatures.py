@@ -21,6 +21,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
+from fnop.core.api.cluster_changes import ServedKind, ServerVersion
 from fnop.core.api.resources import Resource
 from fnop.core.children.owned import Children
 from fnop.core.handlers.connection import ConnectionInfo
@@ -47,6 +48,7 @@ __all__ = [
     "EventType",
     "Index",
     "IndexHandler",
+    "KindHandler",
     "Labels",
     "Logger",
     "LoginHandler",
@@ -54,6 +56,7 @@ __all__ = [
     "ObjectCallback",
     "Patch",
     "ProbeHandler",
+    "ReachHandler",
     "Reason",
     "ReconcileHandler",
     "Result",
@@ -62,6 +65,7 @@ __all__ = [
     "StartupHandler",
     "Status",
     "TimerHandler",
+    "UpgradeHandler",
     "ValueCallback",
     "Warnings",
     "names_in",
@@ -204,6 +208,87 @@ class CleanupHandler(Protocol):
         self,
         *,
         activity: ActivityName,
+        settings: Settings,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> Returned: ...
+
+
+class UpgradeHandler(Protocol):
+    """The type of a handler under `@fnop.on.cluster.upgraded`.
+
+    It gets the `old` and the `new` version of the API server, the operator's `settings`
+    and `memo`, a `logger`, `param`, and of the attempt `now`, `started`, `runtime` and
+    `retry`.
+
+        def upgraded(new: fnop.ServerVersion, logger: fnop.Logger, **_: Any) -> None:
+            if new >= (1, 31):
+                logger.info("match conditions may look at authorizations")
+    """
+
+    def __call__(
+        self,
+        *,
+        old: ServerVersion,
+        new: ServerVersion,
+        settings: Settings,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> Returned: ...
+
+
+class KindHandler(Protocol):
+    """The type of a handler of kinds that come, go or change.
+
+    It gets the `resource`, and what the API server served of it before and now: `old`,
+    which is None if the kind has come, and `new`, None if it has gone. The other
+    arguments are those of an `UpgradeHandler`.
+
+        def added(resource: fnop.Resource, logger: fnop.Logger, **_: Any) -> None:
+            logger.info(f"{resource.label} can be used")
+    """
+
+    def __call__(
+        self,
+        *,
+        resource: Resource,
+        old: ServedKind | None,
+        new: ServedKind | None,
+        settings: Settings,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> Returned: ...
+
+
+class ReachHandler(Protocol):
+    """The type of a handler of times in which the API server cannot be reached.
+
+    `downtime` is how long it has not answered; the other arguments are those of an
+    `UpgradeHandler`.
+
+        def back(downtime: timedelta, logger: fnop.Logger, **_: Any) -> None:
+            logger.warning(f"the API server was away for {downtime}")
+    """
+
+    def __call__(
+        self,
+        *,
+        downtime: timedelta,
         settings: Settings,
         logger: Logger,
         memo: Memo,

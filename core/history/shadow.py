@@ -116,6 +116,8 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
         return Untold(attempt.unknown)
     if handler.rule.family is Family.LEVEL and attempt.reason is not None:
         return Untold("fnop ends it without the author's function")
+    if handler.rule.family is Family.CLUSTER:
+        return Untold("it is about a change of the cluster, which is not told again")
     if attempt.body is None and handler.rule.family is not Family.ACTIVITY:
         return Untold("its object is not in the recording")
     lacks = [each for each in attempt.unindexed if handler.signature.takes(each)]

@@ -94,7 +94,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
             record, said = _level_ended(
                 context, record, invocation, unwritten=unwritten
             )
-        case Family.CHANGE | Family.ACTIVITY:
+        case Family.CHANGE | Family.ACTIVITY | Family.CLUSTER:
             own = progress[handler.id]
             judged, said = _judged(context, invocation, own, unwritten=unwritten)
             judged = _acted(context, record, invocation, judged)

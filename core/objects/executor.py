@@ -284,12 +284,12 @@ def _start_attempt(
     handler, change, progress = action.handler, action.change, action.progress
     work = record.work or IDLE
     progress = attempting(progress, context.now)
-    own = not context.is_activity
+    own, news = not context.is_activity, context.change
     situation = Situation(
         handler,
         context.settings,
         context.now,
-        context.kind.resource if own else None,
+        context.kind.resource if own else getattr(news, "resource", None),
         record.body if own else None,
         change.reason if own else handler.role.value,
         record.before(handler, context.kind.observation) if own else None,
@@ -297,6 +297,7 @@ def _start_attempt(
         started_at(progress, context.now),
         record.memo,
         context.indices,
+        cluster_change=news,
     )
     deadline = deadline_of(progress, handler.timeout, context.now)
     invocation = Invocation(context.next_serial(), situation, deadline=deadline)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import assert_never
 
+from fnop.core.api.cluster_changes import told_of
 from fnop.core.children.owned import owners_of
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.program import Kind
@@ -130,6 +131,9 @@ def _cause_of(situation: Situation) -> str:
     match rule.family:
         case Family.ACTIVITY:
             return f"the operator's {reason}"
+        case Family.CLUSTER:
+            assert situation.cluster_change is not None
+            return told_of(situation.cluster_change)
         case Family.EVENT:
             return f"watch event {reason}" if reason else "it was listed"
         case Family.BACKGROUND:

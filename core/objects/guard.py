@@ -42,7 +42,7 @@ def guarded(
         context.say(
             "error",
             f"an unexpected error ends the operator: {text}"
-            if context.is_activity
+            if context.is_activity and context.change is None
             else f"{what} {_BEGIN_ANEW_SECONDS:g} s: {text}",
             error=text,
             exception=problem,
@@ -66,8 +66,10 @@ def pause_of(context: Context) -> float | None:
 def _begin_anew(
     context: Context, record: ObjectRecord | None, event: PendingEvent | None
 ) -> None:
-    if context.is_activity:
+    if context.is_activity and context.change is None:
         context.end(1, "a startup or cleanup handler could not be run")
+    elif context.is_activity:
+        context.drop()
     elif record is not None:
         let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
         until = context.now.mono + _BEGIN_ANEW_SECONDS

@@ -135,6 +135,8 @@ def is_settled(state: State) -> bool:
         and not state.requests.pending
         and not len(state.objects.queue)
         and state.survey.discovery is None
+        and state.survey.silent_since is None
+        and not state.lifecycle.activities
         and state.streams.are_at_rest
     )
 
@@ -275,7 +277,8 @@ def _on_stop(turn: Turn, reason: str) -> None:
     turn.say("info", f"stopping: {reason}")
     turn.close_streams()
     turn.survey = turn.survey._replace(discovery=None, due=None)
-    turn.activity_due()
+    for key in turn.lifecycle.activities:
+        turn.activity_due(key)
     for key, record in turn.objects.all():
         if record.work is not None:
             _hurry(turn, key, record, record.work)
@@ -312,15 +315,16 @@ def _work(turn: Turn) -> None:
 
 
 def _take_due(turn: Turn) -> Key | None:
-    """The key that is next; startup and cleanup come before all objects."""
-    return ACTIVITY if turn.take_activity() else turn.objects.take_due()
+    """The key that is next; activities come before all objects."""
+    return turn.take_activity() or turn.objects.take_due()
 
 
 def _next_due(turn: Turn) -> float | None:
-    """The monotonic time when an object, or the activity, is due next."""
-    activity = turn.lifecycle.activity
+    """The monotonic time when an object, or an activity, is due next."""
     due = turn.objects.queue.next_due()
-    return due if activity is None else earlier(due, activity.due)
+    for _, activity in turn.served_activities():
+        due = earlier(due, activity.due)
+    return due
 
 
 def _is_due(moment: float | None, turn: Turn) -> bool:
@@ -343,7 +347,7 @@ def _advance_phase(turn: Turn) -> None:
         turn.lifecycle = advance(turn.lifecycle, turn.now, event)
         _enter(turn)
     match turn.lifecycle.phase:
-        case Phase.STARTING if turn.lifecycle.activity is None:
+        case Phase.STARTING if turn.activity(ACTIVITY) is None:
             turn.end(1, "a startup handler failed; its error is above")
         case Phase.STOPPING if _is_due(turn.lifecycle.tell_at, turn):
             turn.lifecycle = turn.lifecycle._replace(tell_at=None)
@@ -360,11 +364,11 @@ def _advance_phase(turn: Turn) -> None:
 def _milestone(turn: Turn) -> Milestone | None:
     """The event that ends the present phase, if it has come."""
     match turn.lifecycle.phase:
-        case Phase.STARTING if turn.lifecycle.activity is None:
+        case Phase.STARTING if turn.activity(ACTIVITY) is None:
             return None if turn.lifecycle.exit_status else Milestone.STARTED
         case Phase.STOPPING if _is_quiet(turn):
             return Milestone.QUIET
-        case Phase.CLEANING if turn.lifecycle.activity is None:
+        case Phase.CLEANING if turn.activity(ACTIVITY) is None:
             return Milestone.CLEANED
         case _:
             return None
@@ -378,7 +382,8 @@ def _enter(turn: Turn) -> None:
         case Phase.CLEANING:
             to_clean = _has_begun(turn)
             turn.objects.drop_all()
-            turn.end_activity()
+            for key in turn.lifecycle.activities:
+                turn.end_activity(key)
             turn.live.clear()
             if to_clean:
                 turn.begin_activity(Role.CLEANUP)
@@ -390,7 +395,7 @@ def _enter(turn: Turn) -> None:
 
 def _has_begun(turn: Turn) -> bool:
     """Whether there is something to clean up: startup is over, or a part of it is."""
-    startup = turn.lifecycle.activity
+    startup = turn.activity(ACTIVITY)
     if startup is None:
         return bool(turn.counters.seed)
     work = startup.record.work or IDLE

@@ -18,6 +18,14 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, OwnedBy
 from fnop.core.handlers.pushdown import selectors_of
 from fnop.core.handlers.roles import Family
+from fnop.core.operator.cluster import (
+    asks_for_kinds,
+    compare,
+    facts_for,
+    listen,
+    outdated,
+    until_heard,
+)
 from fnop.core.operator.coordination import (
     discovered,
     lacks_peering,
@@ -65,7 +73,7 @@ _MISSED_SECONDS = 3.0
 
 def discover(turn: Turn) -> None:
     turn.survey = turn.survey._replace(due=None)
-    roots = tuple(map(discovering.Document, discovering.ROOTS))
+    roots = tuple(map(discovering.Document, (*discovering.ROOTS, *facts_for(turn))))
     _fetch(turn, discovering.begun({}, (turn.settings.marker, SYNCED)), roots)
 
 
@@ -124,8 +132,10 @@ def _to_describe(turn: Turn, found: discovering.Discovery) -> Iterator[Resource]
         if each.selector is None or each.rule.family not in _TELLING:
             continue
         known.update(_found(turn, each, each.selector, catalogue) or ())
-    for resource in sorted(known, key=lambda each: each.key):
-        if not resource.is_built_in and resource.key not in turn.survey.statuses:
+    changed = outdated(turn, found, catalogue)
+    for resource in sorted({*known, *changed}, key=lambda each: each.key):
+        is_told = resource.key in turn.survey.statuses and resource not in changed
+        if not resource.is_built_in and not is_told:
             yield resource
 
 
@@ -133,6 +143,7 @@ _TELLING = frozenset((Family.CHANGE, Family.BACKGROUND, Family.LEVEL))
 
 
 def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
+    listen(turn, found)
     has_any = found.resources or turn.survey.catalogue.resources
     if found.problem is not None and not has_any:
         _on_undiscovered(turn, found)
@@ -140,6 +151,7 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     before = turn.survey.catalogue
     catalogue = found.after(before, turn.now.mono)
     statuses = Table({**turn.survey.statuses, **(found.statuses or NOTHING)})
+    compare(turn, found, catalogue)
     turn.survey = turn.survey._replace(catalogue=catalogue, statuses=statuses)
     if _is_mistaken(turn, is_known=found.problem is None):
         return
@@ -181,6 +193,7 @@ def _until_next_look(turn: Turn, found: discovering.Discovery, complete: bool) -
         wait = _pause(turn, found)
     elif not complete:
         wait = growing_seconds(turn.survey.tries, turn.jitter(), most=wait)
+    wait = min(wait, until_heard(turn))
     if turn.survey.restless_until > turn.now.mono:
         wait = min(wait, turn.survey.restless_until - turn.now.mono)
     if turn.survey.catalogue.missed:
@@ -466,7 +479,9 @@ def look_around(turn: Turn, *, complete: bool) -> None:
     patterns = given is not None and has_patterns(given)
     selectors = [each.selector for each in turn.program.handlers if each.selector]
     if (given is None or patterns) and (
-        not complete or any(map(turn.survey.catalogue.is_broad, selectors))
+        not complete
+        or any(map(turn.survey.catalogue.is_broad, selectors))
+        or asks_for_kinds(turn)
     ):
         _look_at(turn, DEFINITIONS, StreamPurpose.KINDS)
     if patterns:

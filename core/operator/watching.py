@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.objects.store import observe
+from fnop.core.operator.cluster import lost_contact
 from fnop.core.operator.coordination import (
     discovered,
     looked_at,
@@ -186,6 +187,8 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     jitter = turn.jitter()
     after = ended(stream, end, turn.now, jitter)
     turn.streams.closed(after)
+    if end.reason == "unreachable":
+        lost_contact(turn)
     if end.status == 404:
         # A collection without objects is empty: here the kind or its version is gone.
         look_in(turn, _until_look_for_kind(turn, after.failures))

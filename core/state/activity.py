@@ -1,13 +1,15 @@
-"""Startup or cleanup: the handlers that run without an object.
+"""Handlers that run without an object: at startup, at cleanup, for the cluster.
 
-An operator has at most one activity at a time; `Lifecycle` holds it.  Its handlers make
-attempts as others do, so its record is an `ObjectRecord` as well.
+Such a handler makes attempts as others do, so its record is an `ObjectRecord` as well.
+An operator has at most one activity of its own life at a time, startup or cleanup, and
+one for each handler of each change of the cluster. `Lifecycle` holds them.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
+from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.handlers.handler import Handler
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
@@ -17,32 +19,53 @@ from fnop.core.values.cause import Reason
 from fnop.core.values.evolve import quick
 from fnop.effects.values import ReadOnlyDict
 
-__all__ = ["ACTIVITY", "Activity", "activity_of"]
+__all__ = ["ACTIVITY", "Activity", "activity_of", "is_activity", "key_of_change"]
 
-# The key of an activity where an object has its own, as in tickets.
+# The key of startup and cleanup where an object has its own, as in tickets.
 ACTIVITY = Key("", "", "")
+# Where an object's key has its resource.
+_OF_CLUSTER = "cluster"
+
+
+def key_of_change(number: int) -> Key:
+    """The key of a handler's work on a change of the cluster."""
+    return Key(_OF_CLUSTER, "", str(number))
+
+
+def is_activity(key: Key) -> bool:
+    """Whether a key is that of an activity, and not of an object.
+
+    >>> is_activity(ACTIVITY), is_activity(Key("pods.v1.", "default", "a"))
+    (True, False)
+    """
+    return key == ACTIVITY or key.resource == _OF_CLUSTER
 
 
 @quick
 class Activity(NamedTuple):
     """The record of the handlers, and when to continue.
 
-    `due` is a monotonic time; None while an answer is awaited.
+    `due` is a monotonic time; None while an answer is awaited. `change` is the change
+    of the cluster that it is about.
     """
 
     record: ObjectRecord
     due: float | None = None
+    change: ClusterChange | None = None
 
     def at(self, moment: float) -> Activity:
         """The activity, due at this moment or earlier if it already was."""
         due = moment if self.due is None else min(self.due, moment)
-        return Activity(self.record, due)
+        return self._replace(due=due)
 
 
 def activity_of(
-    handlers: tuple[Handler, ...], memo: ReadOnlyDict, now: float
+    handlers: tuple[Handler, ...],
+    memo: ReadOnlyDict,
+    now: float,
+    change: ClusterChange | None = None,
 ) -> Activity:
     """The activity of these handlers, due now; it begins with this memo."""
-    change = Change(Reason.NOOP, False, Body({}), Seen({}), handlers)
-    record = ObjectRecord(Body({}), Stored(), work=Work(change=change), memo=memo)
-    return Activity(record, now)
+    noop = Change(Reason.NOOP, False, Body({}), Seen({}), handlers)
+    record = ObjectRecord(Body({}), Stored(), work=Work(change=noop), memo=memo)
+    return Activity(record, now, change)

@@ -10,13 +10,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Unpack
 
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.progress import Failure, Judgement, Progress
 from fnop.core.seam.commands import Command, Say, Subject
-from fnop.core.state.activity import ACTIVITY
+from fnop.core.state.activity import is_activity
 from fnop.core.state.address import Address
 from fnop.core.state.lifecycle import Phase, failed
 from fnop.core.state.notes import Notes
@@ -42,8 +43,8 @@ class Context:
     def __init__(self, turn: Turn, key: Key) -> None:
         self._turn = turn
         self.key = key
-        # Whether there is no object: a startup or cleanup handler runs.
-        self.is_activity = key == ACTIVITY
+        # Whether there is no object, as for startup and cleanup.
+        self.is_activity = is_activity(key)
         self.now: Now = turn.now
         self.settings: Settings = turn.settings
 
@@ -57,9 +58,15 @@ class Context:
     def record(self) -> ObjectRecord | None:
         """The present record of the object, or of the activity."""
         if self.is_activity:
-            activity = self._turn.lifecycle.activity
+            activity = self._turn.activity(self.key)
             return activity and activity.record
         return self._turn.objects.get(self.key)
+
+    @property
+    def change(self) -> ClusterChange | None:
+        """The change of the cluster that an activity is about."""
+        activity = self._turn.activity(self.key) if self.is_activity else None
+        return activity and activity.change
 
     @property
     def kind(self) -> Kind:
@@ -79,14 +86,14 @@ class Context:
     def put(self, record: ObjectRecord) -> None:
         """Store the record of the object, or of the activity."""
         if self.is_activity:
-            self._turn.go_on_with(record)
+            self._turn.go_on_with(self.key, record)
         else:
             self._turn.objects.put(self.key, record)
 
     def drop(self) -> None:
         """Forget the object, or end the activity."""
         if self.is_activity:
-            self._turn.end_activity()
+            self._turn.end_activity(self.key)
         else:
             self._turn.drop(self.key)
 
@@ -101,7 +108,7 @@ class Context:
     def due(self, at: float | None = None) -> None:
         """Reconcile the object at this time (monotonic); without a time, at once."""
         if self.is_activity:
-            self._turn.activity_due(at)
+            self._turn.activity_due(self.key, at)
         else:
             self._turn.objects.due(self.key, at)
 

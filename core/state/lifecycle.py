@@ -22,8 +22,10 @@ from typing import NamedTuple
 
 from fnop.core.handlers.settings import Settings
 from fnop.core.state.activity import Activity
+from fnop.core.values.body import Key
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING, Table
 from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
@@ -130,8 +132,8 @@ class Lifecycle(NamedTuple):
     frozen: str | None = None
     # The settings as changed by startup handlers; None if unchanged.
     settings: Settings | None = None
-    # Startup or cleanup handlers that have not ended.
-    activity: Activity | None = None
+    # Handlers that run without an object, and have not ended, by their keys.
+    activities: Table[Key, Activity] = NOTHING
     # The memo of activities, with which each object's memo begins.
     memo: ReadOnlyDict = ReadOnlyDict()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.cluster_changes import ServerVersion
 from fnop.core.api.discovery import Discovery
 from fnop.core.api.statuses import StatusSchema
 from fnop.core.handlers.program import Kind
@@ -37,6 +38,15 @@ class Survey(NamedTuple):
     # Until this monotonic time the API server's documents about its kinds may be
     # outdated, since a definition has just come or gone.
     restless_until: float = 0.0
+    # The server's version, the digests of schemas by resource key, and the hashes of
+    # their documents: as far as handlers of the cluster ask for them.
+    version: ServerVersion | None = None
+    schemas: Table[str, str] = Table()
+    hashes: Table[tuple[str, str], str] = Table()
+    # Since when the API server has not answered (monotonic), and for how long it had
+    # not when handlers were told last.
+    silent_since: float | None = None
+    told_silence: float = -1.0
 
     def with_kind(self, kind: Kind) -> Survey:
         """The survey with a kind that has handlers."""

@@ -6,9 +6,10 @@ It lives within one call of `step` and never escapes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, NamedTuple, TypedDict, Unpack
 
+from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import LiveCache
@@ -26,10 +27,16 @@ from fnop.core.seam.commands import (
     Say,
     Subject,
 )
-from fnop.core.state.activity import ACTIVITY, Activity, activity_of
+from fnop.core.state.activity import (
+    ACTIVITY,
+    Activity,
+    activity_of,
+    is_activity,
+    key_of_change,
+)
 from fnop.core.state.address import Address
 from fnop.core.state.coordination import Coordination
-from fnop.core.state.lifecycle import Lifecycle, Phase, ended
+from fnop.core.state.lifecycle import SUSPENDED, Lifecycle, Phase, ended
 from fnop.core.state.notes import Notes
 from fnop.core.state.objects import Objects, OpenObjects
 from fnop.core.state.record import ObjectRecord
@@ -72,17 +79,17 @@ class State(NamedTuple):
     alarm: float | None = None
 
     def record(self, key: Key) -> ObjectRecord | None:
-        """The record of an object, or of the activity."""
-        if key != ACTIVITY:
+        """The record of an object, or of an activity."""
+        if not is_activity(key):
             return self.objects.records.get(key)
-        return self.lifecycle.activity and self.lifecycle.activity.record
+        activity = self.lifecycle.activities.get(key)
+        return activity and activity.record
 
     @property
     def due(self) -> tuple[tuple[Key, float], ...]:
         """The keys that are due, each with its time (monotonic), in their order."""
-        activity = self.lifecycle.activity
-        due = None if activity is None else activity.due
-        own = () if due is None else ((ACTIVITY, due),)
+        activities = self.lifecycle.activities.items()
+        own = ((key, each.due) for key, each in activities if each.due is not None)
         queue = self.objects.queue
         return (*own, *((key, queue.due[key][0]) for key in queue))
 
@@ -280,7 +287,7 @@ class Turn:
     ) -> Say:
         """A log line, to be emitted later."""
         subject = None
-        if key is not None and key != ACTIVITY:
+        if key is not None and not is_activity(key):
             subject = self.subject(key, body)
         act = act_of(exception) if act is None else act
         return Say(
@@ -346,33 +353,55 @@ class Turn:
         handlers = self.program.activity(role)
         if handlers:
             begun = activity_of(handlers, self.lifecycle.memo, self.now.mono)
-            self.lifecycle = self.lifecycle._replace(activity=begun)
+            self._put_activity(ACTIVITY, begun)
 
-    def go_on_with(self, record: ObjectRecord) -> None:
-        """Store the record of the activity."""
-        due = self.lifecycle.activity.due if self.lifecycle.activity else None
-        kept = Activity(record, due)
-        self.lifecycle = self.lifecycle._replace(activity=kept)
+    def begin_change(self, handler: Handler, change: ClusterChange) -> None:
+        """Let a handler act upon a change of the cluster."""
+        memo, now = self.lifecycle.memo, self.now.mono
+        begun = activity_of((handler,), memo, now, change)
+        self._put_activity(key_of_change(self.next_serial()), begun)
 
-    def activity_due(self, at: float | None = None) -> None:
-        """Continue the activity at this time (monotonic); without a time, at once."""
-        activity = self.lifecycle.activity
+    def _put_activity(self, key: Key, activity: Activity) -> None:
+        activities = self.lifecycle.activities.set(key, activity)
+        self.lifecycle = self.lifecycle._replace(activities=activities)
+
+    def activity(self, key: Key) -> Activity | None:
+        """The activity of a key; None if it has ended."""
+        return self.lifecycle.activities.get(key)
+
+    def go_on_with(self, key: Key, record: ObjectRecord) -> None:
+        """Store the record of an activity."""
+        activity = self.activity(key) or Activity(record)
+        self._put_activity(key, activity._replace(record=record))
+
+    def activity_due(self, key: Key, at: float | None = None) -> None:
+        """Continue an activity at this time (monotonic); without a time, at once."""
+        activity = self.activity(key)
         if activity is not None:
-            due = activity.at(self.now.mono if at is None else at)
-            self.lifecycle = self.lifecycle._replace(activity=due)
+            self._put_activity(key, activity.at(self.now.mono if at is None else at))
 
-    def take_activity(self) -> bool:
-        """Whether the activity is due now; from then on it is not."""
-        activity = self.lifecycle.activity
-        if activity is None or activity.due is None or activity.due > self.now.mono:
-            return False
-        rest = Activity(activity.record)
-        self.lifecycle = self.lifecycle._replace(activity=rest)
-        return True
+    def take_activity(self) -> Key | None:
+        """An activity that is due now; from then on it is not."""
+        for key, activity in self.served_activities():
+            if activity.due is not None and activity.due <= self.now.mono:
+                self._put_activity(key, activity._replace(due=None))
+                return key
+        return None
 
-    def end_activity(self) -> None:
-        """End startup or cleanup."""
-        self.lifecycle = self.lifecycle._replace(activity=None)
+    def served_activities(self) -> Iterator[tuple[Key, Activity]]:
+        """The activities that are gone on with, by the phase of the operator's life.
+
+        One about the cluster waits while another replica leads.
+        """
+        waits = self.lifecycle.phase in SUSPENDED
+        for key, activity in self.lifecycle.activities.items():
+            if activity.change is None or not waits:
+                yield key, activity
+
+    def end_activity(self, key: Key) -> None:
+        """End an activity."""
+        activities = self.lifecycle.activities.discard(key)
+        self.lifecycle = self.lifecycle._replace(activities=activities)
 
     def configure(self, settings: Settings) -> None:
         """Apply the settings that a startup handler has changed."""

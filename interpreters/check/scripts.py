@@ -13,8 +13,12 @@ from fnop.interpreters.actions import (
     Apply,
     Delete,
     Edit,
+    Outage,
     SetPace,
+    Upgrade,
     Wait,
+    outage,
+    upgrade,
 )
 from fnop.interpreters.cluster import Off, On, Pace, Slow, Stuck
 
@@ -73,6 +77,10 @@ def _to_json(action: Action) -> dict[str, Any]:
             return found
         case Wait(seconds):
             return {"do": "wait", "seconds": seconds}
+        case Upgrade(release):
+            return {"do": "upgrade", "release": release}
+        case Outage(seconds):
+            return {"do": "outage", "seconds": seconds}
         case SetPace(controller, pace):
             found = {"do": "pace", "controller": controller}
             more = {"seconds": pace.seconds} if isinstance(pace, Slow) else {}
@@ -103,6 +111,10 @@ def _from_json(found: Mapping[str, Any]) -> Action:
             return Delete(where, found.get("namespace"), found.get("propagation"))
         case "wait":
             return Wait(float(found["seconds"]))
+        case "upgrade":
+            return upgrade(str(found["release"]))
+        case "outage":
+            return outage(float(found["seconds"]))
         case "pace":
             controller, pace = str(found["controller"]), found["pace"]
             if pace == "Slow":

@@ -24,7 +24,7 @@ from fnop.interpreters.cluster.admission.questions import (
 )
 from fnop.interpreters.cluster.admission.replies import Replies, Unanswered
 from fnop.interpreters.cluster.api.discovery import content_type
-from fnop.interpreters.cluster.api.server import answer, empty_cluster
+from fnop.interpreters.cluster.api.server import answer, empty_cluster, upgraded
 from fnop.interpreters.cluster.api.watch import (
     backlog,
     bookmark,
@@ -80,6 +80,7 @@ __all__ = [
     "serving_earlier",
     "tick",
     "unreached",
+    "upgraded",
     "user_of_token",
     "wants_yaml",
 ]

@@ -30,14 +30,7 @@ from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["content_type", "discover"]
 
-VERSION = {
-    "major": "1",
-    "minor": "36",
-    "emulationMajor": "1",
-    "emulationMinor": "36",
-    "minCompatibilityMajor": "1",
-    "minCompatibilityMinor": "35",
-    "gitVersion": "v1.36.0",
+BUILD = {
     "gitCommit": "",
     "gitTreeState": "clean",
     "buildDate": "1970-01-01T00:00:00Z",
@@ -57,11 +50,15 @@ OFFERED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 MOST_DOCUMENTS = 256
 
 
-def discover(registry: Registry, request: ApiRequest) -> ApiResponse:
-    """Answer a request outside the resource paths.
+def discover(
+    registry: Registry, request: ApiRequest, release: str = "1.36.0"
+) -> ApiResponse:
+    """Answer a request outside the resource paths, of a server of this release.
 
     Documents about the same kinds are made once: nobody changes them afterwards.
     """
+    if request.path.strip("/") == "version" and request.method == "GET":
+        return _version(release, request.accept)
     if request.method != "GET" or not request.path.startswith("/api"):
         return _discovered(registry, request)
     known: dict[tuple[str, str], ApiResponse] = registry.memo.setdefault("pages", {})
@@ -88,8 +85,6 @@ def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
     match parts:
         case [""]:
             return ApiResponse(200, {"paths": _paths(registry)})
-        case ["version"]:
-            return _version(request.accept)
         case ["api"] | ["apis"]:
             return _root(registry, parts[0], request.accept)
         case ["api", version]:
@@ -103,10 +98,22 @@ def _discovered(registry: Registry, request: ApiRequest) -> ApiResponse:
             raise unknown_resource() if is_builtin else no_such_path()
 
 
-def _version(accept: str) -> ApiResponse:
+def _version(release: str, accept: str) -> ApiResponse:
+    """The answer of `/version`; since 1.34 it tells the emulated versions, too."""
     if accept != JSON and not is_plain(accept):
         raise router_refusal((JSON,))
-    return ApiResponse(200, VERSION)
+    major, minor, *_ = release.split(".")
+    told = {
+        "major": major,
+        "minor": minor,
+        "emulationMajor": major,
+        "emulationMinor": minor,
+        "minCompatibilityMajor": major,
+        "minCompatibilityMinor": str(int(minor) - 1),
+        "gitVersion": f"v{release}",
+        **BUILD,
+    }
+    return ApiResponse(200, told)
 
 
 def content_type(request: ApiRequest, response: ApiResponse) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from fnop.interpreters.cluster.access.escalation import check_escalation
@@ -63,6 +64,17 @@ def empty_cluster(
     return replace(cluster, rbac=True)
 
 
+def upgraded(cluster: Cluster, release: str) -> Cluster:
+    """The cluster with a server of another release, such as "1.37" or "1.37.2".
+
+    It serves the same kinds. Raises `ValueError` for what is no release.
+    """
+    if not re.fullmatch(r"[0-9]+\.[0-9]+(\.[0-9]+)?", release):
+        raise ValueError(f"a release is such as 1.37 or 1.37.2, not {release!r:.40}")
+    whole = release if release.count(".") == 2 else f"{release}.0"
+    return replace(cluster, release=whole)
+
+
 def answer(
     cluster: Cluster,
     request: ApiRequest,
@@ -84,7 +96,7 @@ def answer(
         authorize(cluster, request)
         call = call_of(cluster.registry, request, now, ask, beside)
         if call is None:
-            return cluster, discover(cluster.registry, request), ()
+            return cluster, discover(cluster.registry, request, cluster.release), ()
     except Refusal as refusal:
         return cluster, refusal.response, ()
     try:

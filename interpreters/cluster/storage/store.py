@@ -131,6 +131,8 @@ class Cluster:
     # Objects that came from another server (`restored`): they may have nulls, legacy
     # fields, and none of the defaults that this server fills in.
     found: Map[tuple[Resource, Key], None] = field(default_factory=Map)
+    # The version of the server.
+    release: str = "1.36.0"
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -204,6 +206,7 @@ def put(
             cluster.variant,
             reselected(cluster.selections, resource, key, old, stored),
             cluster.found,
+            cluster.release,
         ),
         event,
     )

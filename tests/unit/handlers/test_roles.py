@@ -17,6 +17,7 @@ from fnop.core.handlers.roles import (
     ADMISSION,
     BACKGROUND,
     CHANGES,
+    CLUSTER,
     EVENTS,
     INDICES,
     LEVELS,
@@ -34,8 +35,13 @@ from tests.simulations import ROOT
 
 DERIVED = (
     *(ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND, LEVELS),
-    ADMISSION,
+    *(ADMISSION, CLUSTER),
 )
+
+
+def decorator_of(role: Role) -> Any:
+    place = fnop.on.cluster if role in CLUSTER else fnop.on
+    return getattr(place, role.value)
 
 
 def declared(role: Role, fn: Any, **options: Any) -> Any:
@@ -43,8 +49,7 @@ def declared(role: Role, fn: Any, **options: Any) -> Any:
     registry = Registry()
     words = ("pods",) if ROLES[role].is_about_objects else ()
     needed = dict.fromkeys(ROLES[role].needs, "spec.size")
-    decorator = getattr(fnop.on, role.value)
-    decorator(*words, registry=registry, **{**needed, **options})(fn)
+    decorator_of(role)(*words, registry=registry, **{**needed, **options})(fn)
     (found,) = registry.handlers
     return found
 
@@ -80,7 +85,7 @@ def test_the_decorator_of_a_row_is_the_one_that_makes_its_handlers(role: Role) -
     found: Any = fnop
     for name in ROLES[role].decorator.removeprefix("@fnop.").split("."):
         found = getattr(found, name)
-    assert found == getattr(fnop.on, role.value)
+    assert found == decorator_of(role)
 
 
 @pytest.mark.parametrize("role", Role)
@@ -97,7 +102,7 @@ def test_what_has_to_be_given_is_what_the_options_say(role: Role) -> None:
     assert {*ROLES[role].needs} == required
     for name in ROLES[role].needs:
         with pytest.raises(RegistrationError, match=f"needs {name}="):
-            getattr(fnop.on, role.value)("pods", registry=Registry())
+            decorator_of(role)("pods", registry=Registry())
 
 
 def test_the_reasons_of_all_roles_are_those_that_are_handled() -> None:
@@ -149,7 +154,7 @@ def test_only_what_has_no_object_needs_no_verbs_and_none_is_unknown() -> None:
 
 
 # Roles whose handlers are called by one place of their own, which names them.
-_BY_NAME = {"STARTUP", "CLEANUP", "LOGIN", "PROBE"}
+_BY_NAME = {"STARTUP", "CLEANUP", "LOGIN", "PROBE", *(each.name for each in CLUSTER)}
 
 
 def test_elsewhere_no_role_is_compared_with() -> None:

@@ -22,13 +22,14 @@ import fnop
 import fnop.core.handlers.options
 from fnop.adapters.activities import Surroundings, perform
 from fnop.core.handlers.arguments import PROVIDERS
-from fnop.core.handlers.decorators import On, subhandler
+from fnop.core.handlers.decorators import On, OnCluster, subhandler
 from fnop.core.handlers.options import SubhandlerOptions, options_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import OUTSIDE, ROLES, Role, kwargs_of
+from fnop.core.handlers.roles import CLUSTER, OUTSIDE, ROLES, Role, kwargs_of
+from fnop.testing import Simulation
 from tests.documentation import PAGES, blocks, title
-from tests.simulations import ROOT, Scenario, example
+from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 KIND = "fnopexamples"
 
@@ -607,7 +608,8 @@ def test_what_the_documentation_shows_is_accepted(
 
 
 def decorator_of(role: Role) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(On, role.value)
+    place = OnCluster if role in CLUSTER else On
+    found: Callable[..., Any] = getattr(place, role.value)
     return found
 
 
@@ -665,7 +667,25 @@ def asking(names: Iterable[str], seen: list[dict[str, Any]], role: Role) -> Any:
     return scope["handler"]
 
 
-@pytest.mark.parametrize("role", [role for role in Role if role not in OUTSIDE])
+@pytest.mark.parametrize("role", sorted(CLUSTER, key=str))
+def test_arguments_about_the_cluster_are_of_these_types_too(role: Role) -> None:
+    registry = Registry()
+    seen: list[dict[str, Any]] = []
+    handler = asking(sorted(kwargs_of(role)), seen, role)
+    getattr(fnop.on.cluster, role.value)(registry=registry)(handler)
+    simulation = Simulation(registry).settle()
+    simulation.apply(DEFINITION).wait(10)
+    version, *_ = DEFINITION["spec"]["versions"]
+    two = [version, {**version, "name": "v2", "storage": False}]
+    simulation.edit("crds/fnopexamples.fnop.dev", spec={"versions": two}).wait(10)
+    simulation.delete("crds/fnopexamples.fnop.dev").wait(40)
+    simulation.upgrade("1.37").wait(30).outage(60).wait(90)
+    assert_typed(role, seen)
+
+
+@pytest.mark.parametrize(
+    "role", [role for role in Role if role not in OUTSIDE | CLUSTER]
+)
 def test_arguments_are_of_the_types_that_they_are_said_to_be(role: Role) -> None:
     registry = Registry()
     seen: list[dict[str, Any]] = []

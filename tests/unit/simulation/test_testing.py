@@ -658,6 +658,7 @@ def test_what_is_no_object_is_refused(given: Any) -> None:
 
 CHANGE_ARGUMENTS = sorted(
     PROVIDERS.keys()
+    - {"downtime"}
     - {"activity", "settings", "event", "type", "stopped", "children", "conditions"}
     - (names_in(fnop.AdmissionHandler) - names_in(fnop.ChangeHandler))
 )

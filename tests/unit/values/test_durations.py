@@ -1,7 +1,6 @@
 """Typed fields read the durations that the API server accepts, and no others."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from fnop.core.values.durations import duration
 from fnop.interpreters.cluster.schema.rules import FORMATS

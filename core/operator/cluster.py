@@ -1,0 +1,195 @@
+"""The handlers of changes of the cluster itself: when they are called.
+
+Each discovery is compared with the one before. For this, discovery asks for documents
+that nobody needs otherwise, as far as there are such handlers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.cluster_changes import (
+    ClusterChange,
+    KindAdded,
+    KindChanged,
+    KindRemoved,
+    Reached,
+    Unreachable,
+    Upgraded,
+    changed_kinds,
+    served_kinds,
+    told_of,
+)
+from fnop.core.api.discovery import SCHEMAS, VERSION, Discovery
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import Role
+from fnop.core.state.lifecycle import Phase
+from fnop.core.state.survey import looking_by
+from fnop.core.state.turn import Turn
+from fnop.core.values.table import Table
+
+__all__ = [
+    "asks_for_kinds",
+    "compare",
+    "facts_for",
+    "listen",
+    "lost_contact",
+    "outdated",
+    "until_heard",
+]
+
+# The seconds until an API server that does not answer is asked again, and those until
+# one is asked of which no stream tells that it is away.
+_SILENCE_SECONDS, _HEAR_SECONDS = 5.0, 10.0
+_ROLES = {
+    Upgraded: Role.UPGRADED,
+    KindAdded: Role.KIND_ADDED,
+    KindRemoved: Role.KIND_REMOVED,
+    KindChanged: Role.KIND_CHANGED,
+    Unreachable: Role.UNREACHABLE,
+    Reached: Role.REACHED,
+}
+
+
+def facts_for(turn: Turn) -> Iterator[str]:
+    """The documents that handlers of the cluster need, beside those of the kinds."""
+    if turn.program.activity(Role.UPGRADED):
+        yield VERSION
+    if turn.program.activity(Role.KIND_CHANGED):
+        yield SCHEMAS
+
+
+def outdated(turn: Turn, found: Discovery, catalogue: Catalogue) -> frozenset[Resource]:
+    """The kinds that handlers compare, and whose schemas are unknown or have changed.
+
+    Kubernetes' own schemas change with its version alone.
+    """
+    hashes, known = found.hashes, turn.survey
+    return frozenset(
+        each
+        for handler in turn.program.activity(Role.KIND_CHANGED)
+        for each in catalogue.resources
+        if not each.is_built_in
+        and (handler.about is None or handler.about.matches(each))
+        and (
+            each.key not in known.schemas
+            or hashes is None
+            or hashes.get(of := (each.group, each.version)) != known.hashes.get(of)
+        )
+    )
+
+
+def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
+    """Tell handlers what has changed since the discovery before this one.
+
+    The first one has nothing to be compared with.
+    """
+    before = turn.survey
+    served = {each.key for each in catalogue.resources}
+    told = {**before.schemas, **found.schemas}
+    schemas = Table({key: each for key, each in told.items() if key in served})
+    # The next discovery reads the schemas that this one could not.
+    unread = {
+        (each.group, each.version)
+        for each in outdated(turn, found, catalogue)
+        if each.key not in found.schemas
+    }
+    fresh = {of: e for of, e in (found.hashes or {}).items() if of not in unread}
+    hashes = Table({**before.hashes, **fresh})
+    version = found.version or before.version
+    turn.survey = before._replace(schemas=schemas, hashes=hashes, version=version)
+    if turn.lifecycle.phase is Phase.DISCOVERING:
+        return
+    if version is not None and before.version not in (None, version):
+        assert before.version is not None
+        _tell(turn, Upgraded(before.version, version))
+    if catalogue == before.catalogue and schemas == before.schemas:
+        return
+    was, now = (
+        served_kinds(before.catalogue, before.schemas),
+        served_kinds(catalogue, schemas),
+    )
+    for change in changed_kinds(was, now):
+        _tell(turn, change)
+
+
+def listen(turn: Turn, found: Discovery) -> None:
+    """Note whether the API server has answered, and tell handlers if that is news."""
+    now, survey = turn.now.mono, turn.survey
+    if not is_listening(turn):
+        return
+    since = survey.silent_since
+    if not found.is_unanswered:
+        if since is not None:
+            seconds = now - since
+            turn.survey = survey._replace(silent_since=None, told_silence=-1.0)
+            _tell(turn, Reached(seconds), least=-1.0, most=seconds)
+        return
+    if since is None:
+        since = now
+    seconds = now - since
+    told = survey._replace(silent_since=since, told_silence=seconds)
+    turn.survey = told
+    _tell(turn, Unreachable(seconds), least=survey.told_silence, most=seconds)
+
+
+def is_listening(turn: Turn) -> bool:
+    """Whether there are handlers to which it matters that the API server is silent."""
+    roles = (Role.UNREACHABLE, Role.REACHED, Role.UPGRADED)
+    return any(map(turn.program.activity, roles))
+
+
+def until_heard(turn: Turn) -> float:
+    """The seconds until it matters to handlers whether the API server answers."""
+    if turn.survey.silent_since is not None:
+        return _SILENCE_SECONDS
+    if is_listening(turn) and not turn.streams.numbers:
+        return _HEAR_SECONDS
+    return math.inf
+
+
+def asks_for_kinds(turn: Turn) -> bool:
+    """Whether there are handlers for kinds that come, go or change."""
+    roles = (Role.KIND_ADDED, Role.KIND_REMOVED, Role.KIND_CHANGED)
+    return any(map(turn.program.activity, roles))
+
+
+def lost_contact(turn: Turn) -> None:
+    """A stream has broken: look whether the API server answers, if that is asked for.
+
+    It may be silent from now on, or have restarted with another version.
+    """
+    if is_listening(turn) and turn.survey.silent_since is None:
+        soon = looking_by(turn.survey, turn.now.mono + 1.0)
+        turn.survey = soon._replace(silent_since=turn.now.mono)
+
+
+def _tell(
+    turn: Turn, change: ClusterChange, least: float = -1.0, most: float = 0.0
+) -> None:
+    """Let the handlers of a change act upon it.
+
+    A replica that stands by tells none: the one that leads does. Of handlers for times
+    without an API server, it is those whose `after` is beyond `least` seconds.
+    """
+    handlers = [
+        each
+        for each in turn.program.activity(_ROLES[type(change)])
+        if _is_about(each, change) and least < each.after <= most
+    ]
+    if not handlers or turn.lifecycle.phase is not Phase.SERVING:
+        return
+    turn.say("info", told_of(change))
+    for each in handlers:
+        turn.begin_change(each, change)
+
+
+def _is_about(handler: Handler, change: ClusterChange) -> bool:
+    match change:
+        case KindAdded(resource) | KindRemoved(resource) | KindChanged(resource):
+            return handler.about is None or handler.about.matches(resource)
+        case _:
+            return True
