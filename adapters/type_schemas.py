@@ -658,7 +658,10 @@ def _text_of(value: Any, place: Place, node: Node) -> str | None:
             )
         return text
     text_of = _TEXT_OF.get(type(value))
-    return text_of(value) if text_of else None
+    try:
+        return text_of(value) if text_of else None
+    except ValueError as problem:
+        raise place.problem(f"its default cannot be told: {problem}") from None
 
 
 def _moment(value: datetime, place: Place) -> str:

@@ -121,15 +121,17 @@ def _plain(value: Any, without_none: bool) -> Any:
 
 
 def plain_scalar(value: Any) -> Any:
-    """The JSON of a member of an enumeration, a moment, a duration, bytes or a UUID.
+    """The JSON of a value that typed fields may have.
 
-    Any other value is returned as it is.
+    That is a member of an enumeration, a moment, a duration, bytes, a UUID, or a set.
+    Any other value is returned as it is. Raises `ValueError` for a moment or a duration
+    that Go cannot tell.
 
     >>> plain_scalar(timedelta(minutes=90)), plain_scalar(b"a"), plain_scalar(1)
     ('1h30m', 'YQ==', 1)
     """
     if isinstance(value, Enum):
-        return value.value
+        return plain_scalar(value.value)
     if isinstance(value, datetime):
         return moment_text(value)
     if isinstance(value, date):
@@ -138,6 +140,8 @@ def plain_scalar(value: Any) -> Any:
         return duration_text(value)
     if isinstance(value, bytes):
         return base64.b64encode(value).decode()
+    if isinstance(value, (set, frozenset)):
+        return sorted(map(plain_scalar, value), key=repr)
     if (type(value).__module__, type(value).__name__) == ("uuid", "UUID"):
         return str(value)
     return value
@@ -152,11 +156,19 @@ def moment_text(value: datetime) -> str:
 
     >>> moment_text(datetime(2030, 1, 1, 12, tzinfo=UTC))
     '2030-01-01T12:00:00.000000Z'
+
+    Raises `ValueError` for one that is in no year from 1 to 9999 of UTC.
     """
-    known = value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    try:
+        known = value if value.tzinfo is None else value.astimezone(UTC)
+    except OverflowError:
+        raise ValueError(f"{value} is in no year from 1 to 9999 of UTC") from None
+    known = known.replace(tzinfo=UTC)
     return known.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+# Go counts nanoseconds in 64 bits.
+_MICROSECONDS_MAX = (2**63 - 1) // 1000
 _UNITS = (("h", 3600 * 10**6), ("m", 60 * 10**6), ("s", 10**6), ("ms", 1000), ("us", 1))
 
 
@@ -167,8 +179,13 @@ def duration_text(value: timedelta) -> str:
     ('1h30m', '-250ms')
     >>> duration_text(timedelta())
     '0s'
+
+    Raises `ValueError` for one that Go does not have.
     """
-    left = abs(value) // timedelta(microseconds=1)
+    micro = (value.days * 86_400 + value.seconds) * 10**6 + value.microseconds
+    left = abs(micro)
+    if left > _MICROSECONDS_MAX:
+        raise ValueError(f"{value!r} is more than the 292 years that a duration may be")
     parts = []
     for unit, size in _UNITS:
         number, left = divmod(left, size)

@@ -11,6 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from fnop.effects.models import plain_scalar
 from fnop.effects.values import shown, type_name
 
 __all__ = [
@@ -196,6 +197,7 @@ def check_marks(metadata: Any, where: str) -> None:
                 f"{where}: the {name} are a mapping of texts, not {type_name(marks)}"
             )
         for key, value in (marks or {}).items():
+            value = plain_scalar(value)
             if value is not None and not isinstance(value, str):
                 raise ValueError(
                     f"{where}: the {one} {shown(key)} must be a text, not "

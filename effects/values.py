@@ -360,7 +360,10 @@ def _freeze(
     value: Any, where: str, around: tuple[Any, ...], plain: Callable[[Any], Any]
 ) -> Any:
     """`freeze_json` of any value, with those `around` it."""
-    value = plain(value)
+    try:
+        value = plain(value)
+    except ValueError as problem:
+        raise ValueError(f"{_cut(where)}: {problem}") from None
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, str):

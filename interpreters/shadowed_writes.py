@@ -116,6 +116,8 @@ class ShadowedWrites:
         assert webhook is not None, "admission handlers have the options of a webhook"
         about = Registration(settings.domain, {}, namespaces=settings.namespaces)
         is_selected = is_asked(webhook, about, told)
+        if is_selected is not is_asked(webhook, about._replace(labelled=False), told):
+            is_selected = None  # the recording does not tell the server's version
         if is_selected is False:
             return False
         decision = self._decided(reviewer, handler, told, now)
@@ -157,7 +159,7 @@ class ShadowedWrites:
 
 
 _BY_MORE = "it depends on indices or memos, which are not those of then"
-_BY_OPTIONS = "the API server asks by conditions, or by labels of namespaces"
+_BY_OPTIONS = "the API server asks by conditions, labels of namespaces, or its version"
 _BY_READS = "its handler asks for what the recording does not hold"
 _BY_SECRETS = "it depends on secrets, and the recording holds tokens in their place"
 

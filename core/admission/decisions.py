@@ -193,6 +193,7 @@ def _status(decision: Decision) -> Mapping[str, Any]:
             "kind": request.kind,
             "causes": causes,
         }
-        if decision.code == 422:
+        # Clients show the causes of an invalid object, and not its message.
+        if decision.code == 422 and all(each.field for each in decision.denials):
             status["reason"] = "Invalid"
     return status

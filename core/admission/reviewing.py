@@ -239,11 +239,7 @@ class _Course:
                 return
         except BaseException as problem:
             self.asked.append(handler.id)
-            failure = failure_of(problem)
-            if failure.former:
-                self._passes_by(handler, failure)
-            else:
-                self._fails(handler, webhook, failure)
+            yield from self._weigh(handler, webhook, failure_of(problem))
             return
         self.asked.append(handler.id)
         if not self.reviewer.filled and self._asks_index(handler):
@@ -252,20 +248,49 @@ class _Course:
         if handler.function and self.request.dry_run and not webhook.side_effects:
             self._fails(handler, webhook, _NO_DRY_RUN)
             return
+        self._warn_of_unread(handler)
         ending = yield from self._attempt(handler, self.request)
         result, after = self._result(handler, ending)
         self.warnings += ending.warnings
         if result is None:
             self.request = after
-        elif result.former:
-            self._passes_by(handler, result)
-        elif meant := _meant(result):
+        else:
+            yield from self._weigh(handler, webhook, result)
+
+    def _warn_of_unread(self, handler: Handler) -> None:
+        """Warn if a handler judges as if there was no old object, as it cannot read it.
+
+        Rules that compare with it do not hold then.
+        """
+        if handler.typed is None or self.request.old is None:
+            return
+        problem = handler.typed.misfit("old", self.request.old)
+        if problem is not None:
+            text = f"judges without the stored object, which it cannot read: {problem}"
+            self.warnings.append(f"{handler.id} {text}")
+            said = f"{handler.label} {text}"
+            self.lines.append(Say("warning", said, self._subject(), handler.id))
+
+    def _weigh(
+        self, handler: Handler, webhook: Webhook, failure: Failure
+    ) -> Generator[Perform, tuple[Now, Outcome], None]:
+        """The consequence of a failure: it denies, or there is no answer."""
+        if failure.misfit and webhook.ratcheting and self._cannot_read_stored(failure):
+            self._passes_by(handler, failure)
+        elif meant := _meant(failure):
             yield from self._judge(handler, webhook, meant)
         else:
-            self._fails(handler, webhook, result)
+            self._fails(handler, webhook, failure)
+
+    def _cannot_read_stored(self, failure: Failure) -> bool:
+        """Whether it is the stored object that does not fit, and the write leaves it.
+
+        That is what was there before: a repair takes it away, a deletion all of it.
+        """
+        return failure.misfit == "former" or self.request.operation == "DELETE"
 
     def _passes_by(self, handler: Handler, failure: Failure) -> None:
-        """Admit the write that repairs a stored object, which a handler cannot read."""
+        """Admit a write without an answer of a handler that cannot read the object."""
         text = f"{handler.id} is not asked, as it cannot read the stored object"
         self.warnings.append(f"{text}: {_words(failure)}")
         said = f"{handler.label} is not asked: {failure}"
@@ -276,8 +301,9 @@ class _Course:
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
         """Deny for what the write makes wrong, and warn of what was wrong before."""
         before: Counter[_Said] = Counter()
-        if is_excusable(handler):
-            before = yield from self._said_before(handler, webhook)
+        is_misfit = all(each.misfit for each in meant)
+        if is_excusable(handler) or (is_misfit and webhook.ratcheting):
+            before = yield from self._said_before(handler, webhook, always=is_misfit)
         new, old = [], []
         for each in meant:
             said = _said(each)
@@ -323,31 +349,17 @@ class _Course:
             and _may_change(handler, request.operation)
             and self.reviewer.is_about(handler, request)
             and self._is_served(webhook)
-            and self._sees(handler)
+            and sees(handler, self._situation(handler, request))
         )
 
     def _labels(self) -> Iterator[Mapping[str, Any]]:
         """The labels of the new object, and of the old one.
 
-        A webhook is asked if either is selected (Kubernetes: objectSelector). Else a
-        user could pass it by dropping the label in the same write.
+        A webhook is asked if either is selected (Kubernetes: objectSelector).
         """
         for each in (self.request.object, self.request.old):
             if each is not None:
                 yield Body(each).mapping("labels")
-
-    def _sees(self, handler: Handler) -> bool:
-        """Whether the filters select the request, with its labels or the former."""
-        request = self.request
-        if sees(handler, self._situation(handler, request)):
-            return True
-        if not handler.filters.labels or None in (request.object, request.old):
-            return False
-        before = Body(request.old).mapping("labels")
-        found = Body(request.object)
-        meta = {**found.meta, "labels": before}
-        relabelled = request._replace(object={**found.data, "metadata": meta})
-        return sees(handler, self._situation(handler, relabelled))
 
     def _is_served(self, webhook: Webhook) -> bool:
         """Whether the operator serves the namespace and the labels (`-n`, `-l`).
@@ -468,7 +480,8 @@ class _Course:
                     return _misuse(_NO_VERDICT), self.request
                 case Return(value=value):
                     if value is not True:
-                        self._tell(handler, (Log("warning", _NO_RESULT),))
+                        text = f"{handler.label}: {_NO_RESULT}"
+                        self._tell(handler, (Log("warning", text),))
                 case _:
                     return _misuse(_not_here(effect)), self.request
         if not changes:
@@ -505,25 +518,27 @@ class _Course:
         self.lines.append(Say("warning", text, self._subject(), handler.id))
 
     def _said_before(
-        self, handler: Handler, webhook: Webhook
+        self, handler: Handler, webhook: Webhook, *, always: bool
     ) -> Generator[Perform, tuple[Now, Outcome], Counter[_Said]]:
         """The words in which an update to the stored object itself would be denied.
 
         This change, or this deletion, did not cause them. Without this rule nobody
         could update an object that breaks a new validation. If the handler's filters do
         not select the stored object, there are none. A handler with side effects is
-        asked as in a dry run.
+        asked as in a dry run. It is `always` asked whether it can read the object.
         """
         request = self.request
-        if request.old is None or not webhook.is_about("UPDATE", request.subresource):
+        is_about = webhook.is_about("UPDATE", request.subresource)
+        if request.old is None or not (is_about or always):
             return Counter()
         is_dry = request.dry_run or webhook.side_effects
         same = request._replace(operation="UPDATE", object=request.old, dry_run=is_dry)
         try:
             if not sees(handler, self._situation(handler, same)):
                 return Counter()
-        except BaseException:  # a filter failed: its answer is unknown
-            return Counter()
+        except BaseException as problem:  # a filter failed: its answer is unknown
+            failure = failure_of(problem)
+            return Counter(map(_said, _meant(failure) if failure.misfit else ()))
         said = len(self.lines)
         ending = yield from self._attempt(handler, same)
         del self.lines[said:]  # it has said that already

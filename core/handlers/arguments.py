@@ -25,12 +25,13 @@ from fnop.core.handlers.signatures import (
 )
 from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped, texts
 from fnop.core.memory.observation import Seen, essence_of, observed_at, value_at
-from fnop.core.values.body import Body, Memo, Meta, View
+from fnop.core.values.body import Body, Memo, Meta, MetaBefore, View
 from fnop.core.values.diff import diff
+from fnop.core.values.models import Unfit
 from fnop.core.values.now import Now, wall_time
 from fnop.core.values.table import NOTHING
 from fnop.effects import Log
-from fnop.effects.values import ReadOnlyDict, read_only, type_name
+from fnop.effects.values import ReadOnlyDict, read_only, shown, type_name
 
 __all__ = [
     "PROVIDERS",
@@ -99,6 +100,23 @@ class Writers:
 def _body(situation: Situation) -> Body:
     assert situation.body is not None, "only handlers of objects ask for one"
     return situation.body
+
+
+def _stanza(situation: Situation, name: str) -> Any:
+    """A part of the object: empty if it is missing, or no mapping.
+
+    Raises `Unfit` for the latter if a rule is asked, or if a class is to be read.
+    """
+    body, found = _body(situation), _body(situation).data.get(name)
+    is_judged = situation.request is not None or situation.handler.reads(name)
+    if is_judged and found is not None and not isinstance(found, Mapping):
+        raise Unfit(f"{shown(found)} is not an object", (name,))
+    return read_only(body.stanza(name))
+
+
+def _meta(situation: Situation) -> Meta:
+    found = read_only(_body(situation).meta)
+    return Meta(found) if situation.request is None else MetaBefore(found)
 
 
 def _request(situation: Situation) -> Request:
@@ -189,9 +207,9 @@ PROVIDERS: dict[str, _Provider] = {
     "resource": lambda s, _: s.resource,
     "body": lambda s, _: View.of(_body(s).data, s.now.wall),
     "obj": lambda s, _: View.of(_body(s).data, s.now.wall),
-    "spec": lambda s, _: read_only(_body(s).stanza("spec")),
-    "status": lambda s, _: read_only(_body(s).stanza("status")),
-    "meta": lambda s, _: Meta(read_only(_body(s).meta)),
+    "spec": lambda s, _: _stanza(s, "spec"),
+    "status": lambda s, _: _stanza(s, "status"),
+    "meta": lambda s, _: _meta(s),
     "labels": lambda s, _: read_only(_body(s).mapping("labels")),
     "annotations": lambda s, _: read_only(_body(s).mapping("annotations")),
     "uid": lambda s, _: _body(s).uid or _unnamed(s),

@@ -114,7 +114,7 @@ class Declaring:
                 f"{label}: {self.parent.id} declares two of the id {own_id!r}; "
                 "give each its own id=..."
             )
-        check_typed(fn, name)
+        check_typed(fn, name, of_value=bool(options.get("field")))
         child = replace(
             self.parent,
             id=full_id,
@@ -455,7 +455,7 @@ def declare(
                 fn,
                 name,
                 words[0] if len(words) == 1 and isinstance(words[0], type) else None,
-                of_value=bool(options.get("field")),
+                of_value=bool(options.get("field")) and webhook is None,
                 may_be_new=_may_be_new(rule, webhook),
             )
         function = function_of(fn, options, name)
@@ -498,6 +498,8 @@ def _may_be_new(rule: RoleRule, webhook: Webhook | None) -> bool:
     """Whether a handler is asked about creations, which have no old object."""
     if webhook is None:
         return rule.reasons == (Reason.CREATE,)
+    if webhook.subresource in ("status", "scale"):  # are parts of what is there
+        return False
     return not webhook.operations or "CREATE" in webhook.operations
 
 

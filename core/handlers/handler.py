@@ -87,6 +87,10 @@ class Handler:
             arguments = self.typed.read(arguments)
         return self.fn(**arguments)
 
+    def reads(self, name: str) -> bool:
+        """Whether an argument is an object of a class of the author's."""
+        return self.typed is not None and name in self.typed.readers
+
     @property
     def label(self) -> str:
         """The handler as log lines name it: its role and its id."""

@@ -27,7 +27,7 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
-from fnop.core.values.models import Unfit, UnfitBefore
+from fnop.core.values.models import Unfit
 from fnop.core.values.now import Now
 from fnop.effects import Call, Log, Patch, Return, Target, Witness
 from fnop.effects.values import canonical, freeze_json, read_only
@@ -136,7 +136,7 @@ class Outside:
         """
         situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
         for name in _OF_BODY & self.arguments.keys():
-            view, fresh = self.arguments[name], PROVIDERS[name](situation, Writers())
+            view, fresh = self.arguments[name], _of_body(name, situation)
             dict.update(view, fresh)
             for key in view.keys() - fresh.keys():
                 dict.__delitem__(view, key)
@@ -194,8 +194,10 @@ def _failure(problem: BaseException) -> dict[str, Any]:
     found["permanent"] = isinstance(problem, PermanentError)
     if isinstance(problem, Unfit):
         found |= {"code": 422, "field": problem.field}
-    if isinstance(problem, UnfitBefore):
-        found["former"] = True
+        found["misfit"] = problem.of
+        if problem.others:
+            found["parts"] = [_failure(each) for each in problem.parts]
+            return found
     if isinstance(problem, AdmissionError):
         found["code"] = problem.code
         found["field"] = getattr(problem, "field", "")
@@ -226,9 +228,19 @@ def answerable(value: Any, where: str) -> Any:
     return found
 
 
+def _of_body(name: str, situation: Situation) -> Any:
+    """An argument that is a view of the object; the core has judged its form."""
+    if name in ("spec", "status"):
+        assert situation.body is not None
+        return read_only(situation.body.stanza(name))
+    return PROVIDERS[name](situation, Writers())
+
+
 def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
+    if name in _OF_BODY:
+        return _of_body(name, situation)
     is_of_change = situation.cluster_change is not None and name in _OF_CHANGE
-    if is_of_change or name in _OF_BODY or name in _OF_TIME:
+    if is_of_change or name in _OF_TIME:
         return PROVIDERS[name](situation, Writers())
     if name == "diff":
         return diff(read_only(facts["old"]), read_only(facts["new"]))
@@ -265,5 +277,5 @@ def _failed(found: Mapping[str, Any]) -> Failure:
         code=found.get("code"),
         field=found.get("field", ""),
         parts=tuple(map(_failed, found.get("parts", ()))),
-        former=found.get("former", False),
+        misfit=found.get("misfit", ""),
     )

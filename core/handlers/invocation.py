@@ -54,7 +54,7 @@ from fnop.core.values.errors import (
     parts_of,
     text_of,
 )
-from fnop.core.values.models import Unfit, UnfitBefore
+from fnop.core.values.models import Unfit
 from fnop.effects import (
     Again,
     Answer,
@@ -508,12 +508,14 @@ def failure_of(problem: BaseException) -> Failure:
                 field=field,
             )
         case Unfit():  # the author's code is not to blame
+            others = problem.parts if problem.others else ()
             return Failure(
                 *(name, message),
                 permanent=True,
                 code=422,
                 field=problem.field,
-                former=isinstance(problem, UnfitBefore),
+                parts=tuple(map(failure_of, others)),
+                misfit=problem.of,
             )
         case PermanentError() | NotPure():
             return Failure(name, message, permanent=True, exception=problem)

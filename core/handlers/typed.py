@@ -77,6 +77,17 @@ class Typed:
         holder = SimpleNamespace(__annotations__={"it": annotation})
         return get_type_hints(holder, {**self._names}, include_extras=True)["it"]
 
+    def misfit(self, name: str, value: Any) -> Unfit | None:
+        """The misfit of an argument that is None for it; None if it fits."""
+        hint = self.hints.get(name)
+        if value is None or name not in self.readers or not admits_none(hint):
+            return None
+        try:
+            reader_of(_without_none(hint))(value)
+        except Unfit as problem:
+            return problem.under(name)
+        return None
+
     def read(self, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
         """The arguments with those that are read; None stays None.
 
@@ -87,15 +98,19 @@ class Typed:
         if not readers:
             return arguments
         found = dict(arguments)
+        unfit: list[Unfit] = []
         former: UnfitBefore | None = None
         for name, read in readers.items():
             if found.get(name) is not None:
                 try:
                     found[name] = read(found[name])
                 except Unfit as problem:
-                    if name != "old":
-                        raise problem.under(*_outside(name)) from problem.__cause__
-                    former = UnfitBefore(problem.why, (name, *problem.path))
+                    if name == "old":
+                        former = UnfitBefore.because_of(problem)
+                    else:
+                        unfit.append(problem.under(*_outside(name)))
+        if unfit:
+            raise Unfit.joined(unfit)
         if former is not None:
             raise former
         return found
@@ -142,7 +157,7 @@ def check_typed(
     for name, hint in found.hints.items():
         inner = unwrapped(_without_none(hint)).hint
         said = f"{label} has '{name}: {getattr(inner, '__name__', inner)}'"
-        if name in _OBJECTS and _is_no_object(inner):
+        if name in objects and _is_no_object(inner):
             raise RegistrationError(
                 f"{said}, and it is given an object; annotate it with a "
                 "class of yours, or as fnop.Spec, fnop.Status or fnop.Body"
@@ -185,7 +200,8 @@ def _other_part(name: str, hint: Any, kind: type | None) -> str:
         for each in _PARTS
         if each in hints
     }
-    if known.get(part) is hint:
+    own = known.get(part)
+    if own is hint or (isinstance(own, type) and issubclass(own, hint)):
         return ""
     others = [f"the class of {kind.__name__}.{e}" for e in known if known[e] is hint]
     return others[0] if others else ""

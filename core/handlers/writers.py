@@ -380,6 +380,37 @@ class LogWriter:
 
     warn, critical, fatal = warning, error, error
 
+    # Code that was written for a standard logger asks for these. The place where the
+    # lines are written decides which levels are shown.
+
+    name = "fnop.objects"
+    level = 10
+
+    @property
+    def logger(self) -> LogWriter:
+        """The logger itself, as that of a `logging.LoggerAdapter`."""
+        return self
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        """No fields: those of the object are added where the lines are written."""
+        return {}
+
+    def isEnabledFor(self, level: int) -> bool:
+        """True: every line is taken."""
+        return True
+
+    def getEffectiveLevel(self) -> int:
+        """The least level that there is."""
+        return self.level
+
+    def setLevel(self, level: Any) -> None:
+        """Nothing: `--verbose` and the like decide."""
+
+    def hasHandlers(self) -> bool:
+        """True: the lines are written."""
+        return True
+
 
 # The numbers of the standard library's levels.
 _LEVELS = ((40, "error"), (30, "warning"), (20, "info"))

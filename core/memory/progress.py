@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from fnop.core.memory.observation import DIGEST_VERSION, Seen
 from fnop.core.seam.commands import AttemptEnded
@@ -41,6 +41,8 @@ __all__ = [
 ]
 
 
+# The object that does not fit: as it is, or as it was before its change; "": none.
+WhichObject: TypeAlias = Literal["", "present", "former"]
 # The most characters of an error's text that are stored: a response can be long.
 MESSAGE_LENGTH_MAX = 512
 # The shortest delay: other objects get their turn even before a retry at once.
@@ -157,7 +159,8 @@ class Failure:
     the API server refused an effect of the plan. A `misuse` of fnop is an error in the
     author's code that no retry mends. A denial of an admission handler has an HTTP
     `code`, and may be about a `field`. The exceptions of a group are its `parts`. With
-    `former`, the object before its change does not fit the class of the argument `old`.
+    `misfit`, an object does not fit the class of an argument: the present one, or the
+    one before its change.
     """
 
     type: str
@@ -170,7 +173,7 @@ class Failure:
     code: int | None = None
     field: str = ""
     parts: tuple[Failure, ...] = ()
-    former: bool = False
+    misfit: WhichObject = ""
 
     @property
     def is_expected(self) -> bool:

@@ -114,6 +114,8 @@ def background_action(
         elif run_state is None:
             if _is_held(at, record, handler):
                 return ScheduleRun(handler)
+        elif run_state.unfit_in not in (None, record.body.version):
+            return UnscheduleRun(handler)  # it may fit now
         elif (interval := _untimed(record, handler, run_state)) is not None:
             return RescheduleRun(handler, run_state, interval)
         elif _is_due(record, handler, run_state, at.now):

@@ -177,6 +177,9 @@ def _run_ended(
     if judgement.progress.finished == "failure":
         context.failed()
     after = rested(handler, run_state, judgement.progress, context.now)
+    failure, body = invocation.failure, invocation.situation.body
+    if after.over and failure is not None and failure.misfit and body is not None:
+        after = after._replace(unfit_in=body.version)
     return with_run_state(record, handler, after), said
 
 

@@ -142,7 +142,9 @@ class RunState(NamedTuple):
 
     In monotonic seconds: it does not begin before `start`, and the last run began at
     `began`.  `over` means that it will not begin again.  Where the interval is a
-    function, it counts from `ended`, and was computed for the version `timed_for`.
+    function, it counts from `ended`, and was computed for the version `timed_for`. If
+    the object did not fit the class of an argument, it is over for the version
+    `unfit_in` alone.
     """
 
     start: float | None
@@ -151,6 +153,7 @@ class RunState(NamedTuple):
     progress: Progress = FRESH
     ended: float | None = None
     timed_for: str | None = None
+    unfit_in: str | None = None
 
 
 @quick

@@ -201,6 +201,23 @@ class Meta(ReadOnlyDict):
         return self.get("deletionTimestamp")
 
 
+class MetaBefore(Meta):
+    """The metadata of an object that may not be stored yet.
+
+    Without a name, or a uid, these are None, as with Kopf.
+    """
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> Any:
+        return self.get("name")
+
+    @property
+    def uid(self) -> Any:
+        return self.get("uid")
+
+
 def _refuse_memo(memo: object, *given: object, **named: object) -> NoReturn:
     names = [str(each) for each in (*given[:1], *named) if isinstance(each, str)]
     name = names[0] if names else "key"

@@ -75,14 +75,16 @@ def _of_go(text: str) -> int | None:
         total += int(whole or 0) * size
         total += int(fraction or 0) * size // 10 ** len(fraction or "")
         place = found.end()
-    if place == 0 or place != len(rest) or total > _INT_MAX:
+    is_negative = text.startswith("-")
+    if place == 0 or place != len(rest) or total > _INT_MAX + is_negative:
         return None
-    return -total if text.startswith("-") else total
+    return -total if is_negative else total
 
 
 def _parts(text: str) -> Iterator[int]:
     """The nanoseconds of each number with a unit; huge ones raise `ValueError`."""
     for number, word in _PART.findall(text):
+        number = number.lstrip("0") or "0"
         if len(number) > len(str(_INT_MAX)) or int(number) > _INT_MAX:
             raise ValueError(f"{text!r:.60} is no duration: {number:.30} is too large")
         unit = word.lower()

@@ -16,15 +16,23 @@ import dataclasses
 import inspect
 import re
 from collections import abc
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, datetime, timedelta
 from enum import Enum
 from functools import lru_cache
 from types import NoneType
-from typing import Any, Literal, TypeAlias, get_args, get_origin, get_type_hints
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    TypeAlias,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from fnop.core.values.durations import duration
-from fnop.core.values.errors import PermanentError, joined
+from fnop.core.values.errors import PermanentError, joined, text_of
 from fnop.effects.hints import UNIONS, admits_none, named, unwrapped
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, read_only, shown
 
@@ -48,15 +56,42 @@ class Unfit(PermanentError):
     A handler that asks for the type fails for good: no retry changes the object.
     """
 
-    def __init__(self, why: str, path: Path = (), *, missing: bool = False) -> None:
+    # The object as it is, or as it was before its change.
+    of: ClassVar[Literal["present", "former"]] = "present"
+
+    def __init__(
+        self,
+        why: str,
+        path: Path = (),
+        *,
+        missing: bool = False,
+        others: tuple[Unfit, ...] = (),
+    ) -> None:
         super().__init__(why)
         self.why, self.path = why, path
         # A field is missing, and what is there may fit.
         self.missing = missing
+        # The misfits in other places.
+        self.others = others
 
     def under(self, *path: str | int) -> Unfit:
         """The same of the value around."""
-        return Unfit(self.why, (*path, *self.path), missing=self.missing)
+        others = tuple(each.under(*path) for each in self.others)
+        place = (*path, *self.path)
+        return Unfit(self.why, place, missing=self.missing, others=others)
+
+    @classmethod
+    def joined(cls, found: Iterable[Unfit]) -> Unfit:
+        """The first of several, which has all others."""
+        first, *rest = [part for each in found for part in each.parts]
+        missing, others = first.missing, tuple(rest)
+        return Unfit(first.why, first.path, missing=missing, others=others)
+
+    @property
+    def parts(self) -> tuple[Unfit, ...]:
+        """This and all others, each for itself."""
+        own = Unfit(self.why, self.path, missing=self.missing) if self.others else self
+        return (own, *self.others)
 
     @property
     def field(self) -> str:
@@ -74,6 +109,14 @@ class Unfit(PermanentError):
 
 class UnfitBefore(Unfit):
     """The object before its change does not fit, and what it is now does."""
+
+    of = "former"
+
+    @classmethod
+    def because_of(cls, problem: Unfit) -> UnfitBefore:
+        """The misfit of the argument `old`."""
+        found = problem.under("old")
+        return cls(found.why, found.path, others=found.others)
 
     def __str__(self) -> str:
         return f"{super().__str__()}; annotated as '... | None', old is None then"
@@ -100,7 +143,6 @@ def is_read(hint: Any) -> bool:
     )
 
 
-@lru_cache(maxsize=1024)
 def reader_of(hint: Any) -> Reader:
     """The reader of a type: from a JSON value to a value of it.
 
@@ -118,6 +160,13 @@ def reader_of(hint: Any) -> Reader:
     ... except Unfit as problem: print(problem)
     [0].schedule: it is missing, and Backup needs it
     """
+    try:
+        return _known_reader(hint)
+    except TypeError:  # it has no form in JSON, or a mark that cannot be hashed
+        return _reader(hint)
+
+
+def _reader(hint: Any) -> Reader:
     inner = unwrapped(hint).hint
     if not is_read(inner):
         return _reader_of_json(inner)
@@ -142,6 +191,9 @@ def reader_of(hint: Any) -> Reader:
         if dataclasses.is_dataclass(origin):
             return _reader_of_dataclass(origin)
     raise TypeError(f"{_name(hint)} has no form in JSON")
+
+
+_known_reader = lru_cache(maxsize=1024)(_reader)
 
 
 def _is_class(cls: type) -> bool:
@@ -310,12 +362,14 @@ def _reader_of_list(made: Callable[[list[Any]], Any], args: tuple[Any, ...]) -> 
     def read(value: Any) -> Any:
         if not isinstance(value, (list, tuple)):
             raise Unfit(f"{_shown(value)} is not a list")
-        found = []
+        found, unfit = [], []
         for place, each in enumerate(value):
             try:
                 found.append(inner(each))
             except Unfit as problem:
-                raise problem.under(place) from None
+                unfit.append(problem.under(place))
+        if unfit:
+            raise Unfit.joined(unfit)
         return made(found)
 
     return read
@@ -327,12 +381,14 @@ def _reader_of_mapping(args: tuple[Any, ...]) -> Reader:
     def read(value: Any) -> Any:
         if not isinstance(value, Mapping):
             raise Unfit(f"{_shown(value)} is not an object")
-        found = {}
+        found, unfit = {}, []
         for name, each in value.items():
             try:
                 found[name] = inner(each)
             except Unfit as problem:
-                raise problem.under(name) from None
+                unfit.append(problem.under(name))
+        if unfit:
+            raise Unfit.joined(unfit)
         return ReadOnlyDict(found)
 
     return read
@@ -440,6 +496,7 @@ def _reader_of_dataclass(cls: Any) -> Reader:
         if not isinstance(value, Mapping):
             raise Unfit(f"{_shown(value)} is not an object")
         given: dict[str, Any] = {}
+        unfit: list[Unfit] = []
         for name, attribute, read, missing in fields:
             found = value.get(name)
             if found is None:
@@ -455,17 +512,25 @@ def _reader_of_dataclass(cls: Any) -> Reader:
                         found = {}
                     case _Missing.UNFIT:
                         why = f"it is missing, and {cls.__qualname__} needs it"
-                        raise Unfit(why, (name,), missing=True)
+                        unfit.append(Unfit(why, (name,), missing=True))
+                        continue
             try:
                 given[attribute] = read(found)
             except Unfit as problem:
-                raise problem.under(name) from None
-        try:
-            return cls(**given)
-        except ValueError as problem:  # of the class's own __post_init__
-            raise Unfit(f"{cls.__qualname__} refuses it: {problem}") from problem
+                unfit.append(problem.under(name))
+        if unfit:
+            raise Unfit.joined(unfit)
+        return _made(cls, given)
 
     return read_all
+
+
+def _made(cls: Any, given: Mapping[str, Any]) -> Any:
+    """An object of a class, whose own `__post_init__` may refuse it."""
+    try:
+        return cls(**given)
+    except Exception as problem:
+        raise _refused_by(cls, problem) from problem
 
 
 def _reader_in(cls: type, name: str, hint: Any) -> Reader:
@@ -490,12 +555,13 @@ def _reader_of_pydantic(cls: Any) -> Reader:
     def read(value: Any) -> Any:
         try:
             return cls.__pydantic_validator__.validate_python(value)
-        except ValueError as problem:
+        except Exception as problem:
             errors = getattr(problem, "errors", None)
             if errors is None:
-                raise Unfit(f"{cls.__qualname__} refuses it: {problem}") from problem
-            first = errors()[0]
-            raise Unfit(_sentence(first["msg"]), tuple(first["loc"])) from problem
+                raise _refused_by(cls, problem) from problem
+            several = errors()
+            found = (Unfit(_sentence(e["msg"]), tuple(e["loc"])) for e in several)
+            raise Unfit.joined(found) from problem
 
     return read
 
@@ -512,13 +578,23 @@ def _reader_of_struct(cls: Any) -> Reader:
     def read(value: Any) -> Any:
         try:
             return library.convert(value, cls)
-        except ValueError as problem:
+        except Exception as problem:
+            if not isinstance(problem, ValueError):
+                raise _refused_by(cls, problem) from problem
             found = _AT.fullmatch(str(problem))
             why, where = found.groups() if found else (str(problem), "")
             path = (name or int(n) for name, n in _STEP.findall(where))
             raise Unfit(_sentence(why), tuple(path)) from problem
 
     return read
+
+
+def _refused_by(cls: type, problem: Exception) -> Unfit:
+    """The misfit that an error in the author's own code of a class means."""
+    told = text_of(problem)
+    if not isinstance(problem, (ValueError, PermanentError)):
+        told = f"{type(problem).__name__}: {told}"
+    return Unfit(f"{cls.__qualname__} refuses it: {told}")
 
 
 def _sentence(text: str) -> str:

@@ -99,7 +99,11 @@ class Auditor(Planner):
         every = next((e for e in basis if e.need.resource == NAMESPACES), None)
         present = [e["metadata"]["name"] for e in every.objects] if every else []
         places: list[str | None] = [None]
-        if given is not None:
+        # A namespace selector of the author's own takes the place of `-n`.
+        if given is not None and not any(
+            each.webhook is not None and each.webhook.namespace_selector
+            for each in run.machine.program.handlers
+        ):
             places = [*(served_namespaces(given, present) or given)]
         chosen = Selectors(labels=settings.selector)
         needs = [

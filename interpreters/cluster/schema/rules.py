@@ -369,7 +369,8 @@ def _is_duration(text: str) -> bool:
     if OF_GO.fullmatch(text):
         return True
     found = PART.findall(text)
-    if any(int(number) >= 2**63 for number, _ in found):
+    numbers = (number.lstrip("0") or "0" for number, _ in found)
+    if any(len(each) > 19 or int(each) >= 2**63 for each in numbers):
         return False
     return any(
         unit.lower() in UNITS or unit.lower().startswith(WORDS) for _, unit in found
@@ -377,7 +378,7 @@ def _is_duration(text: str) -> bool:
 
 
 OF_GO = re.compile(r"[-+]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)")
-PART = re.compile(r"([0-9]{1,4000})[ \t\n\f\r]*([A-Za-zµ]+)")
+PART = re.compile(r"([0-9]+)[ \t\n\f\r]*([A-Za-zµ]+)")
 UNITS = frozenset(("ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk"))
 WORDS = ("nano", "micro", "milli", "sec", "min", "hour", "day", "week")
 

@@ -295,7 +295,7 @@ DEFAULTS: list[tuple[Any, Any, Any]] = [
     (bytes, b"\x00a", "AGE="),
     (datetime, datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00Z"),
     (date, date(2026, 1, 2), "2026-01-02"),
-    (timedelta, timedelta(minutes=1.5), "90s"),
+    (timedelta, timedelta(minutes=1.5), "1m30s"),
     (uuid.UUID, uuid.UUID(int=1), "00000000-0000-0000-0000-000000000001"),
     (tuple[int, ...], (1, 2), [1, 2]),
     (frozenset[str], frozenset("cab"), ["a", "b", "c"]),

@@ -32,7 +32,7 @@ from fnop.core.memory.seals import seal_of
 from fnop.interpreters.explaining import CHILDREN_MAX
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.reading import ReadProblem
-from tests.damage import flipped, whole
+from tests.damage import damaged, whole
 from tests.explain_scenarios import play
 from tests.live import SpoiledCluster
 from tests.simulations import DEFINITION, ROOT, example
@@ -171,7 +171,7 @@ def test_of_a_damaged_recording_is_told_what_is_before_the_damage(
     served: Served, tmp_path: Path
 ) -> None:
     file = tmp_path / "run.fnop"
-    file.write_bytes(flipped(whole(), int(0.7 * len(whole()))))
+    file.write_bytes(damaged(0.7))
     done = run(served, "fex/one", "-o", "json", "--record", str(file))
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["recorded"]

@@ -352,7 +352,7 @@ async def returning_on_the_loop(spec: Any, **_: Any) -> Any:
 
 def patching(patch: Any, **_: Any) -> None:
     ran.append("patched")
-    patch.status["at"] = {MOMENT}
+    patch.status["at"] = object()
 
 
 def answering(what: str) -> Any:
@@ -418,12 +418,12 @@ def test_a_patch_that_is_refused_fails_for_good(registry: Registry) -> None:
     assert run.settle()
     assert ran == ["patched"]
     (line,) = refusals(run.lines)
-    assert "Patch.merge.status.at: set is not a JSON value" in line
+    assert "Patch.merge.status.at: object is not a JSON value" in line
 
 
 def patching_in_vain(patch: Any, retry: int, **_: Any) -> None:
     ran.append(f"{retry}")
-    patch.status["at"] = {MOMENT}
+    patch.status["at"] = object()
     if retry == 0:
         raise fnop.TemporaryError("not yet", delay=5)
     raise fnop.PermanentError("never")

@@ -1,7 +1,7 @@
 """Handlers whose annotations are classes get objects of these."""
 
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, timezone
 from enum import Enum
 from typing import Annotated, Any, TypedDict
 
@@ -342,8 +342,9 @@ def test_a_validation_does_not_deny_the_repair_of_an_object_that_did_not_fit(
     found = review(registry, broken, mended)
     assert found.allowed, found.message
     assert seen == [None]
-    assert len(found.warnings) == 2
-    for text, handler in zip(found.warnings, ("m", "strictly"), strict=True):
+    *not_asked, lenient = found.warnings
+    assert "leniently judges without the stored object" in lenient
+    for text, handler in zip(not_asked, ("m", "strictly"), strict=True):
         assert f"{handler} is not asked, as it cannot read the stored object" in text
         assert "old.spec.replicas: 'three' is not a whole number" in text
     # What is stored stays updatable, what is written has to fit.
@@ -417,3 +418,227 @@ def test_a_patch_takes_the_values_of_typed_fields(registry: Registry) -> None:
     assert found["spec"]["engine"] == "mysql"
     assert found["spec"]["backup"] == {"schedule": "1", "every": "1h"}
     assert found["status"]["since"] == "2030-01-01T00:00:00.000000Z"
+
+
+def test_all_misfits_are_told_and_each_is_weighed_for_itself(
+    registry: Registry,
+) -> None:
+    @fnop.on.validate(Database, registry=registry)
+    def judge(spec: Spec, **_: Any) -> None: ...
+
+    class Listed(pydantic.BaseModel):
+        ports: list[int] = []
+
+    @fnop.on.validate(Database, registry=registry)
+    def judge_model(spec: Listed, **_: Any) -> None: ...
+
+    both = database(replicas="three", hosts=["a", 3])
+    found = review(registry, None, both)
+    fields = {each.field for each in found.denials}
+    assert fields == {"spec.replicas", "spec.hosts[1]"}
+    # A repair of one of two passes, a further misfit does not.
+    one = review(registry, both, database(replicas=3, hosts=["a", 3]))
+    assert one.allowed
+    assert len(one.warnings) == 1
+    worse = review(registry, database(replicas="three"), both)
+    assert [each.field for each in worse.denials] == ["spec.hosts[1]"]
+    ports = database(ports=["x"]), database(ports=["x", "y"])
+    assert [each.field for each in review(registry, *ports).denials] == [
+        "spec.ports[1]"
+    ]
+
+
+def is_small(spec: Spec, **_: Any) -> bool:
+    return spec.replicas < 9
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"operations": ["DELETE"]}, {"when": is_small}],
+    ids=["all", "deletions", "filtered"],
+)
+def test_a_stored_misfit_neither_stays_for_ever_nor_is_frozen(
+    registry: Registry, options: dict[str, Any]
+) -> None:
+    @fnop.on.validate(Database, registry=registry, **options)
+    def judge(spec: Spec, userinfo: Any, **_: Any) -> None: ...
+
+    @fnop.on.mutate(Database, registry=registry)
+    def change(spec: Spec, **_: Any) -> None: ...
+
+    broken = database(replicas="three")
+    labelled = {**broken, "metadata": {**broken["metadata"], "labels": {"a": "b"}}}
+    assert review(registry, broken, labelled).allowed
+    assert review(registry, broken, None).allowed
+    assert review(registry, broken, database(replicas=2)).allowed
+    assert not review(registry, None, broken).allowed
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyError, AssertionError, fnop.Denied])
+def test_whatever_a_class_raises_is_a_misfit(
+    registry: Registry, error: type[Exception]
+) -> None:
+    @dataclass(frozen=True)
+    class Picky:
+        replicas: int = 1
+
+        def __post_init__(self) -> None:
+            if self.replicas == 13:
+                raise error("unlucky")
+
+    @dataclass(frozen=True)
+    class Whole:
+        spec: Picky
+
+    def judge(spec: Any, old: Any, **_: Any) -> None: ...
+
+    judge.__annotations__ |= {"spec": Picky, "old": Whole | None}
+    fnop.on.validate(Database, registry=registry)(judge)
+    assert review(registry, database(replicas=13), database(replicas=2)).allowed
+    found = review(registry, None, database(replicas=13))
+    assert (found.code, found.denials[0].field) == (422, "spec")
+    assert "unlucky" in found.message
+
+
+@pytest.mark.parametrize("spec", ["x", ["a"], 3])
+def test_a_spec_that_is_no_mapping_is_a_misfit(registry: Registry, spec: Any) -> None:
+    @fnop.on.validate(Database, registry=registry)
+    def untyped(spec: Any, **_: Any) -> None: ...
+
+    found = review(registry, None, {**database(), "spec": spec})
+    assert (found.code, found.denials[0].field) == (422, "spec")
+    seen: list[Any] = []
+    others = Registry()
+
+    @fnop.on.create(Database, registry=others)
+    def typed(spec: Spec, **_: Any) -> None:
+        seen.append(spec)
+
+    @fnop.on.create(Database, registry=others)
+    def plain(spec: Any, **_: Any) -> None:
+        seen.append(dict(spec))
+
+    run(others, {**database(), "spec": spec}, loose=True)
+    assert seen == [{}]
+
+
+def test_with_a_field_old_and_new_of_a_review_are_whole_objects(
+    registry: Registry,
+) -> None:
+    def judge(old: Any, new: Any, **_: Any) -> None: ...
+
+    judge.__annotations__["new"] = Spec
+    with pytest.raises(RegistrationError, match=r"the class of Database\.spec"):
+        fnop.on.validate(Database, field="spec", registry=registry)(judge)
+    judge.__annotations__["new"] = timedelta
+    with pytest.raises(RegistrationError, match="it is given an object"):
+        fnop.on.validate(Database, field="spec.every", registry=registry)(judge)
+
+
+def test_parts_of_a_common_class_and_subresources_are_no_mistakes(
+    registry: Registry,
+) -> None:
+    @dataclass(frozen=True)
+    class Common:
+        a: int = 0
+
+    @dataclass(frozen=True)
+    class Own(Common):
+        b: int = 0
+
+    @fnop.definition("parts.v1.example.com")
+    @dataclass(frozen=True)
+    class Part:
+        spec: Own
+        status: Common = Common()
+
+    def judge(spec: Any, old: Any, **_: Any) -> None: ...
+
+    judge.__annotations__ |= {"spec": Common, "old": Part}
+    fnop.on.validate(Part, subresource="status", registry=registry)(judge)
+
+
+def test_a_handler_that_cannot_read_what_was_stored_says_so(
+    registry: Registry,
+) -> None:
+    @fnop.on.validate(Database, registry=registry)
+    def shrinks_not(spec: Spec, old: Database | None, **_: Any) -> None:
+        if old is not None and spec.replicas < old.spec.replicas:
+            raise fnop.Denied("it must not shrink", field="spec.replicas")
+
+    stored = {**database(replicas=5), "status": {"ready": "x"}}
+    found = review(registry, stored, {**database(replicas=1), "status": {"ready": 1}})
+    assert found.allowed
+    (text,) = found.warnings
+    assert "judges without the stored object, which it cannot read: old.status" in text
+    assert not review(registry, database(replicas=5), database(replicas=1)).allowed
+
+
+@pytest.mark.parametrize("lasts", [False, True])
+def test_daemons_and_timers_begin_again_when_the_object_fits(
+    registry: Registry, lasts: bool
+) -> None:
+    seen: list[int] = []
+
+    if lasts:
+
+        @fnop.daemon(Database, registry=registry)
+        async def watch(spec: Spec, stopped: fnop.Stopped, **_: Any) -> None:
+            seen.append(spec.replicas)
+            await stopped.wait(10_000)
+
+    else:
+
+        @fnop.timer(Database, interval=600, registry=registry)
+        def tick(spec: Spec, **_: Any) -> None:
+            seen.append(spec.replicas)
+
+    simulation = run(registry, database(replicas="three"), loose=True)
+    simulation.wait(30)
+    assert seen == []
+    simulation.edit("databases/a", spec={"replicas": 3}).wait(30)
+    assert seen == [3]
+
+
+def test_marks_that_cannot_be_hashed_are_for_others(registry: Registry) -> None:
+    @dataclass(frozen=True)
+    class Marked:
+        replicas: Annotated[int, {"doc": "how many"}] = 1
+
+    def judge(spec: Any, **_: Any) -> None:
+        assert spec.replicas == 2
+
+    judge.__annotations__["spec"] = Annotated[Marked, {"doc": "all"}]
+    fnop.on.validate(Database, registry=registry)(judge)
+    assert review(registry, None, database(replicas=2)).allowed
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (timedelta.max, "292 years"),
+        (-timedelta(days=200_000), "292 years"),
+        (datetime.max.replace(tzinfo=timezone(timedelta(hours=-1))), "year"),
+    ],
+    ids=["long", "negative", "late"],
+)
+def test_values_that_cannot_be_written_are_refused_with_their_place(
+    value: Any, why: str
+) -> None:
+    with pytest.raises(ValueError, match=rf"merge\.spec\.at: .*{why}"):
+        fnop.patch(spec={"at": value})
+
+
+def test_values_alone_are_as_in_classes() -> None:
+    class Deep(Enum):
+        ONE = Engine.MYSQL
+        SPAN = timedelta(hours=1)
+
+    found = fnop.patch(
+        spec={"set": frozenset(("b", "a")), "deep": [Deep.ONE, Deep.SPAN]},
+        metadata={"labels": {"engine": Engine.MYSQL}},
+    )
+    assert found.merge == {
+        "spec": {"set": ["a", "b"], "deep": ["mysql", "1h"]},
+        "metadata": {"labels": {"engine": "mysql"}},
+    }

@@ -673,7 +673,7 @@ def test_k_5_3_a_function_that_changes_nothing_costs_nothing(
     ("change", "problem"),
     [
         (lambda body: body["spec"]["missing"].append(1), "KeyError: 'missing'"),
-        (lambda body: body.update(spec={1}), "set is not a JSON value"),
+        (lambda body: body.update(spec=object()), "object is not a JSON value"),
         (lambda body: body.update(metadata=None), "a patch must leave metadata"),
     ],
 )

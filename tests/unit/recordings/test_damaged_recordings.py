@@ -20,7 +20,7 @@ from fnop.interpreters.recordings import (
 )
 from fnop.interpreters.sums import OtherLines, Sums, trusted
 from tests.commands import Done, fnop
-from tests.damage import all_lines, all_records, flipped, whole
+from tests.damage import all_lines, all_records, damaged, flipped, whole
 from tests.recordings import compressed, records_in
 from tests.simulations import ROOT
 from tests.thorough import examples
@@ -179,9 +179,7 @@ def test_what_is_summed_is_trusted(texts: list[bytes]) -> None:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a recording, one that is damaged, and one that is cut off there."""
     folder = tmp_path_factory.mktemp("damaged")
-    # Some bits between two compressed blocks mean nothing.
-    places = range(int(0.7 * len(whole())), len(whole()))
-    data = next(e for e in (flipped(whole(), at) for at in places) if read(e)[1])
+    data = damaged(0.7)
     count = len(read(data)[0])
     (folder / "whole.fnop").write_bytes(whole())
     (folder / "damaged.fnop").write_bytes(data)
