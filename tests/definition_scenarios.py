@@ -10,6 +10,7 @@ from tests.simulations import ROOT
 __all__ = [
     "CRDS",
     "GROUP",
+    "KIND_SCENARIOS",
     "MERGE",
     "OPERATOR",
     "PLURAL",
@@ -69,9 +70,12 @@ def define(
     scope: str = "Namespaced",
     plural: str = PLURAL,
     kind: str = KIND,
+    fields: Json | None = None,
 ) -> None:
     """Have a kind served in these versions, and wait until it is."""
-    schema = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    schema: Json = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    if fields is not None:
+        schema["properties"] = {"spec": {"type": "object", "properties": fields}}
     spec = {
         "group": GROUP,
         "scope": scope,
@@ -311,6 +315,22 @@ def a_kind_that_the_preferred_version_lacks(world: World) -> None:
     assert_calm(world)
 
 
+def kinds_are_told(world: World) -> None:
+    """The kind itself comes, changes and goes, without an object of it."""
+    world.begin(calls="kinds")
+    world.calm()
+    define(world, "v1")
+    world.until(called(world, "kind_added None v1"))
+    define(world, "v1", "v2")
+    world.until(called(world, "kind_changed v1 v2+v1"))
+    define(world, "v1", "v2", fields={"size": {"type": "integer"}})
+    world.until(called(world, "kind_changed v2+v1 v2+v1"))
+    remove(world)
+    world.until(called(world, "kind_removed v2+v1 None"))
+    assert len(calls(world)) == 4
+
+
+KIND_SCENARIOS = (kinds_are_told,)
 SCENARIOS = (
     a_version_comes_and_another_goes,
     the_preferred_version_goes,

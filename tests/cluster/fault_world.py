@@ -81,6 +81,9 @@ def handlers() -> Registry:
         await fnop.call(release, token=uid)
         logger.info("handled the end")
 
+    @fnop.on.cluster.reached(after=0, registry=registry)
+    def reached(**_: Any) -> None: ...
+
     return registry
 
 

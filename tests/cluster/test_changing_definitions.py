@@ -10,7 +10,13 @@ import pytest
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import Operator
 from tests.cluster.real_world import RealWorld
-from tests.definition_scenarios import OPERATOR, SCENARIOS, World, remove
+from tests.definition_scenarios import (
+    KIND_SCENARIOS,
+    OPERATOR,
+    SCENARIOS,
+    World,
+    remove,
+)
 from tests.long import parameters
 
 
@@ -29,11 +35,16 @@ class DefinitionsWorld(RealWorld):
         self.until(lambda: self.is_serving)
 
 
-AT_ONCE = ("the_preferred_version_goes", "a_kind_that_the_preferred_version_lacks")
+ALL = (*SCENARIOS, *KIND_SCENARIOS)
+AT_ONCE = (
+    "kinds_are_told",
+    "the_preferred_version_goes",
+    "a_kind_that_the_preferred_version_lacks",
+)
 
 
 @pytest.mark.parametrize(
-    "scenario", parameters(SCENARIOS, AT_ONCE, lambda each: each.__name__)
+    "scenario", parameters(ALL, AT_ONCE, lambda each: each.__name__)
 )
 def test_definitions_change(
     scenario: Callable[[World], None], apiserver: ApiServer, tmp_path: Path

@@ -68,6 +68,8 @@ async def test_after_an_outage_it_catches_up(
             await _change(user)
             await until_met(user, operator)
         assert repeated(user, operator) == []
+        if "kube-apiserver" in names:
+            assert any("the API server answers again" in e for e in operator.lines)
     finally:
         await upstream.close()
 

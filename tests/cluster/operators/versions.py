@@ -1,6 +1,7 @@
 """Logs the calls about the kinds that `PROBES` names: the object, and its version.
 
 `CALLS=events` leaves out the handlers of changes, which keep a state on the object.
+`CALLS=kinds` logs what becomes of the kinds themselves, and no calls about objects.
 """
 
 import logging
@@ -11,6 +12,7 @@ import fnop
 
 NAMES = os.environ.get("PROBES", "probes").split(",")
 CHANGES = os.environ.get("CALLS") != "events"
+KINDS = os.environ.get("CALLS") == "kinds"
 
 
 def told(what: str, body: fnop.Body, logger: logging.LoggerAdapter[Any]) -> None:
@@ -43,5 +45,16 @@ def declare(number: int, probes: str) -> None:
         told("delete", body, logger)
 
 
-for number, name in enumerate(NAMES):
-    declare(number, name)
+def declare_kind(change: str) -> None:
+    @getattr(fnop.on.cluster, change)("versions.fnop.dev", "*", id=change)
+    def told(resource: Any, old: Any, new: Any, logger: Any, **_: Any) -> None:
+        versions = (each and "+".join(each.versions) for each in (old, new))
+        logger.info("call %s %s", change, " ".join(map(str, versions)))
+
+
+if KINDS:
+    for change in ("kind_added", "kind_removed", "kind_changed"):
+        declare_kind(change)
+else:
+    for number, name in enumerate(NAMES):
+        declare(number, name)

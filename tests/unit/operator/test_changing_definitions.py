@@ -14,6 +14,7 @@ from fnop.core.handlers.settings import Settings
 from tests.definition_scenarios import (
     CRDS,
     GROUP,
+    KIND_SCENARIOS,
     MERGE,
     OPERATOR,
     PLURAL,
@@ -51,6 +52,13 @@ def test_definitions_change(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     scenario(DefinitionsWorld(monkeypatch, namespaces))
+
+
+@pytest.mark.parametrize("scenario", KIND_SCENARIOS, ids=lambda each: each.__name__)
+def test_kinds_themselves_are_told(
+    scenario: Callable[[World], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scenario(DefinitionsWorld(monkeypatch, None))
 
 
 # ------------------------------------------------------- what is known of the objects
