@@ -702,7 +702,8 @@ class SimulatedRun:
                 pass  # for whoever records it
 
     def _hear(self, say: Say) -> None:
-        self._despair.hear(say)
+        if not self.is_away:  # what fails for want of the server may well succeed
+            self._despair.hear(say)
         self._restless.hear(say)
         if self.on_say is not None:
             self.on_say(say, self.clock.now().wall)

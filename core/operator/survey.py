@@ -153,6 +153,10 @@ def _on_discovered(turn: Turn, found: discovering.Discovery) -> None:
     statuses = Table({**turn.survey.statuses, **(found.statuses or NOTHING)})
     compare(turn, found, catalogue)
     turn.survey = turn.survey._replace(catalogue=catalogue, statuses=statuses)
+    if turn.lifecycle.phase is Phase.STARTING:
+        # It was for an effect of a startup handler: nobody serves objects yet.
+        turn.survey = turn.survey._replace(tries=0, wanted=False)
+        return
     if _is_mistaken(turn, is_known=found.problem is None):
         return
     turn.lifecycle = advance(turn.lifecycle, turn.now, Milestone.DISCOVERED)

@@ -16,8 +16,18 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from fnop.core.handlers.roles import Family
 from fnop.core.values.merge import applied
-from fnop.interpreters.actions import Action, ActionRefused, Apply, Delete, Edit, act
+from fnop.interpreters.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    Outage,
+    Upgrade,
+    act,
+)
 from fnop.interpreters.check.changes import Change, Sort
 from fnop.interpreters.check.explore import Case, prepared
 from fnop.interpreters.check.records import Phase
@@ -29,6 +39,9 @@ from fnop.interpreters.simulation import SimulatedRun
 
 __all__ = ["MadeUp", "Subject", "scripts_for"]
 
+# An API server is upgraded to this release, and is away for so much longer than the
+# handlers of such times wait.
+RELEASE, AWAY_SECONDS = "1.37", 30.0
 # The fields of an object that are edited in scripts which all faults strike.
 STRUCK_MAX = 2
 # The fields of an object that a walk changes, and the values that it tries for each.
@@ -100,9 +113,22 @@ def scripts_for(
         Script("delete", (*create, *gone)),
         Script("delete and recreate", (*create, *gone, *create)),
     ]
+    scripts += _of_the_cluster(case, create)
     known = [each.actions for each in scripts]
     scripts += [each for each in walks if each.actions not in known]
     return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))
+
+
+def _of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[Script]:
+    """The API server is upgraded, and is away for a while: if handlers hear of it."""
+    afters = [
+        each.after
+        for each in case.program.handlers
+        if each.rule.family is Family.CLUSTER
+    ]
+    if afters:
+        away = Outage(max(afters) + AWAY_SECONDS)
+        yield Script("the cluster changes", (*create, Upgrade(RELEASE), away))
 
 
 # -------------------------------------------------------------------------- the ground

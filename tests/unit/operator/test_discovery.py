@@ -660,3 +660,35 @@ def test_a_version_that_has_disappeared_comes_last(rest: Any) -> None:
     after = read(group_document("sea.dev", *rest, both[1])).after(before, 100.0)
     assert [e.version for e in after.find(Selector.of("boats"))] == ["v1alpha1"]
     assert after.lookup("boats.v1.sea.dev") is not None
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_what_a_startup_handler_looks_for_serves_no_objects_yet(
+    several: bool,
+) -> None:
+    """Else nobody would list again what came before the operator serves."""
+    registry = Registry()
+    child = {
+        "apiVersion": "v1",
+        "kind": "ConfigMap",
+        "metadata": {"name": "settings", "namespace": "default"},
+    }
+
+    @fnop.on.startup(registry=registry)
+    def started(**_: Any) -> fnop.Effect:
+        return fnop.apply(child)
+
+    @fnop.on.create("secrets", registry=registry)
+    def made(patch: fnop.Patch, **_: Any) -> None:
+        patch.metadata.labels["seen"] = "yes"
+
+    secret = {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": {"name": "one", "namespace": "default"},
+    }
+    simulation = Simulation(registry, objects=[secret]).settle()
+    if several:
+        simulation.restart().settle()
+    assert simulation["configmaps/settings"]
+    assert simulation["secrets/one"].labels["seen"] == "yes"
