@@ -328,8 +328,9 @@ def explore(
     are those of `Simulation`; the actions are made by `create`, `edit`, `delete`,
     `wait`, `pace`, `upgrade` and `outage`. `rivals` are other controllers, by kind.
     `script` is a file as for `fnop check --script`, of which all but the SCRIPTS
-    counts; `former` is the code before an upgrade. With `depth` 2 pairs of faults are tried, too; `budget` is the
-    largest number of schedules; special faults fail only if `special`. Raises
+    counts; `former` is the code before an upgrade. With `depth` 2 pairs of faults are
+    tried, too; `budget` is the largest number of schedules; special faults fail only if
+    `special`. Raises
     `AssertionError` for what cannot be checked, such as an action that the cluster
     refuses without any fault, and `ValueError` without actions.
 

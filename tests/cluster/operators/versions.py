@@ -46,10 +46,11 @@ def declare(number: int, probes: str) -> None:
 
 
 def declare_kind(change: str) -> None:
-    @getattr(fnop.on.cluster, change)("versions.fnop.dev", "*", id=change)
     def told(resource: Any, old: Any, new: Any, logger: Any, **_: Any) -> None:
         versions = (each and "+".join(each.versions) for each in (old, new))
         logger.info("call %s %s", change, " ".join(map(str, versions)))
+
+    getattr(fnop.on.cluster, change)("versions.fnop.dev", "*", id=change)(told)
 
 
 if KINDS:
