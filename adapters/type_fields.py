@@ -1,7 +1,8 @@
-"""The fields of an author's classes: dataclasses, TypedDicts, models of pydantic.
+"""The fields of an author's classes.
 
-pydantic is never imported here: a class is a model of it only where the author's own
-file has imported it.
+These are dataclasses, TypedDicts, models of pydantic and Structs of msgspec. Neither
+library is imported here: a class is one of it only where the author's own file has
+imported it.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ __all__ = [
     "is_model",
     "is_record",
     "is_root_model",
+    "is_struct",
     "keeps_unknown",
     "model_config",
 ]
@@ -63,6 +65,7 @@ def is_record(cls: Any) -> bool:
         dataclasses.is_dataclass(cls)
         or _is_typed_dict(cls)
         or (is_model(cls) and not is_root_model(cls))
+        or is_struct(cls)
     )
 
 
@@ -72,6 +75,8 @@ def fields_of(cls: type) -> list[Field]:
         found = _of_model(cls)
     elif _is_typed_dict(cls):
         found = _of_typed_dict(cls)
+    elif is_struct(cls):
+        found = _of_struct(cls)
     else:
         found = _of_dataclass(cls)
     texts = _texts_below_fields(cls)
@@ -168,6 +173,9 @@ def _parts(value: Any) -> Any:
         return type(value), [_parts(getattr(value, each.name)) for each in fields]
     if is_model(type(value)):
         return type(value), [_parts(each) for _, each in value]
+    if is_struct(type(value)):
+        names = type(value).__struct_fields__
+        return type(value), [_parts(getattr(value, each)) for each in names]
     return value
 
 
@@ -229,6 +237,55 @@ def _of_typed_dict(cls: Any) -> Iterator[Field]:
             NotRequired not in qualifiers and name in cls.__required_keys__
         )
         yield _field(name, hint, None, required=required)
+
+
+# ------------------------------------------------------------------ Structs of msgspec
+
+
+def is_struct(cls: Any) -> bool:
+    """Whether a class is a Struct of msgspec."""
+    msgspec = sys.modules.get("msgspec")
+    return (
+        msgspec is not None
+        and isinstance(cls, type)
+        and issubclass(cls, msgspec.Struct)
+    )
+
+
+def _of_struct(cls: Any) -> Iterator[Field]:
+    msgspec: Any = sys.modules["msgspec"]
+    config = cls.__struct_config__
+    if config.array_like:
+        raise DefinitionProblem(
+            f"{cls.__qualname__}: with array_like=True it is a list, and an object has "
+            "fields with names; leave that out"
+        )
+    if config.tag is not None:
+        raise DefinitionProblem(
+            f"{cls.__qualname__}: its tag is no field of the class; take a field with "
+            "a Literal instead, without tag="
+        )
+    hints, nothing = _hints(cls), msgspec.NODEFAULT
+    for each in msgspec.structs.fields(cls):
+        hint, where = hints[each.name], f"{cls.__qualname__}.{each.name}"
+        default = None if each.default is nothing else Given(each.default)
+        if each.default_factory is not nothing:
+            factory = each.default_factory
+            default = _made(factory, factory, cls, each.name)
+        if each.required and admits_none(hint):
+            raise DefinitionProblem(
+                f"{where}: the Struct wants it, and the API server removes a null; "
+                "give it the default None"
+            )
+        found = _field(
+            each.name, hint, default, required=each.required, alias=each.encode_name
+        )
+        if found.name != each.encode_name:
+            raise DefinitionProblem(
+                f"{where}: msgspec reads it as {each.encode_name!r}, and the mark says "
+                f"{found.name!r}; write msgspec.field(name={found.name!r})"
+            )
+        yield found
 
 
 # ----------------------------------------------------------------- models of pydantic

@@ -29,12 +29,13 @@ __all__ = [
     "writes_itself",
 ]
 
-_LIBRARIES = ("annotated_types", "pydantic")
+_LIBRARIES = ("annotated_types", "msgspec", "pydantic")
 # Marks that a schema says, as far as their attributes go, and those that refuse nothing
 # that a server admits: JSON has no infinity, and what is omitted is read all the same.
 _SAID = {
     *("Gt", "Ge", "Lt", "Le", "Interval", "MultipleOf", "MinLen", "MaxLen", "Len"),
     *("StringConstraints", "FieldInfo", "_PydanticGeneralMetadata", "UuidVersion"),
+    "Meta",
 }
 _HARMLESS = {
     *("DocInfo", "Unit", "Strict", "AllowInfNan", "FailFast", "Discriminator", "Tag"),
@@ -206,7 +207,9 @@ def _pattern(mark: Any, config: Mapping[str, Any]) -> str | None:
             "it is about ASCII besides, and a schema has one pattern; let the pattern "
             "say it, without ascii_only"
         )
-    if isinstance(given, str) and config.get("regex_engine") == "python-re":
+    is_of_msgspec = type(mark).__module__.partition(".")[0] == "msgspec"
+    is_of_python = is_of_msgspec or config.get("regex_engine") == "python-re"
+    if isinstance(given, str) and is_of_python:
         given = re.compile(given)
     if isinstance(given, re.Pattern):
         return go_of_python(given)

@@ -26,6 +26,7 @@ from fnop.adapters.type_fields import (
     is_model,
     is_record,
     is_root_model,
+    is_struct,
     keeps_unknown,
     model_config,
 )
@@ -279,9 +280,10 @@ _OF_TEXTS = {"str_min_length": "minLength", "str_max_length": "maxLength"}
 
 def _of_config(hint: Any, place: Place) -> Node:
     """Keywords of a plain type by the settings of the model around it."""
-    if hint is timedelta and is_model(place.cls):
+    if hint is timedelta and (is_model(place.cls) or is_struct(place.cls)):
+        library = "pydantic" if is_model(place.cls) else "msgspec"
         raise place.problem(
-            "pydantic writes a timedelta as 'PT5M', and the API server takes '5m' "
+            f"{library} writes a timedelta as 'PT5M', and the API server takes '5m' "
             "(format duration); take an int of seconds, or a dataclass"
         )
     if hint in _WRITTEN and (setting := _setting_of(hint, place)):
