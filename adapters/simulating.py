@@ -236,7 +236,7 @@ class Simulation:
     def upgrade(self, release: str) -> Simulation:
         """Upgrade the API server to a release, such as `"1.37"`; it restarts.
 
-        Raises `ValueError` for what is no release.
+        Raises `ValueError` for any other text.
         """
         self._act(upgrade(release))
         return self
@@ -247,9 +247,7 @@ class Simulation:
         It is a timedelta, or seconds; no time passes here: `wait` or `settle` follow.
         Raises `ValueError` for one that is not positive.
         """
-        if isinstance(duration, timedelta):
-            duration = duration.total_seconds()
-        self._act(outage(duration))
+        self._act(outage(_seconds_of(duration)))
         return self
 
     # --------------------------------------------------------------- the time
@@ -356,8 +354,7 @@ class Simulation:
         called again and again at once, and `TypeError` or `ValueError` for anything but
         a duration.
         """
-        if isinstance(duration, timedelta):
-            duration = duration.total_seconds()
+        duration = _seconds_of(duration)
         check_seconds(duration, "the time to wait")
         if self._trial is not None:
             self._add(self._trial, Wait(duration))
@@ -595,3 +592,10 @@ def _order(manifest: Mapping[str, Any]) -> int:
 
 # Kinds on which others depend: they are applied first.
 _FIRST = {"CustomResourceDefinition": 0, "Namespace": 1}
+
+
+def _seconds_of(duration: timedelta | float) -> float:
+    """A duration in seconds."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    return duration

@@ -244,12 +244,7 @@ def _of_typed_dict(cls: Any) -> Iterator[Field]:
 
 def is_struct(cls: Any) -> bool:
     """Whether a class is a Struct of msgspec."""
-    msgspec = sys.modules.get("msgspec")
-    return (
-        msgspec is not None
-        and isinstance(cls, type)
-        and issubclass(cls, msgspec.Struct)
-    )
+    return isinstance(cls, type) and hasattr(cls, "__struct_fields__")
 
 
 def _of_struct(cls: Any) -> Iterator[Field]:

@@ -663,7 +663,7 @@ def _text_of(value: Any, place: Place, node: Node) -> str | None:
     try:
         return text_of(value) if text_of else None
     except ValueError as problem:
-        raise place.problem(f"its default cannot be told: {problem}") from None
+        raise place.problem(f"its default cannot be written: {problem}") from None
 
 
 def _moment(value: datetime, place: Place) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 from fnop.core.api.resources import Resource, path_of
 from fnop.interpreters.answers import message_of
-from fnop.interpreters.cluster import Pace, empty_cluster, paced, upgraded
+from fnop.interpreters.cluster import Pace, paced, release_of, upgraded
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.simulation import SimulatedRun
@@ -201,9 +201,9 @@ def upgrade(release: str) -> Upgrade:
     >>> print(upgrade("1.37"))
     upgrade the API server to 1.37
 
-    Raises ValueError for what is no release.
+    Raises ValueError for any other text.
     """
-    upgraded(empty_cluster(), release)
+    release_of(release)
     return Upgrade(release)
 
 

@@ -274,7 +274,7 @@ class _Course:
     def _weigh(
         self, handler: Handler, webhook: Webhook, failure: Failure
     ) -> Generator[Perform, tuple[Now, Outcome], None]:
-        """The consequence of a failure: it denies, or there is no answer."""
+        """Deny, warn, or let the failure policy decide, by what a failure means."""
         if failure.misfit and webhook.ratcheting and self._cannot_read_stored(failure):
             self._passes_by(handler, failure)
         elif meant := _meant(failure):
@@ -283,9 +283,9 @@ class _Course:
             self._fails(handler, webhook, failure)
 
     def _cannot_read_stored(self, failure: Failure) -> bool:
-        """Whether it is the stored object that does not fit, and the write leaves it.
+        """Whether only the stored object does not fit, and not what would be stored.
 
-        That is what was there before: a repair takes it away, a deletion all of it.
+        A repair replaces that object, and a deletion removes it.
         """
         return failure.misfit == "former" or self.request.operation == "DELETE"
 

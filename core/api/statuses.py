@@ -128,14 +128,8 @@ def schemas_in(
     Texts for people do not count. The document, and what is raised, are as for
     `statuses_in`.
     """
-    schemas = dict(_schemas_in(document))
-    return Table(
-        {
-            each.key: _digest_of(schemas[place])
-            for each in resources
-            if (place := (each.group, each.version, each.kind)) in schemas
-        }
-    )
+    found = _schemas_of(document, resources)
+    return Table({key: _digest_of(schema) for key, schema in found})
 
 
 def _digest_of(schema: Schema) -> str:
@@ -165,14 +159,19 @@ def statuses_in(
     the operator's own conditions. Raises `AttributeError`, `TypeError` or `ValueError`
     for a document of another shape.
     """
+    found = _schemas_of(document, resources)
+    return Table({key: status_of(schema, types) for key, schema in found})
+
+
+def _schemas_of(
+    document: Mapping[str, Any], resources: Iterable[Resource]
+) -> Iterator[tuple[str, Schema]]:
+    """The schemas of resources in a document, by their keys."""
     schemas = dict(_schemas_in(document))
-    return Table(
-        {
-            each.key: status_of(schemas[place], types)
-            for each in resources
-            if (place := (each.group, each.version, each.kind)) in schemas
-        }
-    )
+    for each in resources:
+        place = each.group, each.version, each.kind
+        if place in schemas:
+            yield each.key, schemas[place]
 
 
 def _schemas_in(

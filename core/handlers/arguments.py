@@ -107,7 +107,8 @@ def _stanza(situation: Situation, name: str) -> Any:
 
     Raises `Unfit` for the latter if a rule is asked, or if a class is to be read.
     """
-    body, found = _body(situation), _body(situation).data.get(name)
+    body = _body(situation)
+    found = body.data.get(name)
     is_judged = situation.request is not None or situation.handler.reads(name)
     if is_judged and found is not None and not isinstance(found, Mapping):
         raise Unfit(f"{shown(found)} is not an object", (name,))

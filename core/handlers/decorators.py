@@ -19,7 +19,6 @@ from fnop.core.handlers.options import (
     EventOptions,
     FieldOptions,
     IndexOptions,
-    KindChangeOptions,
     LoginOptions,
     MapOptions,
     ProbeOptions,
@@ -215,7 +214,7 @@ class OnCluster:
         return declare(Role.UPGRADED, words, options)
 
     def kind_added(
-        self, *words: Word, **options: Unpack[KindChangeOptions]
+        self, *words: Word, **options: Unpack[ActivityOptions]
     ) -> Callable[[KindFn], KindFn]:
         """Call the function when the API server serves a kind that it did not serve.
 
@@ -229,7 +228,7 @@ class OnCluster:
         return declare(Role.KIND_ADDED, words, options)
 
     def kind_removed(
-        self, *words: Word, **options: Unpack[KindChangeOptions]
+        self, *words: Word, **options: Unpack[ActivityOptions]
     ) -> Callable[[KindFn], KindFn]:
         """Call the function when the API server does not serve a kind any more.
 
@@ -244,7 +243,7 @@ class OnCluster:
         return declare(Role.KIND_REMOVED, words, options)
 
     def kind_changed(
-        self, *words: Word, **options: Unpack[KindChangeOptions]
+        self, *words: Word, **options: Unpack[ActivityOptions]
     ) -> Callable[[KindFn], KindFn]:
         """Call the function when a kind has other versions, names or another schema.
 

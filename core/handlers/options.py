@@ -27,7 +27,6 @@ __all__ = [
     "EventOptions",
     "FieldOptions",
     "IndexOptions",
-    "KindChangeOptions",
     "KindOptions",
     "LoginOptions",
     "MapOptions",
@@ -127,11 +126,7 @@ class ActivityOptions(_General, _Outside, _Retrying, total=False):
     pass
 
 
-class KindChangeOptions(_General, _Outside, _Retrying, total=False):
-    pass
-
-
-class ReachOptions(_General, _Outside, _Retrying, total=False):
+class ReachOptions(ActivityOptions, total=False):
     after: float | None
 
 

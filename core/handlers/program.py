@@ -16,6 +16,7 @@ from fnop.core.handlers.roles import (
     EVENTS,
     INDICES,
     LEVELS,
+    Family,
     Role,
 )
 from fnop.core.handlers.settings import Settings
@@ -187,6 +188,11 @@ class Program:
             )
             known = self._kinds[key] = resource, settings, kind
         return known[2]
+
+    @property
+    def hears_of_cluster(self) -> bool:
+        """Whether there are handlers of changes of the cluster itself."""
+        return any(each.rule.family is Family.CLUSTER for each in self.handlers)
 
     def activity(self, role: Role) -> tuple[Handler, ...]:
         """The handlers of an activity, in the order of their declaration."""

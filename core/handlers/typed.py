@@ -64,7 +64,7 @@ class Typed:
                 found[name] = read
         return found
 
-    @property
+    @cached_property
     def hints(self) -> Mapping[str, Any]:
         """The annotations that are known so far; others are for type checkers alone."""
         found = {}
@@ -79,8 +79,10 @@ class Typed:
 
     def misfit(self, name: str, value: Any) -> Unfit | None:
         """The misfit of an argument that is None for it; None if it fits."""
-        hint = self.hints.get(name)
-        if value is None or name not in self.readers or not admits_none(hint):
+        if value is None or name not in self.readers:
+            return None
+        hint = self.hints[name]
+        if not admits_none(hint):
             return None
         try:
             reader_of(_without_none(hint))(value)

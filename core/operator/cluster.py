@@ -87,6 +87,8 @@ def compare(turn: Turn, found: Discovery, catalogue: Catalogue) -> None:
 
     The first one has nothing to be compared with.
     """
+    if not turn.program.hears_of_cluster:
+        return
     before = turn.survey
     served = {each.key for each in catalogue.resources}
     told = {**before.schemas, **found.schemas}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fnop.core.api.namespaces import has_patterns
-from fnop.core.handlers.roles import Family
 from fnop.core.objects.store import moved, observe
 from fnop.core.operator.absent_namespaces import look_for_namespaces
 from fnop.core.operator.coordination import (
@@ -130,7 +129,7 @@ def announce_ready(turn: Turn) -> None:
     served = turn.streams.each(StreamPurpose.OBJECTS)
     if turn.lifecycle.phase is Phase.FROZEN or all(each.lists for each in served):
         turn.lifecycle = turn.lifecycle._replace(ready=True)
-        if any(each.rule.family is Family.CLUSTER for each in turn.program.handlers):
+        if turn.program.hears_of_cluster:
             turn.say("info", "serving changes of the cluster itself")
         turn.emit(Ready())
         look_for_namespaces(turn)

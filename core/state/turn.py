@@ -6,7 +6,7 @@ It lives within one call of `step` and never escapes.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fnop.core.api.cluster_changes import ClusterChange
@@ -388,15 +388,15 @@ class Turn:
                 return key
         return None
 
-    def served_activities(self) -> Iterator[tuple[Key, Activity]]:
+    def served_activities(self) -> tuple[tuple[Key, Activity], ...]:
         """The activities that are gone on with, by the phase of the operator's life.
 
         One about the cluster waits while another replica leads.
         """
-        waits = self.lifecycle.phase in SUSPENDED
-        for key, activity in self.lifecycle.activities.items():
-            if activity.change is None or not waits:
-                yield key, activity
+        found = tuple(self.lifecycle.activities.items())
+        if found and self.lifecycle.phase in SUSPENDED:
+            return tuple(each for each in found if each[1].change is None)
+        return found
 
     def end_activity(self, key: Key) -> None:
         """End an activity."""

@@ -24,7 +24,12 @@ from fnop.interpreters.cluster.admission.questions import (
 )
 from fnop.interpreters.cluster.admission.replies import Replies, Unanswered
 from fnop.interpreters.cluster.api.discovery import content_type
-from fnop.interpreters.cluster.api.server import answer, empty_cluster, upgraded
+from fnop.interpreters.cluster.api.server import (
+    answer,
+    empty_cluster,
+    release_of,
+    upgraded,
+)
 from fnop.interpreters.cluster.api.watch import (
     backlog,
     bookmark,
@@ -74,6 +79,7 @@ __all__ = [
     "is_watch",
     "paced",
     "presented",
+    "release_of",
     "restored",
     "seen_by",
     "selects",

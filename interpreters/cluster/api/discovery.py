@@ -50,9 +50,7 @@ OFFERED = (JSON, "application/yaml", "application/vnd.kubernetes.protobuf")
 MOST_DOCUMENTS = 256
 
 
-def discover(
-    registry: Registry, request: ApiRequest, release: str = "1.36.0"
-) -> ApiResponse:
+def discover(registry: Registry, request: ApiRequest, release: str) -> ApiResponse:
     """Answer a request outside the resource paths, of a server of this release.
 
     Documents about the same kinds are made once: nobody changes them afterwards.

@@ -67,12 +67,22 @@ def empty_cluster(
 def upgraded(cluster: Cluster, release: str) -> Cluster:
     """The cluster with a server of another release, such as "1.37" or "1.37.2".
 
-    It serves the same kinds. Raises `ValueError` for what is no release.
+    It serves the same kinds. Raises `ValueError` for any other text.
     """
-    if not re.fullmatch(r"[0-9]+\.[0-9]+(\.[0-9]+)?", release):
-        raise ValueError(f"a release is such as 1.37 or 1.37.2, not {release!r:.40}")
-    whole = release if release.count(".") == 2 else f"{release}.0"
-    return replace(cluster, release=whole)
+    return replace(cluster, release=release_of(release))
+
+
+def release_of(text: str) -> str:
+    """The release that a text names, with its patch number.
+
+    >>> release_of("1.37")
+    '1.37.0'
+
+    Raises `ValueError` for any other text.
+    """
+    if not re.fullmatch(r"[0-9]+\.[0-9]+(\.[0-9]+)?", text):
+        raise ValueError(f"a release is such as 1.37 or 1.37.2, not {text!r:.40}")
+    return text if text.count(".") == 2 else f"{text}.0"
 
 
 def answer(
