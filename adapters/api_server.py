@@ -1,4 +1,4 @@
-"""The simulated cluster behind HTTP/1.1: requests in, answers and watches out.
+"""The simulated cluster behind HTTP/1.1: requests in, answers, watches and logs out.
 
 Translation only: what a request means is decided in `fnop.interpreters.cluster`.
 The bytes are parsed by httptools (the parser of Node.js): with it the server is
@@ -34,7 +34,7 @@ from fnop.adapters.api_limits import (
 from fnop.adapters.cluster_host import Following, Host, frame, internal_error, log
 from fnop.adapters.plain import one_line
 from fnop.adapters.transports import cut
-from fnop.interpreters.cluster import StoredEvent, is_watch
+from fnop.interpreters.cluster import StoredEvent, is_log_follow, is_watch
 from fnop.interpreters.cluster.api.discovery import content_type as media_of
 from fnop.interpreters.protocol import (
     JSON,
@@ -76,10 +76,15 @@ class Authenticator(Protocol):
 
 # ----------------------------------------------------------------- answers
 
-_WATCH_HEAD = (
-    b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
-    b"Cache-Control: no-cache, private\r\nTransfer-Encoding: chunked\r\n\r\n"
-)
+
+def _stream_head(media: bytes) -> bytes:
+    return (
+        b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\n"
+        b"Cache-Control: no-cache, private\r\nTransfer-Encoding: chunked\r\n\r\n"
+    ) % media
+
+
+_WATCH_HEAD, _LOG_HEAD = _stream_head(JSON.encode()), _stream_head(b"text/plain")
 
 
 def _phrase(status: int) -> str:
@@ -157,11 +162,11 @@ class Incoming(NamedTuple):
 
 
 class Connection(asyncio.Protocol):
-    """One client: its requests one after the other, or its watch."""
+    """One client: its requests one after the other, or its watch or log."""
 
     def __init__(self, server: HttpServer) -> None:
         self._server = server
-        self._watch: ClientWatch | None = None
+        self._stream: ClientStream | None = None
         # Of the request that webhooks are called for.
         self._review: asyncio.Task[ApiResponse] | None = None
         self._waiting: deque[Incoming] = deque()
@@ -170,7 +175,7 @@ class Connection(asyncio.Protocol):
         self._is_over = False
         self._ends = inf  # when it has stayed as it is for too long
         self._unread = 0  # bytes, while more than a few are
-        self._held = 0  # bytes of a body that is not complete, or of a late watch
+        self._held = 0  # bytes of a body that is not complete, or of a late stream
         self._begin()
 
     # The transport's side.
@@ -188,17 +193,17 @@ class Connection(asyncio.Protocol):
         self._waiting.clear()
         if self._review is not None:
             self._review.cancel()  # nobody waits for it any more
-        if self._watch is not None:
-            self._watch.forget()
-            self._watch = None
+        if self._stream is not None:
+            self._stream.forget()
+            self._stream = None
         self._server.held -= self._held + self._unread
         self._held = self._unread = 0
 
     def data_received(self, data: bytes) -> None:
         if self._is_over:
             return
-        if self._watch is not None:
-            self._is_spoiled = True  # nothing is asked while a watch is shown
+        if self._stream is not None:
+            self._is_spoiled = True  # nothing is asked while a stream is shown
             return
         try:
             self._parser.feed_data(data)
@@ -219,7 +224,7 @@ class Connection(asyncio.Protocol):
         self._is_paused = True
         self._unread = self._transport.get_write_buffer_size()
         self._server.held += self._unread
-        if self._watch is None:
+        if self._stream is None:
             self._transport.pause_reading()
             self._stay(ConnectionLimits.request)
 
@@ -227,8 +232,8 @@ class Connection(asyncio.Protocol):
         self._is_paused = False
         self._server.held -= self._unread
         self._unread = 0
-        if self._watch is not None:
-            self._watch.drain()
+        if self._stream is not None:
+            self._stream.drain()
             return
         self._stay(
             ConnectionLimits.idle if self._phase == IDLE else ConnectionLimits.request
@@ -325,7 +330,7 @@ class Connection(asyncio.Protocol):
         self._stay(ConnectionLimits.idle)
         if self._is_paused or self._waiting or self._review is not None:
             self._waiting.append(incoming)
-        elif self._watch is None and not self._transport.is_closing():
+        elif self._stream is None and not self._transport.is_closing():
             self._respond(incoming)
 
     def _request(self, method: str) -> ApiRequest | ApiResponse:
@@ -378,16 +383,16 @@ class Connection(asyncio.Protocol):
             response = request
         elif self._server.is_full:
             response = too_many()
-        elif is_watch(request):
-            watch = ClientWatch(self, self._transport, self._server.host)
-            refused = watch.open(request)
+        elif is_watch(request) or is_log_follow(request):
+            sort = ClientWatch if is_watch(request) else ClientLog
+            stream = sort(self, self._transport, self._server.host)
+            self._stream = stream
+            refused = stream.open(request)
             if refused is None:
-                self._watch = None if watch.is_over else watch
-                self._ends = inf if self._watch else self._ends
                 self._is_spoiled |= incoming.closing
-                if watch.is_over and self._is_spoiled:
-                    self._transport.close()
+                self._begun(stream)
                 return
+            self._stream = None
             response = refused
         else:
             response = self._server.host.answer(request)
@@ -395,6 +400,15 @@ class Connection(asyncio.Protocol):
             self._await(incoming, response)
         else:
             self._send(incoming, response)
+
+    def _begun(self, stream: ClientStream) -> None:
+        """Keep a stream for as long as it goes on."""
+        if not stream.is_over:
+            self._ends = inf
+            return
+        self._stream = None
+        if self._is_spoiled:
+            self._transport.close()
 
     def _await(self, incoming: Incoming, review: asyncio.Task[ApiResponse]) -> None:
         """Send the answer when webhooks have reviewed the request; others wait."""
@@ -419,8 +433,8 @@ class Connection(asyncio.Protocol):
     @property
     def _is_busy(self) -> bool:
         """Whether another request has to wait."""
-        is_watched = self._watch is not None
-        return self._is_paused or is_watched or self._review is not None
+        is_shown = self._stream is not None
+        return self._is_paused or is_shown or self._review is not None
 
     def _send(self, incoming: Incoming, response: ApiResponse) -> None:
         request = incoming.request
@@ -473,17 +487,24 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def close(self) -> None:
-        """End it in order: its watch first."""
-        if self._watch is not None:
-            self._watch.end()
+        """End it in order: its stream first."""
+        if self._stream is not None:
+            self._stream.end()
         self._transport.close()
 
-    def watch_ended(self) -> None:
+    def hurry(self) -> None:
+        """Give the client as long for the rest of a stream as for any answer."""
+        self._stay(ConnectionLimits.request)
+
+    def stream_ended(self) -> None:
         """The stream is complete; the next request may come on this connection."""
-        self._watch = None
+        self._stream = None
         self._stay(ConnectionLimits.idle)
         if self._is_spoiled:
             self._transport.close()
+        elif self._is_paused:
+            self._transport.pause_reading()
+            self._stay(ConnectionLimits.request)
 
     @property
     def is_paused(self) -> bool:
@@ -491,19 +512,67 @@ class Connection(asyncio.Protocol):
         return self._is_paused
 
 
-class ClientWatch:
-    """One client's watch: lines out, as fast as it reads; too late, it is over."""
+class ClientStream:
+    """One client's watch or log: lines out; a client that reads too late is cut off."""
 
     def __init__(
         self, connection: Connection, transport: asyncio.Transport, host: Host
     ) -> None:
         self.is_over = False
-        self.is_fresh = True
         self._connection = connection
         self._transport = transport
         self._host = host
         self._late: deque[bytes] = deque()
         self._late_bytes = 0
+
+    def open(self, request: ApiRequest) -> ApiResponse | None:
+        """Begin; or the refusal."""
+        raise NotImplementedError
+
+    def take(self, line: bytes) -> None:
+        """Show one more line, at once where the client keeps up."""
+        if self._keeps_up():
+            self._transport.write(line)
+            return
+        self._late.append(line)
+        self._late_bytes += len(line)
+        too_much = self._connection.hold(len(line))
+        if len(self._late) > LATE_EVENTS or self._late_bytes > LATE_BYTES or too_much:
+            # Like the real server's watch cache: too slow is over.
+            self.forget()
+            cut(self._transport)
+
+    def _keeps_up(self) -> bool:
+        return not self._late and not self._connection.is_paused
+
+    def drain(self) -> None:
+        """Write what waits, for as long as the client takes it."""
+        while self._late and not self._connection.is_paused:
+            line = self._late.popleft()
+            self._late_bytes -= len(line)
+            self._connection.hold(-len(line))
+            self._transport.write(line)
+
+    def end(self) -> None:
+        """End the stream, complete as far as it was written."""
+        if self.is_over:
+            return
+        self.forget()
+        self._transport.write(LAST_CHUNK)
+        self._connection.stream_ended()
+
+    def forget(self) -> None:
+        """Remove a stream that has no reader any more."""
+        self.is_over = True
+        self._late.clear()
+        self._connection.hold(-self._late_bytes)
+        self._late_bytes = 0
+
+
+class ClientWatch(ClientStream):
+    """One client's watch: the backlog, then each event, and bookmarks."""
+
+    is_fresh = True
 
     def open(self, request: ApiRequest) -> ApiResponse | None:
         """Begin; or the refusal."""
@@ -522,16 +591,10 @@ class ClientWatch:
     def take(self, line: bytes) -> None:
         """Show one more event, at once where the client keeps up."""
         self.is_fresh = False
-        if self._backlog is None and not self._late and not self._connection.is_paused:
-            self._transport.write(line)
-            return
-        self._late.append(line)
-        self._late_bytes += len(line)
-        too_much = self._connection.hold(len(line))
-        if len(self._late) > LATE_EVENTS or self._late_bytes > LATE_BYTES or too_much:
-            # Like the real server's watch cache: too slow is over.
-            self.forget()
-            cut(self._transport)
+        super().take(line)
+
+    def _keeps_up(self) -> bool:
+        return self._backlog is None and super()._keeps_up()
 
     def drain(self) -> None:
         """Write what waits, for as long as the client takes it."""
@@ -545,11 +608,7 @@ class ClientWatch:
             if event.type == "ERROR":
                 self.end()
                 return
-        while self._late and not self._connection.is_paused:
-            line = self._late.popleft()
-            self._late_bytes -= len(line)
-            self._connection.hold(-len(line))
-            self._transport.write(line)
+        super().drain()
 
     def _remind(self) -> None:
         line = self._host.bookmark(self._following)
@@ -564,24 +623,47 @@ class ClientWatch:
             self._transport.write(line)
         self.end()
 
-    def end(self) -> None:
-        """End the stream, complete as far as it was written."""
-        if self.is_over:
-            return
-        self.forget()
-        self._transport.write(LAST_CHUNK)
-        self._connection.watch_ended()
-
     def forget(self) -> None:
         """Remove a watch that has no reader any more."""
-        self.is_over = True
+        super().forget()
         self._timer.cancel()
         self._reminder.cancel()
-        self._late.clear()
-        self._connection.hold(-self._late_bytes)
-        self._late_bytes = 0
         self._backlog = None
         self._host.forget(self._following, self)
+
+
+class ClientLog(ClientStream):
+    """One client's log: all its text, also if the client reads the end of it later."""
+
+    _is_ending = False
+
+    def open(self, request: ApiRequest) -> ApiResponse | None:
+        """Begin; or the refusal."""
+        refused = self._host.follow_log(request, self)
+        if refused is None:
+            self._transport.write(_LOG_HEAD)
+            self._host.show_log(self)
+        return refused
+
+    def drain(self) -> None:
+        """Write what waits, and end a log whose container has ended meanwhile."""
+        super().drain()
+        if self._is_ending and not self._late:
+            super().end()
+
+    def end(self) -> None:
+        """End the stream when the client has read the text that waits for it."""
+        if not self._late:
+            super().end()
+        elif not self._is_ending:
+            self._is_ending = True
+            self._host.forget_log(self)
+            self._connection.hurry()
+
+    def forget(self) -> None:
+        """Remove a log that has no reader any more."""
+        super().forget()
+        self._host.forget_log(self)
 
 
 def seconds_of(request: ApiRequest) -> float:

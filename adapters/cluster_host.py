@@ -1,6 +1,6 @@
 """A simulated cluster that lives: it answers, its watches follow, its time goes on.
 
-No sockets here: who follows a watch is anybody that takes frames.
+No sockets here: who follows a watch or a log is anybody that takes frames.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from fnop.interpreters.clock import Clock
 from fnop.interpreters.cluster import (
     Ask,
     Cluster,
+    LogFollowed,
     Question,
     Replies,
     Reply,
@@ -31,12 +32,22 @@ from fnop.interpreters.cluster.requests.request import route_of
 from fnop.interpreters.cluster.values.status import failure
 from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
 
-__all__ = ["Caller", "Follower", "Following", "Host", "frame", "internal_error"]
+__all__ = [
+    "Caller",
+    "Follower",
+    "Following",
+    "Host",
+    "LogFollower",
+    "frame",
+    "internal_error",
+]
 
 log = getLogger("fnop.cluster")
 
 # The pause of controllers that have done nothing, and the longest pause of any.
 IDLE_SECONDS, FAR_SECONDS = 0.01, 3600.0
+
+PODS = ("", "pods")
 
 # Calls an admission webhook.
 Caller = Callable[[Question], Awaitable[Reply]]
@@ -55,6 +66,16 @@ class Follower(Protocol):
 
     def end(self) -> None:
         """The watch is over."""
+
+
+class LogFollower(Protocol):
+    """The reader of a log."""
+
+    def take(self, line: bytes) -> None:
+        """More text, framed; it must not block."""
+
+    def end(self) -> None:
+        """The log is over."""
 
 
 @dataclass(eq=False, slots=True)
@@ -82,8 +103,11 @@ def frame(type: str, obj: dict[str, Any]) -> bytes:
     >>> frame("ADDED", {})
     b'1d\\r\\n{"type":"ADDED","object":{}}\\n\\r\\n'
     """
-    line = b'{"type":"%s","object":%s}\n' % (type.encode(), orjson.dumps(obj))
-    return b"%x\r\n%s\r\n" % (len(line), line)
+    return _chunk(b'{"type":"%s","object":%s}\n' % (type.encode(), orjson.dumps(obj)))
+
+
+def _chunk(content: bytes) -> bytes:
+    return b"%x\r\n%s\r\n" % (len(content), content)
 
 
 _OLD = re.compile(r"(/api/[^/]+|/apis/[^/]+/[^/]+)/watch(/.+)")
@@ -115,6 +139,8 @@ class Host:
         self._clock = clock
         self._call = call
         self._views: dict[CollectionKey, dict[tuple[Any, ...], SharedWatch]] = {}
+        self._logs: dict[LogFollower, LogFollowed] = {}
+        self._shown = cluster  # the state that the readers of logs have seen
         self._registry = cluster.registry
         self._wake: asyncio.Handle | None = None
 
@@ -283,6 +309,58 @@ class Host:
                     for follower in [*view.followers]:
                         follower.end()
 
+    # ----------------------------------------------------------------- logs
+
+    def follow_log(
+        self, request: ApiRequest, follower: LogFollower
+    ) -> ApiResponse | None:
+        """Open a log; or the refusal.  `show_log` shows the lines that are there."""
+        try:
+            found = simulated.log_followed(self.cluster, request, self.now)
+        except Exception:
+            log.exception("the log of %s was not answered", request.path)
+            return internal_error()
+        if isinstance(found, ApiResponse):
+            return found
+        self._logs[follower] = found
+        return None
+
+    def show_log(self, follower: LogFollower) -> None:
+        """Show a follower the text that it has not seen, and end it with its log."""
+        followed = self._logs.get(follower)
+        if followed is None:
+            return  # it has been cut off
+        text, followed, is_over = simulated.log_more(self.cluster, followed)
+        self._logs[follower] = followed
+        if text:
+            follower.take(_chunk(text.encode(errors="replace")))
+        if is_over and follower in self._logs:
+            follower.end()
+
+    def forget_log(self, follower: LogFollower) -> None:
+        """Remove the reader of a log."""
+        self._logs.pop(follower, None)
+
+    def write_log(
+        self, namespace: str, name: str, container: str | None, text: str
+    ) -> None:
+        """Let a container write lines.  Raises ValueError if it cannot."""
+        self.cluster = simulated.logged(
+            self.cluster, namespace, name, container, text, self.now
+        )
+        self._show_logs()
+
+    def _show_logs(self) -> None:
+        """Show the readers of logs what has changed for any of them."""
+        before, now = self._shown, self.cluster
+        self._shown = now
+        if now.logs is before.logs and now.shelves.get(PODS) is before.shelves.get(
+            PODS
+        ):
+            return
+        for follower in [*self._logs]:
+            self.show_log(follower)
+
     # ---------------------------------------------------------- controllers
 
     def start(self) -> None:
@@ -304,6 +382,7 @@ class Host:
         if self.cluster.registry is not self._registry:
             self._registry = self.cluster.registry
             self._end_unserved()
+        self._show_logs()
 
     def _schedule(self, at_least: float = 0.0) -> None:
         """See to it that the controllers get their turn, requests in between."""
@@ -329,6 +408,8 @@ class Host:
             return
         if events:
             self._published(events)
+        else:
+            self._show_logs()  # containers write without a change of any object
         # A controller that is due but does nothing must not keep the loop busy.
         self._schedule(0.0 if events else IDLE_SECONDS)
 

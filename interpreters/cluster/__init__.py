@@ -24,6 +24,13 @@ from fnop.interpreters.cluster.admission.questions import (
 )
 from fnop.interpreters.cluster.admission.replies import Replies, Unanswered
 from fnop.interpreters.cluster.api.discovery import content_type
+from fnop.interpreters.cluster.api.logs import (
+    LogFollowed,
+    is_log_follow,
+    log_followed,
+    log_more,
+    logged,
+)
 from fnop.interpreters.cluster.api.server import (
     answer,
     empty_cluster,
@@ -54,6 +61,7 @@ __all__ = [
     "Ask",
     "Cluster",
     "Configuration",
+    "LogFollowed",
     "Off",
     "On",
     "Pace",
@@ -75,8 +83,12 @@ __all__ = [
     "due",
     "empty_cluster",
     "impersonated",
+    "is_log_follow",
     "is_served",
     "is_watch",
+    "log_followed",
+    "log_more",
+    "logged",
     "paced",
     "presented",
     "release_of",

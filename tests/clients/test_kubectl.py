@@ -270,6 +270,43 @@ def test_rollout(kubectl: Kubectl) -> None:
     kubectl("rollout", "status", "deployment/web", TIMEOUT)
 
 
+POD = """
+apiVersion: v1
+kind: Pod
+metadata: {name: web, annotations: {simulated.fnop.dev/log: "one\\ntwo\\n"}}
+spec: {containers: [{name: web, image: web:1}]}
+"""
+LINES = "simulated.fnop.dev/log=one\ntwo\nthree\n"
+
+
+def test_logs(kubectl: Kubectl) -> None:
+    kubectl("apply", "-f", "-", given=POD)
+    kubectl("wait", "pod/web", "--for=condition=Ready", TIMEOUT)
+    assert kubectl("logs", "web") == "one\ntwo\n"
+    assert kubectl("logs", "web", "--tail=1") == "two\n"
+    first, *_ = kubectl("logs", "web", "--timestamps").splitlines()
+    moment, line = first.split()
+    assert (len(moment), line) == (len("2006-01-02T15:04:05.000000000Z"), "one")
+    assert kubectl("logs", "web", f"--since-time={moment}", "--limit-bytes=3") == "one"
+    assert kubectl("logs", "web", "--since=1h") == "one\ntwo\n"
+    assert "previous terminated" in kubectl.refused("logs", "web", "-p")
+    command = [str(KUBECTL), "logs", "-f", "web", "--tail=1"]
+    with subprocess.Popen(
+        command,
+        cwd=kubectl.folder,
+        env=kubectl.environment,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline() == "two\n"
+        kubectl("annotate", "--overwrite", "pod", "web", LINES)
+        assert following.stdout.readline() == "three\n"
+        kubectl("delete", "pod", "web")
+        assert following.stdout.read() == ""
+        assert following.wait(patience(20)) == 0
+
+
 def test_users_and_their_permissions(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.csv"
     tokens.write_text('token-of-jane,jane,1,"people"\n')

@@ -99,6 +99,38 @@ async def test_kubernetes_asyncio(fnop_server: FnopCluster) -> None:
         assert typed.metadata.creation_timestamp is not None
 
 
+async def test_kubernetes_asyncio_follows_a_log(fnop_server: FnopCluster) -> None:
+    client = pytest.importorskip("kubernetes_asyncio.client")
+    config = pytest.importorskip("kubernetes_asyncio.config")
+    watch = pytest.importorskip("kubernetes_asyncio.watch")
+    await config.load_kube_config(str(fnop_server.kubeconfig))
+    note, place = "simulated.fnop.dev/log", ("web", "default")
+    pod = {
+        "metadata": {"name": "web", "annotations": {note: "one\n"}},
+        "spec": {"containers": [{"name": "web", "image": "web:1"}]},
+    }
+    async with client.ApiClient() as api, asyncio.timeout(patience(20)):
+        core = client.CoreV1Api(api)
+        await core.create_namespaced_pod("default", pod)
+        async with watch.Watch().stream(
+            core.list_namespaced_pod, namespace="default"
+        ) as stream:
+            async for event in stream:
+                if event["object"].status.phase == "Running":
+                    break
+        assert await core.read_namespaced_pod_log(*place) == "one\n"
+        log = await core.read_namespaced_pod_log(
+            *place, follow=True, _preload_content=False
+        )
+        async with log:
+            assert await log.content.readline() == b"one\n"
+            more = {"metadata": {"annotations": {note: "one\ntwo \u00e9\n"}}}
+            await core.patch_namespaced_pod(*place, more)
+            assert await log.content.readline() == "two \u00e9\n".encode()
+            await core.delete_namespaced_pod(*place)
+            assert await log.content.read() == b""
+
+
 async def watched(
     watch: Any, custom: Any, place: dict[str, str], version: str
 ) -> list[str]:

@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from fnop.interpreters.cluster.api.logs import is_log
 from fnop.interpreters.cluster.api.subresources import SUBRESOURCES
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.cluster.output.negotiation import (
@@ -121,7 +122,9 @@ def content_type(request: ApiRequest, response: ApiResponse) -> str:
     """
     body = response.body
     if isinstance(body, str):
-        return "text/plain; charset=utf-8"
+        # A log has the type that kube-apiserver gives it, whatever is in it.
+        is_plain_log = response.status == 200 and is_log(request.path)
+        return "text/plain" if is_plain_log else "text/plain; charset=utf-8"
     if isinstance(body, bytes):
         return PROTOBUF_V2
     media = "application/yaml" if wants_yaml(request.accept) else JSON

@@ -11,6 +11,7 @@ from fnop.interpreters.cluster.admission.webhooks import Form
 from fnop.interpreters.cluster.api.admitting import check_write, mutated, reviewed
 from fnop.interpreters.cluster.api.create import Answer
 from fnop.interpreters.cluster.api.eviction import answer_eviction
+from fnop.interpreters.cluster.api.logs import answer_log, container_of
 from fnop.interpreters.cluster.api.signing import SIGNING, condition_faults
 from fnop.interpreters.cluster.apply.patch import patched
 from fnop.interpreters.cluster.kinds.conversion import served
@@ -19,7 +20,6 @@ from fnop.interpreters.cluster.requests.request import Call
 from fnop.interpreters.cluster.requests.structs import checked
 from fnop.interpreters.cluster.storage.commit import is_released, removed, stored
 from fnop.interpreters.cluster.storage.store import Cluster, lookup
-from fnop.interpreters.cluster.values.numbers import query_integer
 from fnop.interpreters.cluster.values.objects import Object, Resource, same, timestamp
 from fnop.interpreters.cluster.values.status import (
     Fault,
@@ -38,8 +38,6 @@ from fnop.interpreters.protocol import ApiResponse
 __all__ = ["SUBRESOURCES", "Subresource", "bind_named"]
 
 PODS: Resource = ("", "pods")
-# Where a pod says what its containers have printed, for there are none.
-LOG = "simulated.fnop.dev/log"
 
 
 def is_text(value: Any) -> bool:
@@ -312,59 +310,6 @@ def _without_nulls(value: dict[str, Any]) -> dict[str, Any]:
 # ------------------------------------------------------ what containers would do
 
 
-def _container(call: Call, pod: dict[str, Any]) -> str:
-    """The container of a request (podContainerName in the kubelet client)."""
-    name, spec = pod["metadata"]["name"], pod.get("spec") or {}
-    groups = ("containers", "initContainers", "ephemeralContainers")
-    names, inits, extra = ([str(c["name"]) for c in spec.get(g) or ()] for g in groups)
-    wanted = call.query.get("container", "")
-    if wanted:
-        if wanted not in (*names, *inits, *extra):
-            raise bad_request(f"container {wanted} is not valid for pod {name}")
-        return wanted
-    if len(names) == 1:
-        return names[0]
-    choice = f"choose one of: [{' '.join(names)}]"
-    if inits:
-        choice += f" or one of the init containers: [{' '.join(inits)}]"
-    raise bad_request(f"a container name must be specified for pod {name}, {choice}")
-
-
-def _log(cluster: Cluster, call: Call) -> Answer:
-    """Answer with the log that the pod's annotations hold for a container."""
-    _check_method(call, "GET")
-    tail, limit = (_count(call, name) for name in ("tailLines", "limitBytes"))
-    pod = _present(cluster, call)
-    container = _container(call, pod)
-    annotations = pod["metadata"].get("annotations", {})
-    text = annotations.get(f"{LOG}.{container}", annotations.get(LOG))
-    if text is None:
-        # Where there is no node, there is nobody to ask: no content.
-        scheduled = bool((pod.get("spec") or {}).get("nodeName"))
-        return cluster, ApiResponse(200 if scheduled else 204, ""), ()
-    if tail is not None:
-        text = "".join(text.splitlines(keepends=True)[-tail:] if tail else ())
-    if limit is not None:
-        text = text.encode()[:limit].decode(errors="ignore")
-    return cluster, ApiResponse(200, text), ()
-
-
-def _count(call: Call, name: str) -> int | None:
-    text = call.query.get(name)
-    if text is None:
-        return None
-    number = query_integer(text)
-    least = 0 if name == "tailLines" else 1
-    if number < least:
-        why = f"must be greater than or equal to {least}"
-        if least:
-            why = "must be greater than 0"
-        message = f"Invalid value: {number}: {why}"
-        fault = Fault(name, "FieldValueInvalid", message)
-        raise invalid("", "PodLogOptions", call.route.name or "", [fault])
-    return number
-
-
 NO_CONTAINERS = "the simulated cluster runs no containers: there is nothing to {} here"
 
 
@@ -374,7 +319,7 @@ def _stream(cluster: Cluster, call: Call) -> Answer:
     pod = _present(cluster, call)
     what = call.route.subresource or ""
     if what != "portforward":
-        _container(call, pod)
+        container_of(pod, call.query.get("container", ""))
     if not (pod.get("spec") or {}).get("nodeName"):
         name = pod["metadata"]["name"]
         raise bad_request(f"pod {name} does not have a host assigned")
@@ -417,7 +362,7 @@ SUBRESOURCES: dict[tuple[Resource, str], Subresource] = {
         "Eviction", ("create",), answer_eviction, "policy", "v1"
     ),
     (PODS, "exec"): Subresource("PodExecOptions", STREAM, _stream),
-    (PODS, "log"): Subresource("Pod", ("get",), _log),
+    (PODS, "log"): Subresource("Pod", ("get",), answer_log),
     (PODS, "portforward"): Subresource("PodPortForwardOptions", STREAM, _stream),
     (PODS, "proxy"): Subresource("PodProxyOptions", PROXY, _proxy),
     (("", "serviceaccounts"), "token"): Subresource(

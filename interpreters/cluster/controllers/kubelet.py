@@ -14,8 +14,15 @@ Annotations of a pod say how it behaves (`10`, `10s`, `500ms`, `2m`, `1h`):
     simulated.fnop.dev/exit-code      with this code                       0
     simulated.fnop.dev/stop-after     how long it takes to end when it is  0s
                                       deleted, the grace at most
+    simulated.fnop.dev/log            the lines that its containers write
+                                      when they start, and again after a
+                                      restart
+    simulated.fnop.dev/log.NAME       the same for one container
 
-Containers that end are restarted after 10 s, 20 s, 40 s, ... and stay in
+A running container also writes the lines that are added to its annotation later.
+
+Init containers end when the pod starts; those with restartPolicy Always run as long as
+the others.  Containers that end are restarted after 10 s, 20 s, 40 s, ... and stay in
 CrashLoopBackOff after five times.
 """
 
@@ -23,9 +30,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from hashlib import blake2b
 from math import inf
 from typing import Any
 
+from fnop.interpreters.cluster.api.logs import annotated, statuses_of
 from fnop.interpreters.cluster.controllers.turns import (
     Desk,
     Turn,
@@ -78,6 +87,21 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
     pod = lookup(cluster, task.resource, task.key)
     if pod is None:
         return desk.turn()
+    # Before its containers end, and after they have started.
+    _write_logs(desk, pod)
+    _act(desk, pod, task)
+    after = desk.get(task.resource, task.key)
+    if after is not None and after is not pod:
+        _write_logs(desk, after)
+    return desk.turn()
+
+
+def _write_logs(desk: Desk, pod: Object) -> None:
+    for status in statuses_of(pod):
+        desk.cluster = annotated(desk.cluster, pod, status, desk.now)
+
+
+def _act(desk: Desk, pod: Object, task: Task) -> None:
     if is_going(pod):
         _stop(desk, pod, task)
     elif phase(pod) in ("Succeeded", "Failed"):
@@ -88,7 +112,6 @@ def acted(cluster: Cluster, task: Task, now: float) -> Turn:
         _start(desk, pod)
     else:
         _run(desk, pod)
-    return desk.turn()
 
 
 def _registered(desk: Desk) -> None:
@@ -144,7 +167,8 @@ def _unready(desk: Desk, pod: Object) -> None:
     first = pod["status"]["containerStatuses"][0].get("state") or {}
     since = (first.get("running") or {}).get("startedAt") or timestamp(desk.now)
     code = int(_wish(pod, "exit-code", 0.0))
-    desk.status(pod, _ended(pod, code, since, desk.now))
+    status = _ended(pod, code, since, desk.now)
+    desk.status(pod, _with_inits_stopped(status, desk.now))
 
 
 def _condition(type: str, good: bool, now: float, reason: str = "") -> dict[str, Any]:
@@ -168,8 +192,8 @@ def _bind(desk: Desk, pod: Object) -> None:
     desk.store({**bound, "status": {**status, "conditions": conditions}}, pod)
 
 
-def _containers(pod: Object) -> Iterator[dict[str, Any]]:
-    for container in pod["spec"].get("containers") or ():
+def _containers(pod: Object, group: str = "containers") -> Iterator[dict[str, Any]]:
+    for container in pod["spec"].get(group) or ():
         if isinstance(container, dict):
             yield container
 
@@ -183,19 +207,106 @@ def _address(pod: Object) -> str:
 def _statuses(
     pod: Object, state: dict[str, Any], *, ready: bool, restarts: int
 ) -> list[dict[str, Any]]:
+    before = {
+        each.get("name"): each
+        for each in (pod.get("status") or {}).get("containerStatuses") or ()
+    }
     return [
-        {
-            "name": container.get("name", ""),
-            "image": container.get("image", ""),
-            "imageID": "",
-            "lastState": {},
-            "ready": ready,
-            "restartCount": restarts,
-            "started": "running" in state,
-            "state": state,
-        }
+        _status(
+            pod,
+            container,
+            state,
+            ready=ready,
+            restarts=restarts,
+            last=_last_state(before.get(container.get("name")), state),
+        )
         for container in _containers(pod)
     ]
+
+
+def _status(
+    pod: Object,
+    container: dict[str, Any],
+    state: dict[str, Any],
+    *,
+    ready: bool,
+    restarts: int = 0,
+    last: dict[str, Any] | None = None,
+) -> dict[str, Any]:
+    """The status of a container; its containerID names this instance of it."""
+    name = container.get("name", "")
+    source = f"{pod['metadata']['uid']}/{name}/{restarts}".encode()
+    identity = f"stub://{blake2b(source, digest_size=32).hexdigest()}"
+    if "terminated" in state:
+        state = {"terminated": {**state["terminated"], "containerID": identity}}
+    return {
+        "name": name,
+        "image": container.get("image", ""),
+        "imageID": "",
+        "containerID": identity,
+        "lastState": last or {},
+        "ready": ready,
+        "restartCount": restarts,
+        "started": "running" in state,
+        "state": state,
+    }
+
+
+def _last_state(
+    before: dict[str, Any] | None, state: dict[str, Any]
+) -> dict[str, Any] | None:
+    """The last state of a container: how the instance before this one has ended."""
+    if before is None:
+        return None
+    ended = (before.get("state") or {}).get("terminated")
+    if ended and "terminated" not in state:
+        return {"terminated": ended}
+    last: dict[str, Any] | None = before.get("lastState")
+    return last
+
+
+def _with_inits_stopped(status: dict[str, Any], now: float) -> dict[str, Any]:
+    inits = status.get("initContainerStatuses")
+    if not inits:
+        return status
+    stopped = [_stopped(each, now) for each in inits]
+    return {**status, "initContainerStatuses": stopped}
+
+
+def _init_statuses(pod: Object, since: str) -> list[dict[str, Any]]:
+    """The statuses of init containers in a pod that starts: they have completed."""
+    ended = {
+        "exitCode": 0,
+        "reason": "Completed",
+        "startedAt": since,
+        "finishedAt": since,
+    }
+    return [
+        _status(
+            pod,
+            container,
+            {"running": {"startedAt": since}}
+            if container.get("restartPolicy") == "Always"
+            else {"terminated": ended},
+            ready=True,
+        )
+        for container in _containers(pod, "initContainers")
+    ]
+
+
+def _stopped(status: dict[str, Any], now: float) -> dict[str, Any]:
+    """The status of an init container when its pod ends."""
+    state = status.get("state") or {}
+    if "running" not in state:
+        return status
+    ended = {
+        "exitCode": 0,
+        "reason": "Completed",
+        "startedAt": state["running"].get("startedAt"),
+        "finishedAt": timestamp(now),
+        "containerID": status.get("containerID", ""),
+    }
+    return {**status, "ready": False, "started": False, "state": {"terminated": ended}}
 
 
 def _restarts(pod: Object) -> int:
@@ -222,6 +333,9 @@ def _start(desk: Desk, pod: Object) -> None:
         "podIP": address,
         "podIPs": [{"ip": address}],
     }
+    inits = _init_statuses(pod, timestamp(desk.now))
+    if inits:
+        status["initContainerStatuses"] = inits
     ready = _wish(pod, "ready-after", 0.0) <= 0
     _running(desk, pod, status, timestamp(desk.now), ready=ready, restarts=0)
 
@@ -279,6 +393,7 @@ def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
     status = _ended(pod, code, since, desk.now)
     if final:
         status["phase"] = "Failed" if code else "Succeeded"
+        status = _with_inits_stopped(status, desk.now)
     desk.status(pod, status)
 
 

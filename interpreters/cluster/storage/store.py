@@ -19,6 +19,7 @@ from immutables import Map
 from pyrsistent import PVector, pvector
 
 from fnop.interpreters.cluster.kinds.kinds import Registry
+from fnop.interpreters.cluster.storage.logs import PodLogs
 from fnop.interpreters.cluster.storage.selections import Selections, reselected
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 
@@ -133,6 +134,8 @@ class Cluster:
     found: Map[tuple[Resource, Key], None] = field(default_factory=Map)
     # The version of the server.
     release: str = "1.36.0"
+    # The logs of containers, by the uids of their pods.
+    logs: Map[str, PodLogs] = field(default_factory=Map)
 
     def __repr__(self) -> str:
         count = sum(map(len, self.shelves.values()))
@@ -207,6 +210,7 @@ def put(
             reselected(cluster.selections, resource, key, old, stored),
             cluster.found,
             cluster.release,
+            cluster.logs,
         ),
         event,
     )
@@ -233,6 +237,8 @@ def remove(
             size=cluster.size - was,
             raw=without(cluster.raw, (resource, key)),
             found=without(cluster.found, (resource, key)),
+            # Only pods have any.
+            logs=without(cluster.logs, old["metadata"].get("uid", "")),
         ),
         event,
     )
