@@ -1320,6 +1320,47 @@ REVIEWS: tuple[Case, ...] = (
 
 # ---------------------------------------------------------------- subresources
 
+DAY = "2020-01-01T"
+LOG_OPTIONS: tuple[tuple[int, dict[str, str]], ...] = (
+    (204, {"follow": "true"}),
+    (204, {"follow": "odd", "previous": "true", "timestamps": ""}),
+    (204, {"sinceTime": ""}),
+    (204, {"sinceTime": "null"}),
+    (204, {"sinceTime": f"{DAY}00:00:00.5Z"}),
+    (204, {"sinceTime": f"{DAY}00:00:00,123456789123Z"}),
+    (204, {"sinceTime": f"{DAY}00:00:00+01:00"}),
+    (204, {"sinceTime": f"{DAY}0:00:00Z"}),
+    (204, {"unknown": "x"}),
+    (400, {"tailLines": ""}),
+    (400, {"tailLines": "x", "limitBytes": "y"}),
+    (400, {"tailLines": "x", "sinceTime": "y"}),
+    (400, {"limitBytes": "9223372036854775808"}),
+    (400, {"sinceTime": "x"}),
+    (400, {"sinceTime": '"x'}),
+    (400, {"sinceTime": "2020-01-01"}),
+    (400, {"sinceTime": "2020-1-01T00:00:00Z"}),
+    (400, {"sinceTime": "2020-01-01 00:00:00Z"}),
+    (400, {"sinceTime": "2020-13-01T00:00:00Z"}),
+    (400, {"sinceTime": "2020-00-01T00:00:00Z"}),
+    (400, {"sinceTime": "2020-02-30T00:00:00Z"}),
+    (400, {"sinceTime": "2020-01-00T00:00:00Z"}),
+    (400, {"sinceTime": f"{DAY}00:00:00"}),
+    (400, {"sinceTime": f"{DAY}0:0:0Z"}),
+    (400, {"sinceTime": f"{DAY}00:00:00.Z"}),
+    (400, {"sinceTime": f"{DAY}00:00:00z"}),
+    (400, {"sinceTime": f"{DAY}00:00:00+0100"}),
+    (400, {"sinceTime": f"{DAY}25:00:00Z"}),
+    (400, {"sinceTime": f"{DAY}00:61:00Z"}),
+    (400, {"sinceTime": f"{DAY}00:00:61Z"}),
+    (400, {"sinceTime": f"{DAY}00:00:00Zx"}),
+    (422, {"limitBytes": "0"}),
+    (422, {"sinceSeconds": "0"}),
+    (422, {"sinceSeconds": "-5"}),
+    (422, {"sinceSeconds": "1", "sinceTime": ""}),
+    (422, {"tailLines": "-1", "limitBytes": "0", "sinceSeconds": "0"}),
+    (422, {"container": "x", "tailLines": "-1"}),
+)
+
 SUBRESOURCES: tuple[Case, ...] = (
     Case(
         "eviction: a pod without a budget goes",
@@ -1489,6 +1530,17 @@ SUBRESOURCES: tuple[Case, ...] = (
             Step("GET", f"{PODS}/one/log", query={"tailLines": "-1"}, code=422),
             Step("GET", f"{PODS}/none/log", code=404),
             Step("POST", f"{PODS}/one/log", {}, code=405),
+        ),
+    ),
+    Case(
+        "log: options are read in their order, and checked before the pod",
+        (
+            Step("POST", PODS, pod("one"), code=201, compare="code", eventually=True),
+            *(
+                Step("GET", f"{PODS}/one/log", query=query, code=code)
+                for code, query in LOG_OPTIONS
+            ),
+            Step("GET", f"{PODS}/none/log", query={"tailLines": "-1"}, code=422),
         ),
     ),
     Case(
