@@ -3,33 +3,70 @@
 import hashlib
 import json
 from base64 import b64encode
+from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Annotated, Any
+
+from lightkube.resources.apps_v1 import StatefulSet
 
 import fnop
 
 PORT = 5432
 MADE = "databases.fnop.dev/made"
-OWNS = ["statefulsets.apps", "services", "configmaps", "secrets"]
 
 
-@fnop.reconcile("databases", owns=OWNS)
+@dataclass(frozen=True)
+class DatabaseSpec:
+    size: Annotated[int, fnop.schema(minimum=1, maximum=9)] = 1
+    disk: Annotated[str, fnop.schema(pattern="^[1-9][0-9]*Gi$")] = "1Gi"
+    rotate_seconds: Annotated[int, fnop.schema(name="rotateSeconds", minimum=60)] = (
+        30 * 24 * 60 * 60
+    )
+    settings: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class DatabaseStatus:
+    endpoint: str = ""
+
+
+@fnop.definition(
+    "databases.v1.fnop.dev",
+    short_names=["db"],
+    columns=[
+        fnop.column("Ready", '.status.conditions[?(@.type=="Ready")].message'),
+        fnop.column("Endpoint", ".status.endpoint"),
+    ],
+)
+@dataclass(frozen=True)
+class Database:
+    spec: DatabaseSpec
+    status: DatabaseStatus = DatabaseStatus()
+
+
+@fnop.reconcile(Database, owns=[StatefulSet, "services", "configmaps", "secrets"])
 async def database(
-    spec: fnop.Spec, name: str, namespace: str, children: Any, now: datetime, **_: Any
+    spec: DatabaseSpec,
+    name: str,
+    namespace: str,
+    children: fnop.Children,
+    now: datetime,
+    **_: Any,
 ) -> fnop.Desired:
     """Called for any change of the database, or of what it owns; never twice at once.
 
     Nothing is remembered: the password is in the Secret, and how far the StatefulSet is
     on its way to fewer replicas is in the StatefulSet.
     """
-    size, period = spec["size"], timedelta(seconds=spec["rotateSeconds"])
-    stateful_set = children["statefulsets.apps"].get(name, {})
+    size, period = spec.size, timedelta(seconds=spec.rotate_seconds)
+    stateful_set = children[StatefulSet].get(name)
     password, made = password_in(children["secrets"].get(name))
     if not password or made + period <= now:
         made, drawn = now, await fnop.random(16, secret=True)
         password = b64encode(drawn.hex().encode()).decode()
-    settings = {key: str(value) for key, value in spec.get("settings", {}).items()}
-    ready = stateful_set.get("status", {}).get("readyReplicas", 0)
+    settings = dict(spec.settings or {})
+    ready = ready_replicas(stateful_set)
     return fnop.desired(
         [
             config_map(name, settings),
@@ -38,14 +75,14 @@ async def database(
             # A volume's size is for good in a StatefulSet: it is made anew, and finds
             # the volumes that are there.
             fnop.child(
-                workload(name, next_size(size, stateful_set), spec["disk"], settings),
+                workload(name, next_size(size, stateful_set), spec.disk, settings),
                 on_immutable="replace",
             ),
         ],
         conditions=fnop.condition(
             "Ready", ready == size, "Replicas", f"{ready}/{size}"
         ),
-        status={"endpoint": f"{name}.{namespace}.svc:{PORT}"},
+        status=DatabaseStatus(endpoint=f"{name}.{namespace}.svc:{PORT}"),
         again=(made + period - now).total_seconds(),
     )
 
@@ -59,14 +96,24 @@ def password_in(secret: Any) -> tuple[str, datetime]:
         return "", datetime.fromtimestamp(0, UTC)
 
 
-def next_size(wanted: int, stateful_set: Any) -> int:
+def ready_replicas(stateful_set: StatefulSet | None) -> int:
+    """The number of its pods that are ready."""
+    if stateful_set is None or stateful_set.status is None:
+        return 0
+    return stateful_set.status.readyReplicas or 0
+
+
+def next_size(wanted: int, stateful_set: StatefulSet | None) -> int:
     """The replicas to ask for now: fewer only one by one, each when the last went."""
-    asked: int = stateful_set.get("spec", {}).get("replicas", 0)
+    if stateful_set is None or stateful_set.spec is None:
+        return wanted
+    asked = stateful_set.spec.replicas or 0
     if wanted >= asked:
         return wanted
-    seen = stateful_set.get("status", {})
-    is_seen = seen.get("observedGeneration") == stateful_set["metadata"]["generation"]
-    return asked - 1 if is_seen and seen["replicas"] <= asked else asked
+    seen, meta = stateful_set.status, stateful_set.metadata
+    if seen is None or meta is None or seen.observedGeneration != meta.generation:
+        return asked
+    return asked - 1 if seen.replicas <= asked else asked
 
 
 def config_map(name: str, settings: dict[str, str]) -> dict[str, Any]:

@@ -3,11 +3,33 @@
 import json
 import os
 import urllib.request
-from typing import Any
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 import fnop
 
 NOTED, CHANGING = "records.fnop.dev/noted", "changing"
+
+Host = Annotated[str, fnop.schema(pattern="^[a-z]+$")]
+
+
+@dataclass(frozen=True)
+class RecordSpec:
+    zone: Annotated[str, fnop.schema(pattern="^[a-z.]+$")]
+    address: Annotated[str, fnop.schema(pattern="^[0-9.]+$")]
+    hosts: Annotated[tuple[Host, ...], fnop.schema(min_items=1)]
+
+
+@dataclass(frozen=True)
+class RecordStatus:
+    records: int = 0
+
+
+@fnop.definition("records.v1.fnop.dev")
+@dataclass(frozen=True)
+class Record:
+    spec: RecordSpec
+    status: RecordStatus = RecordStatus()
 
 
 def put_records(owner: str, records: dict[str, str]) -> None:
@@ -18,15 +40,15 @@ def put_records(owner: str, records: dict[str, str]) -> None:
     urllib.request.urlopen(request, timeout=10).close()
 
 
-@fnop.reconcile("records", owns="configmaps")
+@fnop.reconcile(Record, owns="configmaps")
 async def record(
-    spec: fnop.Spec, name: str, uid: str, children: Any, **_: Any
+    spec: RecordSpec, name: str, uid: str, children: fnop.Children, **_: Any
 ) -> fnop.Desired:
     """The index notes what the name server has for sure: nothing, while it is told.
 
     So a crash, or a change that is taken back halfway, leaves no doubt.
     """
-    wanted = {f"{host}.{spec['zone']}": spec["address"] for host in spec["hosts"]}
+    wanted = {f"{host}.{spec.zone}": spec.address for host in spec.hosts}
     text = json.dumps(wanted, sort_keys=True)
     index = children["configmaps"].get(name)
     noted = index.annotations.get(NOTED) if index else None
@@ -37,11 +59,11 @@ async def record(
     return fnop.desired(
         index_of(name, text, wanted) if known else index_of(name, CHANGING, {}),
         conditions=fnop.condition("Ready", known, "Published" if known else "Changing"),
-        status={"records": len(wanted)},
+        status=RecordStatus(records=len(wanted)),
     )
 
 
-@fnop.on.delete("records")
+@fnop.on.delete(Record)
 async def forget(uid: str, **_: Any) -> None:
     await fnop.call(put_records, owner=uid, records={})
 

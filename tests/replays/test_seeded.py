@@ -137,8 +137,8 @@ SEEDS = {
     ),
     "without its service": Seed(
         "examples/19-database/example.py",
-        '    stateful_set = children["statefulsets.apps"].get(name, {})\n',
-        '    stateful_set = children["statefulsets.apps"].get(name, {})\n'
+        "    stateful_set = children[StatefulSet].get(name)\n",
+        "    stateful_set = children[StatefulSet].get(name)\n"
         '    if not children["services"]:\n'
         '        raise fnop.PermanentError("it has no service")\n',
         "database",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 from typing import Any
 
@@ -97,10 +98,22 @@ def test_both_styles_end_alike(example: str) -> None:
     assert [value for value in levels.values() if value] == []
 
 
+def defining(example: str) -> int:
+    """The lines by levels that define the kind: its classes, with their decorators."""
+    text = (ROOT / "examples" / example / "example.py").read_text()
+    lines, found = text.splitlines(), 0
+    for each in ast.parse(text).body:
+        if isinstance(each, ast.ClassDef):
+            first = min([each.lineno, *(above.lineno for above in each.decorator_list)])
+            found += code_lines("\n".join(lines[first - 1 : each.end_lineno]) + "\n")
+    return found
+
+
 @pytest.mark.parametrize("example", PAIRS)
 def test_by_levels_it_takes_at_most_three_fifths_of_the_lines(example: str) -> None:
+    """Without the kind's definition: by causes it is YAML, and not counted either."""
     found = counted(example)
-    assert found.share <= 0.6, found
+    assert (found.levels - defining(example)) / found.causes <= 0.6, found
 
 
 def test_the_page_tells_the_lines_as_they_are() -> None:
@@ -111,6 +124,9 @@ def test_the_page_tells_the_lines_as_they_are() -> None:
         assert f"| {name} | {found.levels} | {found.causes} |" in page.replace(
             "databases", "database"
         )
+    database, records = defining("19-database"), defining("21-records")
+    assert f"{database} lines of database and {records} of records" in page
+    assert not defining("20-tenants")
 
 
 def test_the_page_tells_the_lines_of_other_frameworks_as_they_are() -> None:

@@ -28,10 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert done.status == 0
     text = (DATABASE / "example.py").read_text()
     (folder / "port.py").write_text(text.replace("5432", "5433"))
-    (folder / "raises.py").write_text(text.replace('spec["', 'spec["no such '))
-    (folder / "without.py").write_text(
-        text.replace("service(name, labels)", "None") + "\nassert True\n"
-    )
+    (folder / "raises.py").write_text(text.replace("spec.size", "spec.no_size"))
     (folder / "other.py").write_text(
         "import fnop\n\n@fnop.on.create('pods')\ndef other(**_): ...\n"
     )

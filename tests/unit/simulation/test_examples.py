@@ -139,6 +139,20 @@ def test_the_definition_of_an_example_is_what_its_types_say(tmp_path: Path) -> N
     assert (checked.status, checked.out, checked.err) == (0, "", "")
 
 
+@pytest.mark.parametrize("name", ["19-database", "21-records"])
+def test_the_classes_of_an_example_say_what_its_manifest_says(
+    name: str, tmp_path: Path
+) -> None:
+    """They differ in one thing: the classes name the fields of the status, too."""
+    done = fnop("crd", ROOT / "examples" / name / "example.py", folder=tmp_path)
+    assert (done.status, done.err) == (0, "")
+    (printed,) = done.documents
+    (version,) = printed["spec"]["versions"]
+    status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+    assert status.pop("properties")
+    assert [printed] == [each for each in manifests_of(name) if is_definition(each)]
+
+
 def test_an_operator_of_a_typed_kind_sees_what_the_server_fills_in(
     tmp_path: Path,
 ) -> None:
