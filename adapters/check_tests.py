@@ -134,8 +134,15 @@ def action_call(found: Mapping[str, Any]) -> str:
             how = found.get("propagation")
             more = f", propagation={how!r}" if how else ""
             return f"sim.delete({found['where']!r}{namespace}{more})"
-        case "wait":
-            return f"sim.wait({found['seconds']!r})"
+        case "wait" | "outage" as verb:
+            return f"sim.{verb}({found['seconds']!r})"
+        case "upgrade":
+            return f"sim.upgrade({found['release']!r})"
+        case "log_line":
+            named = found.get("container")
+            which = f", container={named!r}" if named else ""
+            text = found["text"]
+            return f"sim.log_line({found['where']!r}, {text!r}{which}{namespace})"
         case _:
             seconds = found.get("seconds", "")
             pace = f"{found['pace']}({seconds})"
@@ -156,6 +163,8 @@ def _builder(fault: Fault) -> str:
             where = f"{json.dumps(site.handler)}, {site.verb}={json.dumps(site.target)}"
         case Place.EVENT:
             where = f'event="{site.verb} {site.target}"'
+        case Place.LOG:
+            where = f'log="{site.target}"'
         case Place.REST:
             where = f"after={site.target}"
         case Place.RUN:

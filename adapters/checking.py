@@ -9,7 +9,12 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from fnop.adapters.class_kinds import DefinitionProblem, definitions_for
-from fnop.adapters.made_up_scripts import made_up_scripts, with_another_namespace
+from fnop.adapters.made_up_scripts import (
+    made_up_scripts,
+    pod_for,
+    with_a_pod,
+    with_another_namespace,
+)
 from fnop.adapters.manifests import read_manifests
 from fnop.adapters.models import models_for
 from fnop.adapters.sampling import sampled
@@ -179,6 +184,9 @@ def subjects_of(
     is_drawn = not subjects and not scripted
     if is_drawn:
         subjects = [*_made_up_objects(scene, handled, definitions, notes)]
+    if is_drawn and not subjects and (pod := pod_for(program)) is not None:
+        subjects = [pod]
+        notes.append("made up a pod that writes logs; give another with --object")
     if not subjects and not scripted:
         raise CheckProblem(
             "there is no object to check the operator with; give one with --object"
@@ -419,6 +427,7 @@ def cases_of(
     scripts = _own_scripts({} if module is None else vars(module))
     if not scripts:
         base = with_another_namespace(base._replace(made_up=True))
+        base = with_a_pod(base, subjects.subjects)
         anew: list[Case] = []
         if has_admission(program) and not subjects.is_drawn:
             base, anew = _with_what_is_denied(base, subjects.subjects, tell)

@@ -60,6 +60,7 @@ def fault(
     *,
     nth: int = 1,
     event: str | None = None,
+    log: str | None = None,
     after: int | None = None,
     run: str | None = None,
     detail: str = "",
@@ -69,7 +70,8 @@ def fault(
 
     The site is what a `handler` asks for ("" is the operator itself), its effect and
     target `asked` as in `create="configmaps/x-a"`, for the `nth` time; or an `event`,
-    as in `event="ADDED xs/x"`; or the rest `after` so many actions of the user; or the
+    as in `event="ADDED xs/x"`; or lines of a `log`, as in `log="default/web-0/app"`; or
+    the rest `after` so many actions of the user; or the
     whole `run`, of a controller for instance. `detail` chooses a child. Raises
     `ValueError` for names and sites that do not exist.
 
@@ -80,7 +82,7 @@ def fault(
         names = ", ".join(BY_NAME)
         raise ValueError(f"there is no fault {name!r}; choose from {names}")
     kind = BY_NAME[name]
-    site = _site(handler, nth, event, after, run, asked)
+    site = _site(handler, nth, event, log, after, run, asked)
     if site.place not in kind.places:
         places = " or ".join(sorted(each.value for each in kind.places))
         raise ValueError(f"{name} strikes a {places}, not a {site.place.value}")
@@ -91,6 +93,7 @@ def _site(
     handler: str,
     nth: int,
     event: str | None,
+    log: str | None,
     after: int | None,
     run: str | None,
     asked: Mapping[str, str],
@@ -98,13 +101,16 @@ def _site(
     if event is not None:
         type, _, target = event.partition(" ")
         return Site(Place.EVENT, "", type, target, nth)
+    if log is not None:
+        return Site(Place.LOG, "", "lines", log, nth)
     if after is not None:
         return Site(Place.REST, "", "", str(after))
     if run is not None:
         return Site(Place.RUN, "", "", run)
     if len(asked) != 1:
         raise ValueError(
-            "name one effect, as in create='configmaps/x-a', or event=, after=, run="
+            "name one effect, as in create='configmaps/x-a', or event=, log=, "
+            "after= or run="
         )
     ((verb, target),) = asked.items()
     place = Place.READ if verb in _READS else Place.WRITE
@@ -123,13 +129,13 @@ class crash:
     @staticmethod
     def before(handler: str = "", *, nth: int = 1, **asked: str) -> Fault:
         """Crash of the operator before the `nth` time that `handler` asks for it."""
-        site = _site(handler, nth, None, None, None, asked)
+        site = _site(handler, nth, None, None, None, None, asked)
         return Fault(BY_NAME["F1:before"], site)
 
     @staticmethod
     def after(handler: str = "", *, nth: int = 1, **asked: str) -> Fault:
         """Crash of the operator when the `nth` effect of the `handler` is applied."""
-        site = _site(handler, nth, None, None, None, asked)
+        site = _site(handler, nth, None, None, None, None, asked)
         return Fault(BY_NAME["F1:after"], site)
 
     @staticmethod
@@ -326,11 +332,11 @@ def explore(
 
     `operator`, `crds`, `objects`, `calls`, `settings`, `leader_elect` and `namespace`
     are those of `Simulation`; the actions are made by `create`, `edit`, `delete`,
-    `wait`, `pace`, `upgrade` and `outage`. `rivals` are other controllers, by kind.
-    `script` is a file as for `fnop check --script`, of which all but the SCRIPTS
-    counts; `former` is the code before an upgrade. With `depth` 2 pairs of faults are
-    tried, too; `budget` is the largest number of schedules; special faults fail only if
-    `special`. Raises
+    `wait`, `pace`, `upgrade`, `outage` and `log_line`. `rivals` are other controllers,
+    by kind. `script` is a file as for `fnop check --script`, of which all but the
+    SCRIPTS counts; `former` is the code before an upgrade. With `depth` 2 pairs of
+    faults are tried, too; `budget` is the largest number of schedules; special faults
+    fail only if `special`. Raises
     `AssertionError` for what cannot be checked, such as an action that the cluster
     refuses without any fault, and `ValueError` without actions.
 

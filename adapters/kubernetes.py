@@ -223,6 +223,27 @@ class KubernetesApi:
         except _FAILURES as problem:
             raise self._unreachable(problem) from problem
 
+    async def follow(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[bytes, None]:
+        """Read the bytes of a log until the server ends it.
+
+        Raises `StreamRefused`, `StreamSilent`, or `Unreachable` when the connection
+        cannot be made or breaks.
+        """
+        try:
+            response = await self._begun(request, silence_seconds)
+            with _hanging_up(response):
+                async for chunk in response.content.iter_any():
+                    yield chunk
+        except aiohttp.ConnectionTimeoutError as problem:
+            raise self._unreachable(problem) from problem
+        except TimeoutError as problem:
+            text = f"nothing came for {silence_seconds:g} seconds"
+            raise StreamSilent(text) from problem
+        except _FAILURES as problem:
+            raise self._unreachable(problem) from problem
+
     async def _begun(
         self, request: ApiRequest, silence_seconds: float
     ) -> aiohttp.ClientResponse:

@@ -7,24 +7,30 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
 
-from fnop.adapters.sampling import sampled
+from fnop.adapters.sampling import sampled, texts_like
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
+from fnop.core.handlers.filters import ABSENT
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.log_selection import LogSelection
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import Family
+from fnop.interpreters.actions import WriteLog
 from fnop.interpreters.check.changes import Change, Sort, at, changes_of
 from fnop.interpreters.check.explore import Case, prepared
 from fnop.interpreters.check.walks import MadeUp, Subject, scripts_for
 from fnop.interpreters.check.worlds import is_builtin
 from fnop.interpreters.scenario import catalogue_of
 
-__all__ = ["made_up_scripts", "with_another_namespace"]
+__all__ = ["made_up_scripts", "pod_for", "with_a_pod", "with_another_namespace"]
 
 Manifest = Mapping[str, Any]
 # The families of handlers that see each state of an object.
 _SEEING = frozenset(
-    (*(Family.EVENT, Family.INDEX, Family.BACKGROUND, Family.LEVEL), Family.ADMISSION)
+    (
+        *(Family.EVENT, Family.LOG, Family.INDEX, Family.BACKGROUND, Family.LEVEL),
+        Family.ADMISSION,
+    )
 )
 # Labels and annotations of tools, which users do not edit by hand.
 _OF_TOOLS = ("kubernetes.io/", "k8s.io/", "fnop.dev/")
@@ -44,7 +50,67 @@ def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
     labels = [*_selectors_in([each.get("spec") for each in subjects])]
     labels += chain.from_iterable(_labels_on(each).items() for each in beside)
     found = [_beside(case, catalogue, each, labels) for each in beside]
-    return scripts_for(case, made, found)
+    pods = [each for each in (*case.given, *subjects) if each.get("kind") == "Pod"]
+    return scripts_for(case, made, found, [*_logs_of(case.program, pods)])
+
+
+def with_a_pod(case: Case, subjects: Sequence[Manifest]) -> Case:
+    """The case with a pod, for handlers of logs whose author has given none."""
+    if any(each.get("kind") == "Pod" for each in (*case.given, *subjects)):
+        return case
+    pod = pod_for(case.program, subjects)
+    return case if pod is None else case._replace(given=(*case.given, pod))
+
+
+def pod_for(
+    program: Program, subjects: Sequence[Manifest] = ()
+) -> dict[str, Any] | None:
+    """A pod whose logs handlers read; None if there are no such handlers.
+
+    It has the labels that these handlers ask for; if any value will do, that is the
+    name of the object that the operator serves.
+    """
+    handlers = [each for each in program.handlers if each.log is not None]
+    if not handlers:
+        return None
+    name = next((str(each["metadata"].get("name")) for each in subjects), "x")
+    labels = {
+        key: wanted if isinstance(wanted, str) else name
+        for key, wanted in _labels(handlers)
+        if wanted is not ABSENT
+    }
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": "writes", "labels": labels},
+        "spec": {"containers": [{"name": "main", "image": "main"}]},
+    }
+
+
+def _logs_of(program: Program, pods: Sequence[Manifest]) -> Iterator[WriteLog]:
+    """The lines that pods write for handlers: two that each wants, and another."""
+    for pod in pods:
+        meta, spec = pod.get("metadata") or {}, pod.get("spec") or {}
+        names = [str(each.get("name")) for each in spec.get("containers") or ()]
+        for handler in program.handlers:
+            log = handler.log
+            taken = [each for each in names if log is not None and log.takes(each)]
+            if log is None or not taken:
+                continue
+            one, two = _lines_for(log)
+            where, place = f"pods/{meta.get('name')}", meta.get("namespace")
+            yield WriteLog(where, f"nothing\n{one}", taken[0], place)
+            yield WriteLog(where, two, taken[0], place)
+
+
+def _lines_for(log: LogSelection) -> tuple[str, str]:
+    """Two lines that a handler wants, as far as its pattern tells."""
+    if log.regex is None:
+        return "one line", "another line"
+    found = texts_like(log.regex.pattern, log.regex.flags)
+    fitting = [each for each in found if log.regex.search(each) and "\n" not in each]
+    one, two, *_ = (*dict.fromkeys(fitting), "one line", "another line")
+    return one, two
 
 
 def with_another_namespace(case: Case) -> Case:

@@ -53,6 +53,7 @@ class Metrics:
         yield from self._of_queue(health)
         yield from self._of_handlers(health)
         yield from self._of_streams(health)
+        yield from self._of_logs(health)
         yield from self._of_operator(health)
         if self._reviews is not None:
             yield from self._of_reviews(self._reviews)
@@ -215,6 +216,28 @@ class Metrics:
             ("type",),
             {(type,): count for type, count in self._meter.events.items()},
         )
+
+    def _of_logs(self, health: Health) -> Iterator[Any]:
+        if not (health.logs or self._meter.lines):
+            return
+        yield _gauges(
+            "fnop_log_streams",
+            "Logs of containers, by the state of their streams.",
+            ("state",),
+            {(state,): float(count) for state, count in health.logs},
+        )
+        for name, words, counts in (
+            ("fnop_log_lines", "Lines of logs for a handler.", self._meter.lines),
+            (
+                "fnop_log_lines_dropped",
+                "Lines of logs beyond the rate of a handler.",
+                self._meter.dropped,
+            ),
+        ):
+            by_handler: dict[tuple[str, ...], int] = {
+                (handler,): count for handler, count in counts.items()
+            }
+            yield _counters(name, words, ("handler",), by_handler)
 
     def _of_operator(self, health: Health) -> Iterator[Any]:
         yield _gauges("fnop_objects", "Objects known.", (), {(): float(health.objects)})

@@ -157,9 +157,21 @@ def _like(pattern: str) -> Iterator[str]:
     '1Gi'
     """
     try:
+        yield from texts_like(in_python(pattern, _LATIN))
+    except (BadPattern, ValueError):
+        return
+
+
+def texts_like(pattern: str, flags: int = 0) -> Iterator[str]:
+    r"""Texts like a pattern of Python, though not all of them match.
+
+    >>> next(texts_like(r"loss=(\d+)"))
+    'loss=1'
+    """
+    try:
         # The standard library has no other way to the parts of a pattern.
-        parts = import_module("re._parser").parse(in_python(pattern, _LATIN))
-    except (BadPattern, ImportError, ValueError, re.error):
+        parts = import_module("re._parser").parse(pattern, flags)
+    except (ImportError, ValueError, re.error):
         return
     for times in (1, 0, *range(2, _REPEATED_MAX)):
         yield "".join(_written(parts, times))

@@ -33,6 +33,7 @@ from fnop.interpreters.actions import (
     Edit,
     SetPace,
     Wait,
+    WriteLog,
     act,
     address_of,
     outage,
@@ -248,6 +249,23 @@ class Simulation:
         Raises `ValueError` for one that is not positive.
         """
         self._act(outage(_seconds_of(duration)))
+        return self
+
+    def log_line(
+        self,
+        where: str,
+        text: str,
+        *,
+        container: str | None = None,
+        namespace: str | None = None,
+    ) -> Simulation:
+        """Let a container write `text`, one or more lines, to its log.
+
+        `where` names the pod, as `pods/web-0`; `container` may be left out if there is
+        only one; `namespace` is the simulation's by default. Raises `AssertionError` if
+        there is no such container, or if it does not run.
+        """
+        self._act(WriteLog(where, text, container, namespace))
         return self
 
     # --------------------------------------------------------------- the time

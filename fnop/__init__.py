@@ -81,6 +81,7 @@ from fnop.core.handlers.signatures import (
     IndexHandler as IndexHandler,
     KindHandler as KindHandler,
     Labels as Labels,
+    LogHandler as LogHandler,
     Logger as Logger,
     LoginHandler as LoginHandler,
     MapHandler as MapHandler,

@@ -27,11 +27,13 @@ __all__ = [
     "SetPace",
     "Upgrade",
     "Wait",
+    "WriteLog",
     "act",
     "address_of",
     "apply",
     "delete",
     "edit",
+    "log_line",
     "outage",
     "pace",
     "upgrade",
@@ -129,7 +131,22 @@ class Outage:
         return f"no API server for {self.seconds:g} s"
 
 
-Action = Apply | Edit | Delete | Wait | SetPace | Upgrade | Outage
+@dataclass(frozen=True, slots=True)
+class WriteLog:
+    """Let a container write lines to its log; None stands for the only container."""
+
+    where: str
+    text: str
+    container: str | None = None
+    namespace: str | None = None
+
+    def __str__(self) -> str:
+        count = self.text.rstrip("\n").count("\n") + 1
+        what = repr(self.text) if count == 1 else f"{count} lines"
+        return f"{self.where} logs {what:.60}"
+
+
+Action = Apply | Edit | Delete | Wait | SetPace | Upgrade | Outage | WriteLog
 
 
 def apply(manifest: Mapping[str, Any]) -> Apply:
@@ -220,6 +237,24 @@ def outage(seconds: float) -> Outage:
     return Outage(seconds)
 
 
+def log_line(
+    where: str,
+    text: str,
+    *,
+    container: str | None = None,
+    namespace: str | None = None,
+) -> WriteLog:
+    """A container of the pod in `where` writes `text`, one or more lines, to its log.
+
+    `container` may be left out if there is only one, `namespace` is by default that of
+    the scenario.
+
+    >>> print(log_line("pods/web-0", "loss=0.3"))
+    pods/web-0 logs 'loss=0.3'
+    """
+    return WriteLog(where, text, container, namespace)
+
+
 def _leaves(changes: Mapping[str, Any], path: str = "") -> list[str]:
     found: list[str] = []
     for key, value in changes.items():
@@ -260,8 +295,23 @@ def act(run: SimulatedRun, action: Action, namespace: str = "default") -> Any:
         case Outage(seconds):
             run.leaves(seconds)
             return None
+        case WriteLog(where, text, container, place):
+            _write_log(run, where, text, container, place or namespace)
+            return None
         case Wait():
             return None
+
+
+def _write_log(
+    run: SimulatedRun, where: str, text: str, container: str | None, namespace: str
+) -> None:
+    resource, name = address_of(run, where)
+    if resource.key != "pods.v1.":
+        raise ActionRefused(f"only pods have logs, and not {where}")
+    try:
+        run.write_log(namespace, name, container, text)
+    except ValueError as problem:
+        raise ActionRefused(str(problem)) from None
 
 
 def _apply(run: SimulatedRun, manifest: Mapping[str, Any], namespace: str) -> Any:

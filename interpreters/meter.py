@@ -22,6 +22,7 @@ from fnop.core.seam.commands import (
     CloseStream,
     Command,
     Fetch,
+    FollowLog,
     ListPage,
     Perform,
     Say,
@@ -33,6 +34,7 @@ from fnop.core.seam.inputs import (
     Input,
     ListDone,
     ListItem,
+    LogLines,
     StreamEnded,
     WatchEvent,
 )
@@ -87,15 +89,19 @@ class Meter:
 
     `attempts` counts by the object's resource, the handler and `success`, `error` or
     `requeue`; `events` by their type; `ends` by why streams ended; `calls` are the
-    durations of calls by handler.
+    durations of calls by handler. `lines` of logs are counted by handler, and so are
+    those `dropped` by its rate.
     """
 
     def __init__(self) -> None:
         self.attempts: Counter[tuple[str, ...]] = Counter()
         self.events: Counter[str] = Counter()
         self.ends: Counter[str] = Counter()
+        self.lines: Counter[str] = Counter()
+        self.dropped: Counter[str] = Counter()
         self.calls: dict[str, Histogram] = {}
         self._heard: dict[int, float] = {}
+        self._logs: set[int] = set()
         self._asked: dict[int, float] = {}
         self._calling: dict[int, str] = {}
         self._answered: float | None = None
@@ -115,6 +121,11 @@ class Meter:
             self._on_line_of_stream(input, moment)
         elif isinstance(input, Answered):
             self._on_answer(input.id, moment)
+        elif isinstance(input, LogLines):
+            self.lines.update(each.handler for each in input.lines)
+            self.dropped.update(dict(input.dropped))
+        elif isinstance(input, StreamEnded) and input.stream in self._logs:
+            self._logs.discard(input.stream)
         elif isinstance(input, StreamEnded):
             self._heard.pop(input.stream, None)
             self.ends[input.reason] += 1
@@ -130,7 +141,7 @@ class Meter:
                 unheard = isinstance(outcome, Raised | Unknown | Unreachable)
                 return not unheard and number not in self._calling
             case _:
-                return isinstance(input, (*_HEARD, StreamEnded))
+                return isinstance(input, (*_HEARD, LogLines, StreamEnded))
 
     def _on_line_of_stream(
         self, input: WatchEvent | Bookmark | ListItem | ListDone, moment: float
@@ -160,7 +171,10 @@ class Meter:
                 self._asked[id] = moment
             case ListPage(stream) | Watch(stream):
                 self._heard[stream] = moment
+            case FollowLog(stream=stream):
+                self._logs.add(stream)
             case CloseStream(stream):
+                self._logs.discard(stream)
                 self._heard.pop(stream, None)
             case Say(handler=str(handler)):
                 self._on_line(command, handler)

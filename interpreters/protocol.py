@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 __all__ = [
     "Api",
     "ApiRequest",
     "ApiResponse",
     "Asked",
+    "Logs",
     "MalformedBody",
     "StreamRefused",
     "StreamSilent",
@@ -162,4 +163,19 @@ class Api(Protocol):
 
     async def close(self) -> None:
         """Release connections and files."""
+        ...
+
+
+@runtime_checkable
+class Logs(Protocol):
+    """An API that shows the logs of pods, too."""
+
+    def follow(
+        self, request: ApiRequest, *, silence_seconds: float
+    ) -> AsyncGenerator[bytes, None]:
+        """Read the bytes of a log until the server ends it.
+
+        Raises `StreamRefused`, `StreamSilent`, or `Unreachable` when the connection
+        cannot be made or breaks.
+        """
         ...

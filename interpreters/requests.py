@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.api.resources import Selectors, path_of
-from fnop.core.seam.commands import Fetch, ListPage, Perform, Watch
+from fnop.core.api.resources import Resource, Selectors, path_of
+from fnop.core.seam.commands import Fetch, FollowLog, ListPage, Perform, Watch
+from fnop.core.values.log_lines import NANOS, text_of_time
 from fnop.effects import (
     Adopt,
     Again,
@@ -39,7 +40,15 @@ from fnop.interpreters.protocol import (
     ApiRequest,
 )
 
-__all__ = ["fetch_request", "list_request", "request_for", "watch_request"]
+__all__ = [
+    "fetch_request",
+    "list_request",
+    "log_request",
+    "request_for",
+    "watch_request",
+]
+
+PODS = Resource("", "v1", "pods", "Pod")
 
 
 def request_for(command: Perform, manager: str) -> ApiRequest:
@@ -125,6 +134,27 @@ def watch_request(command: Watch) -> ApiRequest:
         *_selected(command.selectors),
     )
     return ApiRequest("GET", path_of(command.resource, command.namespace), query)
+
+
+def log_request(command: FollowLog) -> ApiRequest:
+    """The request of a log, in which each line has its time."""
+    query = [("container", command.container), ("timestamps", "true")]
+    if command.follows:
+        query.append(("follow", "true"))
+    if command.previous:
+        query.append(("previous", "true"))
+    if command.tail is not None:
+        query.append(("tailLines", str(command.tail)))
+    # The API server passes whole seconds on.
+    if command.after is not None:
+        since = command.after.second * NANOS
+        query.append(("sinceTime", text_of_time(since)))
+    elif command.moment is not None:
+        query.append(("sinceTime", text_of_time(command.moment)))
+    elif command.seconds is not None:
+        query.append(("sinceSeconds", str(command.seconds)))
+    path = path_of(PODS, command.namespace, command.name, "log")
+    return ApiRequest("GET", path, tuple(query), accept="*/*")
 
 
 def fetch_request(command: Fetch) -> ApiRequest:

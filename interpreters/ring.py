@@ -22,6 +22,7 @@ from fnop.core.seam.inputs import (
     Bookmark,
     Input,
     ListItem,
+    LogLines,
     Started,
     WatchEvent,
 )
@@ -46,6 +47,8 @@ AGE_SECONDS = 3600.0
 _PARSED = 6
 # A step without an object, and a command, in bytes.
 _STEP, _COMMAND = 300, 400
+# A line of a log, without its text.
+_LINE = 150
 
 
 class Step(NamedTuple):
@@ -171,6 +174,8 @@ def _size_of(input: Input) -> int:
     match input:
         case ListItem(body=body) | WatchEvent(body=body):
             return _STEP + len(body.raw)
+        case LogLines(lines=lines):
+            return _STEP + sum(_LINE + len(each.text) for each in lines)
         case Answered(outcome=Applied(object=dict() as found)):
             return _STEP + _PARSED * len(orjson.dumps(found))
         case _:

@@ -9,7 +9,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+)
 from concurrent.futures import Executor
 from contextlib import AbstractContextManager, aclosing, contextmanager, suppress
 from dataclasses import replace
@@ -31,8 +38,10 @@ from fnop.core.seam.commands import (
     Command,
     Exit,
     Fetch,
+    FollowLog,
     Interrupt,
     ListPage,
+    MoreLines,
     Perform,
     Ready,
     Refresh,
@@ -49,6 +58,7 @@ from fnop.core.seam.inputs import (
 )
 from fnop.core.seam.traces import Trace
 from fnop.core.state.lifecycle import REPEAT_SECONDS
+from fnop.core.streams.log_reader import LogReader
 from fnop.core.values.errors import described, text_of
 from fnop.effects import Answer, Call, Effect, Log, Outcome, Random, outcomes
 from fnop.interpreters.answers import outcome_of, page_inputs, watch_input
@@ -60,10 +70,17 @@ from fnop.interpreters.calls import (
     raised,
 )
 from fnop.interpreters.clock import Clock, SystemClock
+from fnop.interpreters.log_readers import (
+    QUIET_SECONDS,
+    lines_input,
+    mark_input,
+    reader_of,
+)
 from fnop.interpreters.machine import Machine, Observer
 from fnop.interpreters.protocol import (
     Api,
     ApiRequest,
+    Logs,
     StreamRefused,
     StreamSilent,
     StreamUndecodable,
@@ -72,6 +89,7 @@ from fnop.interpreters.protocol import (
 from fnop.interpreters.requests import (
     fetch_request,
     list_request,
+    log_request,
     request_for,
     watch_request,
 )
@@ -144,6 +162,8 @@ class Runner:
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
+        # Set when the lines of a log that were given out are taken in.
+        self._more: dict[int, asyncio.Event] = {}
         # Calls that are asked for and have not ended.
         self._outside: dict[int, _Outside] = {}
         # Called functions have threads of their own: slow ones stop nothing else.
@@ -335,7 +355,7 @@ class Runner:
                 self._set_alarm(at)
             case Fetch():
                 self._spawn(self._fetch(command))
-            case ListPage() | Watch() | CloseStream():
+            case ListPage() | Watch() | FollowLog() | MoreLines() | CloseStream():
                 self._follow(command)
             case Ready():
                 self.ready.set()
@@ -361,12 +381,20 @@ class Runner:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def _follow(self, command: ListPage | Watch | CloseStream) -> None:
+    def _follow(
+        self, command: ListPage | Watch | FollowLog | MoreLines | CloseStream
+    ) -> None:
         match command:
             case ListPage():
                 self._stream(command.stream, self._list(command))
             case Watch():
                 self._stream(command.stream, self._watch(command))
+            case FollowLog(stream=stream):
+                self._more[stream] = asyncio.Event()
+                self._stream(stream, self._read_log(command))
+            case MoreLines(stream):
+                if stream in self._more:
+                    self._more[stream].set()
             case CloseStream(stream):
                 task = self._streams.pop(stream, None)
                 if task is not None:
@@ -516,18 +544,64 @@ class Runner:
                         end = seen
                         break
                     self._put(seen)
-        except StreamSilent as problem:
-            end = StreamEnded(stream, "silent", None, text_of(problem))
-        except StreamUndecodable as problem:
-            end = StreamEnded(stream, "undecodable", None, text_of(problem))
-        except StreamRefused as problem:
-            status, advice = problem.status, problem.retry_after_seconds
-            end = StreamEnded(stream, "refused", status, text_of(problem), advice)
-        except Unreachable as problem:
-            end = StreamEnded(stream, "unreachable", None, text_of(problem))
         except Exception as problem:
-            end = StreamEnded(stream, "unreachable", None, described(problem))
+            end = _end_of(stream, problem)
         self._put(end)
+
+    async def _read_log(self, command: FollowLog) -> None:
+        stream, reader = command.stream, reader_of(command, self._machine.program)
+        try:
+            if not isinstance(self._api, Logs):
+                raise StreamRefused(405, "this API shows no logs of pods")
+            parts = self._api.follow(
+                log_request(command), silence_seconds=command.silence_seconds
+            )
+            async with aclosing(parts):
+                await self._read_parts(stream, reader, parts)
+            reader.end()
+            await self._tell_lines(stream, reader, ends=True)
+            end = StreamEnded(stream, "elsewhere" if reader.is_elsewhere else "eof")
+        except Exception as problem:
+            end = _end_of(stream, problem)
+        finally:
+            self._more.pop(stream, None)
+        self._put(mark_input(stream, reader.mark))
+        self._put(end)
+
+    async def _read_parts(
+        self, stream: int, reader: LogReader, parts: AsyncGenerator[bytes, None]
+    ) -> None:
+        """Read a log, part by part, and no further than its lines are taken in."""
+        async for data in parts:
+            reader.feed(data)
+            await self._tell_lines(stream, reader)
+            if reader.is_elsewhere:
+                return
+            while reader.holds_event:
+                following = asyncio.create_task(_next_part(parts))
+                try:
+                    await asyncio.wait((following,), timeout=QUIET_SECONDS)
+                    if not following.done():
+                        await self._tell_lines(stream, reader, ends=True)
+                    more = await following
+                finally:
+                    await _cancelled(following)
+                if more is None:
+                    return
+                reader.feed(more)
+                await self._tell_lines(stream, reader)
+
+    async def _tell_lines(
+        self, stream: int, reader: LogReader, *, ends: bool = False
+    ) -> None:
+        more = self._more[stream]
+        while True:
+            batch = reader.batch(self._clock.now().mono, ends=ends)
+            if batch is None:
+                return
+            more.clear()
+            self._put(lines_input(stream, batch))
+            await more.wait()
 
     async def _close(self) -> None:
         if self._alarm is not None:
@@ -574,3 +648,29 @@ class Runner:
         self._warn(f"{outside.name} was cancelled and goes on; it is ended as it is")
         outside.stopped.is_given_up = True
         running.cancel()
+
+
+def _end_of(stream: int, problem: Exception) -> StreamEnded:
+    """The end of a stream that has failed."""
+    match problem:
+        case StreamSilent():
+            return StreamEnded(stream, "silent", None, text_of(problem))
+        case StreamUndecodable():
+            return StreamEnded(stream, "undecodable", None, text_of(problem))
+        case StreamRefused(status=status, retry_after_seconds=advice):
+            return StreamEnded(stream, "refused", status, text_of(problem), advice)
+        case Unreachable():
+            return StreamEnded(stream, "unreachable", None, text_of(problem))
+        case _:
+            return StreamEnded(stream, "unreachable", None, described(problem))
+
+
+async def _next_part(parts: AsyncGenerator[bytes, None]) -> bytes | None:
+    return await anext(parts, None)
+
+
+async def _cancelled(task: asyncio.Future[Any]) -> None:
+    """Cancel a task, unless it has ended, and wait until it has."""
+    if not task.done():
+        task.cancel()
+        await asyncio.wait((task,))

@@ -27,8 +27,10 @@ from fnop.core.seam.commands import (
     Command,
     Exit,
     Fetch,
+    FollowLog,
     Interrupt,
     ListPage,
+    MoreLines,
     Perform,
     Ready,
     Refresh,
@@ -74,6 +76,7 @@ from fnop.interpreters.requests import (
     watch_request,
 )
 from fnop.interpreters.settling import Calm, Despair, Restlessness, left_of
+from fnop.interpreters.simulated_logs import SimulatedLogs, source_of
 from fnop.interpreters.strands import Strands
 from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
 
@@ -207,6 +210,7 @@ class SimulatedRun:
         self._arrives(Started(seed))
         # The open watches, and the kinds of all listings and watches.
         self._watches: dict[int, _Watched] = {}
+        self.logs = SimulatedLogs(self._arrives)
         # Until when the API server does not answer the operator.
         self._back_at = 0.0
         self._kinds: dict[int, str] = {}
@@ -244,6 +248,7 @@ class SimulatedRun:
         twin.unmodelled = {**self.unmodelled}
         twin._inbox = self._inbox.copy()
         twin._watches = {**self._watches}
+        twin.logs = self.logs.fork(twin._arrives)
         twin._kinds = {**self._kinds}
         twin._despair = self._despair.fork()
         twin._restless = Restlessness(twin, bounded=False)
@@ -423,6 +428,7 @@ class SimulatedRun:
         self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
         self._webhooks = self._own_webhooks()
         self._watches.clear()
+        self.logs.clear()
         self._kinds.clear()
         self._alarm = None
         self.exit = None
@@ -591,6 +597,7 @@ class SimulatedRun:
             self._arrives(AlarmRang())
         for number, outcome in self.strands.wake():
             self._arrives(Answered(number, outcome))
+        self.logs.pass_time(self.clock.now())
         return True
 
     @property
@@ -613,6 +620,8 @@ class SimulatedRun:
             alarm = alarm if waits else None
         if alarm is not None:
             moments.append(alarm)
+        if (complete := self.logs.next_at) is not None:
+            moments.append(complete)
         if planned is not None:
             # The clock of the cluster is the wall's, which is not as exact: later.
             now = self.clock.now()
@@ -681,13 +690,14 @@ class SimulatedRun:
                 self._answered(command.id, self._performed(command))
             case Fetch():
                 self._fetch(command)
-            case ListPage():
-                self._list(command)
-            case Watch():
-                self._watch(command)
+            case ListPage() | Watch():
+                self._follow(command)
+            case FollowLog() | MoreLines():
+                self._read_log(command)
             case Interrupt() | Refresh():
                 self._answered(command.id, self.strands.tell(command))
             case CloseStream(stream):
+                self.logs.close(stream)
                 self._watches.pop(stream, None)
                 self._kinds.pop(stream, None)
             case Alarm(at):
@@ -728,6 +738,7 @@ class SimulatedRun:
         self._alarm = None
         self._inbox.clear()
         self._watches.clear()
+        self.logs.clear()
         self._kinds.clear()
 
     def _performed(self, command: Perform) -> Outcome | None:
@@ -818,6 +829,13 @@ class SimulatedRun:
 
         return say
 
+    def _follow(self, command: ListPage | Watch) -> None:
+        match command:
+            case ListPage():
+                self._list(command)
+            case Watch():
+                self._watch(command)
+
     def _list(self, command: ListPage) -> None:
         source = self._kinds[command.stream] = command.resource.key
         if self.is_away:
@@ -839,6 +857,38 @@ class SimulatedRun:
         self._watches[command.stream] = _Watched(request, self.cluster)
         for event in found:
             self._show(command.stream, event)
+
+    def _read_log(self, command: FollowLog | MoreLines) -> None:
+        now = self.clock.now()
+        match command:
+            case MoreLines(stream):
+                self.logs.go_on(stream, now)
+            case FollowLog(stream=stream) if self.is_away:
+                end = StreamEnded(stream, "unreachable")
+                self._arrives(end, source_of(command))
+            case FollowLog():
+                self.logs.follow(command, self.machine.program, self.cluster, now)
+
+    def write_log(
+        self, namespace: str, name: str, container: str | None, text: str
+    ) -> None:
+        """Let a container write lines to its log.
+
+        Raises `ValueError` if there is no such container, or if it does not run.
+        """
+        now = self.clock.now()
+        self.cluster = simulated.logged(
+            self.cluster, namespace, name, container, text, now.wall
+        )
+        self.logs.feed(self.cluster, now)
+
+    def can_write_log(self, namespace: str, name: str, container: str | None) -> bool:
+        """Whether there is such a container, and it runs."""
+        try:
+            simulated.logged(self.cluster, namespace, name, container, "", 0.0)
+        except ValueError:
+            return False
+        return True
 
     def breaks(
         self, source: str, status: int | None = None, reason: str = "eof"
@@ -867,6 +917,7 @@ class SimulatedRun:
         """Break all watches, as the end of the API server's process does."""
         for source in sorted({*self._kinds.values()}):
             self.breaks(source, reason="unreachable")
+        self.logs.breaks()
 
     @property
     def is_away(self) -> bool:
@@ -881,6 +932,8 @@ class SimulatedRun:
                 if seen is not None:
                     self._show(stream, seen)
         self._end_unserved()
+        if self.logs:
+            self.logs.feed(self.cluster, self.clock.now())
 
     def _end_unserved(self) -> None:
         """End the watches of kinds whose definition is gone, or has been written."""

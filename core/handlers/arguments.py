@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from typing import Any, NamedTuple
@@ -20,6 +21,7 @@ from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.signatures import (
     AdmissionHandler,
     ChangeHandler,
+    LogHandler,
     ObjectCallback,
     names_in,
 )
@@ -27,6 +29,7 @@ from fnop.core.handlers.writers import LogWriter, PatchWriter, Stopped, texts
 from fnop.core.memory.observation import Seen, essence_of, observed_at, value_at
 from fnop.core.values.body import Body, Memo, Meta, MetaBefore, View
 from fnop.core.values.diff import diff
+from fnop.core.values.log_lines import LogLine
 from fnop.core.values.models import Unfit
 from fnop.core.values.now import Now, wall_time
 from fnop.core.values.table import NOTHING
@@ -49,8 +52,9 @@ class Situation(NamedTuple):
 
     `reason` is the cause of a change, the name of an activity, or the type of a watch
     event (None for an object that was listed); `before` is the last-handled state.
-    `keeping` is for reconcile handlers alone, the `request` for admission handlers, and
-    `cluster_change` for handlers of changes of the cluster.
+    `keeping` is for reconcile handlers alone, the `request` for admission handlers,
+    `cluster_change` for handlers of changes of the cluster, and `line`, of a
+    `container`, for log handlers.
     """
 
     handler: Handler
@@ -67,6 +71,8 @@ class Situation(NamedTuple):
     keeping: Keeping | None = None
     request: Request | None = None
     cluster_change: ClusterChange | None = None
+    line: LogLine | None = None
+    container: str = ""
 
 
 class Keeping(NamedTuple):
@@ -162,6 +168,18 @@ def _downtime(change: ClusterChange | None) -> timedelta:
             raise AssertionError("only handlers of such times ask for one")
 
 
+def _line(situation: Situation) -> LogLine:
+    assert situation.line is not None, "only log handlers ask for one"
+    return situation.line
+
+
+def _match(situation: Situation) -> re.Match[str] | None:
+    """The match of `regex=`, which has selected the line."""
+    log = situation.handler.log
+    regex = None if log is None else log.regex
+    return None if regex is None else regex.search(_line(situation).text)
+
+
 def _view(found: dict[str, Any] | None, situation: Situation) -> View | None:
     return None if found is None else View.of(found, situation.now.wall)
 
@@ -227,6 +245,10 @@ PROVIDERS: dict[str, _Provider] = {
     "children": lambda s, _: _children(s),
     "downtime": lambda s, _: _downtime(s.cluster_change),
     "conditions": lambda s, _: _conditions(s),
+    "line": lambda s, _: _line(s).text,
+    "match": lambda s, _: _match(s),
+    "time": lambda s, _: wall_time(_line(s).time // 1000 / 1e6),
+    "container": lambda s, _: s.container,
     "warnings": lambda _, writers: writers.warnings,
     "operation": lambda s, _: _request(s).operation,
     "subresource": lambda s, _: _request(s).subresource or None,
@@ -243,7 +265,8 @@ _NAMED_ONLY = frozenset(("old", "diff", "obj"))
 _NOT_OUTSIDE = frozenset(("settings",))
 # Arguments that functions in options get in some roles alone, and by **kwargs in all.
 _OF_SOME_ROLES = names_in(ObjectCallback) & (
-    {"reason", "type", "event"} | names_in(AdmissionHandler) - names_in(ChangeHandler)
+    {"reason", "type", "event"}
+    | (names_in(AdmissionHandler) | names_in(LogHandler)) - names_in(ChangeHandler)
 )
 _IN_CALLBACKS = names_in(ObjectCallback) - _NAMED_ONLY - _OF_SOME_ROLES
 

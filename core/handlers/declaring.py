@@ -23,6 +23,7 @@ from fnop.core.handlers.checks import (
 from fnop.core.handlers.filters import Callback, Filters, Presence
 from fnop.core.handlers.forms import Signature
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.log_selection import log_selection_of
 from fnop.core.handlers.options import (
     KindOptions,
     SubhandlerOptions,
@@ -35,6 +36,7 @@ from fnop.core.handlers.roles import (
     BACKGROUND,
     CHANGES,
     INDICES,
+    LOGS,
     ROLES,
     Family,
     Finalizer,
@@ -46,6 +48,7 @@ from fnop.core.handlers.schedule import INTERVAL_SECONDS_MIN, Schedule, checked_
 from fnop.core.handlers.signatures import (
     AdmissionHandler,
     ChangeHandler,
+    LogHandler,
     ObjectCallback,
     names_in,
 )
@@ -79,6 +82,8 @@ _IN_PARTS = options_of(SubhandlerOptions)
 _SELECTORS = options_of(KindOptions)
 # Facts of a request, which filters of admission handlers get alone.
 _OF_REVIEWS = _IN_CALLBACKS & names_in(AdmissionHandler) - names_in(ChangeHandler)
+# Facts of a line, which the function in `when=` of log handlers gets alone.
+_OF_LINES = _IN_CALLBACKS & names_in(LogHandler) - names_in(ChangeHandler)
 
 
 class Declaring:
@@ -179,6 +184,8 @@ class _Asking(NamedTuple):
     def callback(self, fn: Any, name: str, *, takes_value: bool = False) -> Callback:
         """The callback of this option; refuses arguments that it cannot have."""
         known = self._known()
+        if self.role in LOGS and name == "when":
+            known |= _OF_LINES
         try:
             found = Callback.of(fn, takes_value=takes_value, known=known)
         except RegistrationError as problem:
@@ -195,6 +202,7 @@ class _Asking(NamedTuple):
             known -= {"reason"}
         if self.role not in ADMISSION:
             known -= _OF_REVIEWS
+        known -= _OF_LINES
         return known - frozenset(self.indices) if self.role in INDICES else known
 
     def _why_not(self, name: str, known: Collection[str]) -> str:
@@ -207,6 +215,8 @@ class _Asking(NamedTuple):
             return f"{name!r}, but it is asked before there is an attempt; leave it out"
         if name in _OF_REVIEWS:
             return f"{name!r}, but only filters of on.validate and on.mutate have one"
+        if name in _OF_LINES:
+            return f"{name!r}, but only the when= of on.log is asked about lines"
         if name == "reason":
             changes = joined([role.value for role in ROLES if role in CHANGES])
             return f"'reason', but only filters of changes have one: of on.{changes}"
@@ -433,6 +443,8 @@ def declare(
     label = rule.decorator
     check_options(options, options_of(rule.options), label)
     _check_needs(rule, words, options)
+    if role in LOGS:
+        words, options = _of_pods(words, options, label)
     selector = _selector(words, options, label) if rule.is_about_objects else None
     registry: Registry = options.get("registry") or default_registry
     filters = _filters(options, label, role, registry.indices)
@@ -443,6 +455,8 @@ def declare(
     about = _selector(words, {}, label) if rule.is_about_kinds and words else None
     check_duration(options, "after", label, 0)
     webhook = webhook_of(options, label) if role in ADMISSION else None
+    asking = _Asking(label, role, registry.indices)
+    log = log_selection_of(options, label, asking.callback) if role in LOGS else None
     if webhook is not None:
         options = {**options, "timeout": None}  # the API server's, for one answer
 
@@ -474,6 +488,7 @@ def declare(
             after=_after(rule, options),
             schedule=schedule,
             webhook=webhook,
+            log=log,
             function=function,
             **_plain(rule, options),
         )
@@ -481,6 +496,30 @@ def declare(
         return fn
 
     return decorate
+
+
+_PODS = ("pods", "pod", "po")
+
+
+def _of_pods(
+    words: tuple[Any, ...], options: Mapping[str, Any], label: str
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The words and options of a log handler, whose kind is always the same.
+
+    Raises `RegistrationError` for any other kind.
+    """
+    given = {name: options[name] for name in _SELECTORS if options.get(name)}
+    named_ = {str(each).lower() for each in words} - {"v1"}
+    if not named_ <= {*_PODS} or not {str(e).lower() for e in given.values()} <= {
+        *_PODS,
+        "v1",
+    }:
+        raise RegistrationError(
+            f"{label}: only pods have logs; use it as {label}('pods', labels=...), and "
+            "select the pods by their labels"
+        )
+    rest = {name: each for name, each in options.items() if name not in _SELECTORS}
+    return ("v1", "pods"), rest
 
 
 # The seconds after which an API server that does not answer counts as unreachable.

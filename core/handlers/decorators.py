@@ -20,6 +20,7 @@ from fnop.core.handlers.options import (
     FieldOptions,
     IndexOptions,
     LoginOptions,
+    LogOptions,
     MapOptions,
     ProbeOptions,
     ReachOptions,
@@ -39,6 +40,7 @@ from fnop.core.handlers.signatures import (
     EventHandler,
     IndexHandler,
     KindHandler,
+    LogHandler,
     LoginHandler,
     MapHandler,
     ProbeHandler,
@@ -72,6 +74,7 @@ LoginFn = TypeVar("LoginFn", bound=LoginHandler)
 ProbeFn = TypeVar("ProbeFn", bound=ProbeHandler)
 ChangeFn = TypeVar("ChangeFn", bound=ChangeHandler)
 EventFn = TypeVar("EventFn", bound=EventHandler)
+LogFn = TypeVar("LogFn", bound=LogHandler)
 IndexFn = TypeVar("IndexFn", bound=IndexHandler)
 DaemonFn = TypeVar("DaemonFn", bound=DaemonHandler)
 TimerFn = TypeVar("TimerFn", bound=TimerHandler)
@@ -481,6 +484,35 @@ class On:
                 logger.info("%s: %s", name, type)
         """
         return declare(Role.EVENT, words, options)
+
+    def log(
+        self, *words: Word, **options: Unpack[LogOptions]
+    ) -> Callable[[LogFn], LogFn]:
+        """Call the function for lines of the logs of pods.
+
+        `words` are "pods", or nothing; the other `options` of `fnop.on` select pods,
+        but `errors`, `backoff`, `retries` and `timeout`: an error is logged, and the
+        line is not tried again. A handler is called at least once for each line, and
+        for one pod for one line after the other. Beside them:
+
+        - `container`: a name, a pattern such as "app-*", or several in a list; also of
+          init and ephemeral containers. All by default.
+        - `regex`: the line has to match this regular expression (`re.search`).
+        - `when`: a function of the line's arguments that answers True or False.
+        - `since`: the lines of running containers that are read first: "now", "start",
+          seconds, a time, or a function of the pod that answers one. The default is
+          "now". Containers that start later are read from their first line.
+        - `rate`: so many lines a second of one container; the others are counted in
+          the log.
+        - `multiline`: True makes a traceback of Python or Java one event; a regular
+          expression matches the first line of each event.
+
+            @fnop.on.log("pods", labels={"model": fnop.PRESENT}, regex="loss=([0-9.]+)")
+            def loss(match, labels, **_):
+                model = fnop.target("models", name=labels["model"])
+                return fnop.patch(model, status={"loss": match[1]})
+        """
+        return declare(Role.LOG, words, options)
 
     def validate(
         self, *words: Word, **options: Unpack[AdmissionOptions]

@@ -299,6 +299,10 @@ class Filters:
 
     def prematch(self, sight: Sight) -> bool:
         """Whether the object matches, apart from `old` and `new`."""
+        return self.selects(sight) and (self.when is None or sight.call(self.when))
+
+    def selects(self, sight: Sight) -> bool:
+        """Whether the object matches, apart from `when`, `old` and `new`."""
         return (
             all(_fits(want, sight.labels.get(key), sight) for key, want in self.labels)
             and all(
@@ -306,7 +310,6 @@ class Filters:
                 for key, want in self.annotations
             )
             and self._value_fits(sight)
-            and (self.when is None or sight.call(self.when))
         )
 
     def change_fits(self, sight: Sight) -> bool:

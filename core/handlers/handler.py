@@ -11,6 +11,7 @@ from typing import Any, assert_never
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.handlers.filters import Callback, Filters
 from fnop.core.handlers.forms import Signature
+from fnop.core.handlers.log_selection import LogSelection
 from fnop.core.handlers.roles import ROLES, Finalizer, Role, RoleRule
 from fnop.core.handlers.schedule import Schedule
 from fnop.core.handlers.typed import Typed, typed
@@ -66,6 +67,8 @@ class Handler:
     after: float = 0.0
     # Of admission handlers alone.
     webhook: Webhook | None = None
+    # Of log handlers alone.
+    log: LogSelection | None = None
     # Two consequences of these, which are asked for all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""

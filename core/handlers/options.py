@@ -7,11 +7,13 @@ leaving an option out.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, Required, TypeAlias, TypedDict
 
 from fnop.core.api.resources import Everything, Resource
 from fnop.core.handlers.filters import Presence
+from fnop.core.handlers.log_selection import Begin
 from fnop.core.handlers.signatures import JSON, ObjectCallback, ValueCallback
 from fnop.core.handlers.webhook import MatchPolicy, Operation
 from fnop.core.values.backoff import Backoff
@@ -28,6 +30,7 @@ __all__ = [
     "FieldOptions",
     "IndexOptions",
     "KindOptions",
+    "LogOptions",
     "LoginOptions",
     "MapOptions",
     "ProbeOptions",
@@ -169,6 +172,14 @@ class SubhandlerOptions(_Outside, _Retrying, _Matching, _OfField, _Sides, total=
 
 class EventOptions(_Object, _Outside, _OfField, total=False):
     pass
+
+
+class LogOptions(_Object, _Outside, _OfField, total=False):
+    container: str | Sequence[str] | None
+    regex: str | re.Pattern[str] | None
+    since: Begin | ObjectCallback[Begin | None] | None
+    rate: float | None
+    multiline: bool | str | re.Pattern[str] | None
 
 
 class IndexOptions(_Object, _OfField, total=False):

@@ -16,6 +16,7 @@ from fnop.core.handlers.roles import (
     EVENTS,
     INDICES,
     LEVELS,
+    LOGS,
     Family,
     Role,
 )
@@ -62,6 +63,7 @@ class Kind:
     background: tuple[Handler, ...] = ()
     indexers: tuple[Handler, ...] = ()
     levels: tuple[Handler, ...] = ()
+    log_handlers: tuple[Handler, ...] = ()
     owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
     status: StatusSchema = UNDESCRIBED
@@ -74,7 +76,8 @@ class Kind:
     @property
     def has_handlers(self) -> bool:
         """Whether it has handlers of its own, and is not only owned."""
-        return bool(self.may_loop or self.background or self.indexers)
+        others = self.background or self.indexers or self.log_handlers
+        return bool(self.may_loop or others)
 
     @property
     def may_loop(self) -> bool:
@@ -134,6 +137,7 @@ def kind_of(
         tuple(each for each in handlers if each.role in BACKGROUND),
         tuple(each for each in handlers if each.role in INDICES),
         tuple(each for each in handlers if each.role in LEVELS),
+        tuple(each for each in handlers if each.role in LOGS),
         owned_by,
         # Children have to be seen whatever handlers of their own kind select.
         selectors_of(

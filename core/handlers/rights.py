@@ -13,10 +13,10 @@ from typing import NamedTuple, assert_never
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import EVENTS, Resource
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import Family
+from fnop.core.handlers.roles import LOGS, Family
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peering import kinds_for
-from fnop.core.seam.commands import Command, ListPage, Perform, Watch
+from fnop.core.seam.commands import Command, FollowLog, ListPage, Perform, Watch
 from fnop.core.seam.effect_rules import rule_of
 from fnop.core.seam.replies import NEXT, EffectPurpose, Next
 from fnop.core.values.patterns import is_pattern
@@ -67,7 +67,7 @@ VERBS = (
 )
 ANY = "*"
 # The families whose handlers have no state on their objects.
-_STATELESS = frozenset((Family.EVENT, Family.INDEX))
+_STATELESS = frozenset((Family.EVENT, Family.LOG, Family.INDEX))
 # The kinds of leases, of which each operator has one.
 _LEASES = ("coordination.k8s.io", "leases")
 
@@ -141,6 +141,8 @@ def needs_of(command: Command, who: Who) -> Iterator[Need]:
             yield _on(resource, namespace, "list", who)
         case Watch(resource=resource, namespace=namespace):
             yield _on(resource, namespace, "watch", who)
+        case FollowLog(namespace=namespace):
+            yield Need(Right("get", "", "pods", "log"), namespace, who)
         case Perform(resource=Resource() as resource, namespace=namespace):
             for verb, sub in _asked(command, resource):
                 yield _on(resource, namespace, verb, who, sub)
@@ -247,6 +249,8 @@ def needs_of_handler(
         return
     for verb in ("list", "watch"):
         yield _on(resource, namespace, verb, who)
+    if handler.role in LOGS:
+        yield _on(resource, namespace, "get", who, "log")
     if handler.rule.family in _STATELESS:
         return
     yield _on(resource, namespace, "get", who)

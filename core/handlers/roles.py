@@ -30,6 +30,7 @@ from fnop.core.handlers.options import (
     FieldOptions,
     IndexOptions,
     LoginOptions,
+    LogOptions,
     MapOptions,
     ProbeOptions,
     ReachOptions,
@@ -46,6 +47,7 @@ from fnop.core.handlers.signatures import (
     EventHandler,
     IndexHandler,
     KindHandler,
+    LogHandler,
     LoginHandler,
     MapHandler,
     ProbeHandler,
@@ -69,6 +71,7 @@ __all__ = [
     "INDICES",
     "INFORMING",
     "LEVELS",
+    "LOGS",
     "OUTSIDE",
     "ROLES",
     "Family",
@@ -98,6 +101,7 @@ class Role(Enum):
     TIMER = "timer"
     RECONCILE = "reconcile"
     MAP = "map"
+    LOG = "log"
     MUTATE = "mutate"
     VALIDATE = "validate"
     UPGRADED = "upgraded"
@@ -115,6 +119,7 @@ class Family(Enum):
     - OUTSIDE: by adapters, outside of every step; returns no effects
     - CHANGE: for a cause, until it has succeeded; has progress and sub-handlers
     - EVENT: for each watch event, once
+    - LOG: for each line of a pod's log, once
     - INDEX: for each state of an object that is stored; returns values at once
     - BACKGROUND: beside all others, for as long as the object exists
     - LEVEL: whenever the object, or what it owns, is not as at the last call
@@ -127,6 +132,7 @@ class Family(Enum):
     OUTSIDE = "outside"
     CHANGE = "change"
     EVENT = "event"
+    LOG = "log"
     INDEX = "index"
     BACKGROUND = "background"
     LEVEL = "level"
@@ -533,6 +539,25 @@ ROLES: Mapping[Role, RoleRule] = {
         follows=True,
         verbs=(),
     ),
+    Role.LOG: RoleRule(
+        family=Family.LOG,
+        decorator="@fnop.on.log",
+        protocol=LogHandler,
+        options=LogOptions,
+        needs=(),
+        check=unchecked,
+        errors=ErrorsMode.IGNORED,
+        reasons=(),
+        compares=False,
+        remembers=False,
+        finalizer=Finalizer.NEVER,
+        tells_ends=False,
+        lasts=False,
+        posts=False,
+        mutates=False,
+        follows=True,
+        verbs=(),
+    ),
     Role.MUTATE: RoleRule(
         family=Family.ADMISSION,
         decorator="@fnop.on.mutate",
@@ -592,6 +617,7 @@ EVENTS = roles_of(Family.EVENT)
 INDICES = roles_of(Family.INDEX)
 BACKGROUND = roles_of(Family.BACKGROUND)
 LEVELS = roles_of(Family.LEVEL)
+LOGS = roles_of(Family.LOG)
 ADMISSION = roles_of(Family.ADMISSION)
 CLUSTER = roles_of(Family.CLUSTER)
 # Their handlers act upon nothing: what they return is for other handlers.

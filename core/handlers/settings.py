@@ -91,11 +91,13 @@ def _ignored(field: str | Sequence[str]) -> Path:
     return path
 
 
+_LOG_LINE_BYTES_MIN = 256
 _DURATIONS = (
     "echo_timeout_seconds",
     "grace_period_seconds",
     "watch_timeout_seconds",
     "watch_silence_seconds",
+    "log_silence_seconds",
     "rediscovery_seconds",
     "unreachable_seconds",
 )
@@ -139,6 +141,10 @@ class Settings:
     - `list_page_limit`: the number of objects in a page of a listing.
     - `watch_timeout_seconds`: after how long the server is asked to end a watch.
     - `watch_silence_seconds`: after how long a silent watch is given up.
+    - `log_streams`: the most logs of containers that are read at once; the others wait.
+    - `log_line_bytes`: a longer line of a log is cut.
+    - `log_silence_seconds`: after how long a silent log is asked for once more, in case
+      that the connection is lost.
     - `unreachable_seconds`: after how long without any answer of the API server the
       liveness probe fails.
     - `rediscovery_seconds`: how often the operator looks for kinds that come or go,
@@ -198,6 +204,9 @@ class Settings:
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
     rediscovery_seconds: float = 600.0
+    log_streams: int = 256
+    log_line_bytes: int = 64 * 1024
+    log_silence_seconds: float = 600.0
     unreachable_seconds: float = 1800.0
     requests_per_second: float | None = None
     lifecycle: Lifecycle = all_at_once
@@ -282,8 +291,14 @@ class Settings:
             )
         if self.admission_managed is not None:
             check_webhooks_name(self.admission_managed, "admission_managed=")
-        if self.call_threads < 1:
-            raise ValueError("call_threads= must be a whole number, one or more")
+        for name, least in (("call_threads", 1), ("log_streams", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}= must be a whole number, one or more")
+        if self.log_line_bytes < _LOG_LINE_BYTES_MIN:
+            raise ValueError(
+                f"log_line_bytes= is at least {_LOG_LINE_BYTES_MIN}, so that lines can "
+                "be told apart"
+            )
 
     def replace(self, **changes: Any) -> Settings:
         """Copy the settings with `changes` of some of them.

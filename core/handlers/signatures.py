@@ -50,6 +50,7 @@ __all__ = [
     "IndexHandler",
     "KindHandler",
     "Labels",
+    "LogHandler",
     "Logger",
     "LoginHandler",
     "MapHandler",
@@ -105,6 +106,8 @@ Unnamed: TypeAlias = Any
 
 The API server makes a `generateName` into a name, and gives a uid, after mutations.
 """
+Match: TypeAlias = Any
+"""The argument `match`: a `re.Match[str]`, and None for a handler without `regex=`."""
 Read: TypeAlias = Any
 """The arguments `spec`, `status`, `body` and `obj`: read-only mappings.
 
@@ -433,6 +436,48 @@ class EventHandler(Protocol):
     ) -> Returned: ...
 
 
+class LogHandler(Protocol):
+    """The type of a handler under `@fnop.on.log`.
+
+    It gets what a `ChangeHandler` gets of an object, which is the pod. Of the log it
+    gets the `line` without its end, the `time` when the container wrote it, the name of
+    the `container`, and the `match` of `regex=`, None without that.
+
+        def accuracy(match: Any, labels: fnop.Labels, **_: Any) -> fnop.Effect:
+            model = fnop.target("models", name=labels["model"])
+            return fnop.patch(model, status={"accuracy": match[1]})
+    """
+
+    def __call__(
+        self,
+        *,
+        line: str,
+        match: Match,
+        time: datetime,
+        container: str,
+        body: Read,
+        obj: Read,
+        spec: Read,
+        status: Read,
+        meta: Meta,
+        labels: ReadOnlyDict,
+        annotations: ReadOnlyDict,
+        name: str,
+        namespace: Namespace,
+        uid: str,
+        owner: Target | None,
+        resource: Resource,
+        patch: Patch,
+        logger: Logger,
+        memo: Memo,
+        now: datetime,
+        param: Any,
+        retry: int,
+        runtime: timedelta,
+        started: datetime,
+    ) -> Returned: ...
+
+
 class DaemonHandler(Protocol):
     """The type of a handler under `@fnop.daemon`: a conversation, or impure.
 
@@ -652,7 +697,8 @@ class ObjectCallback(Protocol[Answer_co]):
 
     It returns a bool for `when=`, and seconds for `initial_delay=` and `interval=`.
     `reason` is there in filters of changes, `type` and `event` in those of watch
-    events, and what a request has in those of admission.
+    events, `line` and the like in those of log lines, and what a request has in those
+    of admission.
     """
 
     def __call__(
@@ -670,6 +716,10 @@ class ObjectCallback(Protocol[Answer_co]):
         userinfo: ReadOnlyDict,
         headers: ReadOnlyDict,
         sslpeer: ReadOnlyDict,
+        line: str,
+        match: Match,
+        time: datetime,
+        container: str,
         diff: Diff,
         body: Read,
         obj: Read,
@@ -711,6 +761,10 @@ class ValueCallback(Protocol):
         userinfo: ReadOnlyDict,
         headers: ReadOnlyDict,
         sslpeer: ReadOnlyDict,
+        line: str,
+        match: Match,
+        time: datetime,
+        container: str,
         diff: Diff,
         body: Read,
         obj: Read,

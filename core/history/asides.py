@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from fnop.core.explaining.recorded import took
-from fnop.core.history.story import brief, outcome_told
+from fnop.core.history.story import brief, log_told, outcome_told
 
 __all__ = ["Aside", "Asides"]
 
@@ -39,6 +39,7 @@ class Asides:
     # The kinds of streams, and the paths of requests of discovery.
     _streams: dict[int, str] = field(default_factory=dict)
     _fetched: dict[int, str] = field(default_factory=dict)
+    _logs: dict[int, str] = field(default_factory=dict)
     # Many steps say the same.
     _known: dict[Aside, Aside] = field(default_factory=dict)
 
@@ -49,6 +50,7 @@ class Asides:
         input = record["input"]
         if input["in"] == "Started":
             self._streams.clear()
+            self._logs.clear()
             self._fetched.clear()
         heard = self._heard(input)
         found = Aside(heard, (*self._done(record["commands"], record["mono"]),))
@@ -63,6 +65,9 @@ class Asides:
                 return f"{self._kind(stream)} are listed, {known}"
             case {"in": "Bookmark", "stream": stream, "version": version}:
                 return f"{self._kind(stream)} are at version {brief(version)}"
+            case {"in": "LogLines", "stream": stream, "lines": list(lines)}:
+                count = f"{len(lines)} lines of {self._logs.get(stream, 'a log')}"
+                return count if lines else ""
             case {"in": "WriteDenied", "handler": handler}:
                 return f"a denial by {brief(handler)} is to be a Kubernetes Event"
             case {"in": "Answered", "id": number, "outcome": outcome}:
@@ -80,14 +85,8 @@ class Asides:
 
     def _told(self, command: Json, mono: float) -> Iterator[str]:
         match command:
-            case {"do": "ListPage", "stream": stream, "resource": resource}:
-                yield f"lists {self._follow(stream, resource)}"
-            case {"do": "Watch", "stream": stream, "resource": resource}:
-                since = brief(command.get("version"))
-                kind = self._follow(stream, resource)
-                yield f"watches {kind} from version {since}"
-            case {"do": "CloseStream", "stream": stream}:
-                yield f"watches {self._kind(stream)} no longer"
+            case {"stream": int(stream)}:
+                yield from self._told_of_stream(command, stream)
             case {"do": "Fetch", "id": number, "path": path}:
                 self._fetched[number] = brief(path)
                 yield f"GET {brief(path)}"
@@ -102,6 +101,24 @@ class Asides:
                 yield f"exits with {command.get('status', 0)}: {brief(reason)}"
             case {"do": str(verb)} if verb in _WORDS:
                 yield _WORDS[verb]
+            case _:
+                pass
+
+    def _told_of_stream(self, command: Json, stream: int) -> Iterator[str]:
+        match command:
+            case {"do": "ListPage", "resource": resource}:
+                yield f"lists {self._follow(stream, resource)}"
+            case {"do": "Watch", "resource": resource}:
+                since = brief(command.get("version"))
+                kind = self._follow(stream, resource)
+                yield f"watches {kind} from version {since}"
+            case {"do": "FollowLog"}:
+                name = self._logs[stream] = f"the log of {log_told(command)}"
+                yield f"reads {name}"
+            case {"do": "CloseStream"} if stream in self._logs:
+                yield f"reads {self._logs[stream]} no longer"
+            case {"do": "CloseStream"}:
+                yield f"watches {self._kind(stream)} no longer"
             case _:
                 pass
 

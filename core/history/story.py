@@ -418,6 +418,16 @@ def _fields(value: Json, path: tuple[str, ...]) -> Iterator[str]:
             yield path_text(here)
 
 
+def log_told(command: Json) -> str:
+    """The log that a command is about.
+
+    >>> log_told({"namespace": "default", "name": "web-0", "container": "app"})
+    'pods/default/web-0 (app)'
+    """
+    place, name = command.get("namespace"), command.get("name")
+    return f"pods/{brief(place)}/{brief(name)} ({brief(command.get('container'))})"
+
+
 def outcome_told(outcome: Json) -> str:
     """An answer in words: the version that came of it, or what is wrong.
 

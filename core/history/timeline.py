@@ -18,7 +18,7 @@ from fnop.core.history.attempts import Attempt
 from fnop.core.history.carried import Carried, carried
 from fnop.core.history.presence import Presence
 from fnop.core.history.revisions import Ref, Revision, Revisions, packed, ref_of
-from fnop.core.history.story import Line, Story
+from fnop.core.history.story import Line, Story, log_told
 from fnop.core.history.times import moment
 from fnop.core.history.versions import objects_in
 
@@ -184,6 +184,7 @@ class Timeline:
     _open: dict[int, Event] = field(default_factory=dict)
     _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
     _streams: dict[int, str] = field(default_factory=dict)
+    _logs: dict[int, Json] = field(default_factory=dict)
     _served: tuple[object, dict[tuple[str, str], str]] = (None, {})
     is_shortened: bool = False
     _presence: Presence = field(default_factory=Presence)
@@ -348,14 +349,38 @@ class Timeline:
             case {"in": "ListDone" | "Bookmark", "stream": stream, "version": version}:
                 if stream in self._streams:
                     self.revisions.reach(self._streams[stream], str(version), step)
+            case {"in": "LogLines", "stream": stream, "lines": list(lines)} if lines:
+                self._read(stream, lines, step)
             case {"in": "StreamEnded", "stream": stream, "reason": reason}:
-                kind = self._streams.get(stream, "a kind").partition(".")[0]
-                why = input.get("message") or reason
-                words = f"the watch of {kind} ends: {input.get('status') or ''} {why}"
-                text = " ".join(words.split())[:_TEXT_LENGTH_MAX]
-                self._add(Event(step, self._wall, "stream", text))
+                self._end(input, stream, reason, step)
             case _:
                 pass
+
+    def _end(self, input: Json, stream: int, reason: str, step: int) -> None:
+        log = self._logs.get(stream)
+        if log is None:
+            kind = self._streams.get(stream, "a kind").partition(".")[0]
+            what = f"the watch of {kind}"
+        elif reason == "eof":
+            return  # its container has ended, or all that there was is read
+        else:
+            what = f"the log of {log_told(log)}"
+        why = input.get("message") or reason
+        words = f"{what} ends: {input.get('status') or ''} {why}"
+        text = " ".join(words.split())[:_TEXT_LENGTH_MAX]
+        self._add(Event(step, self._wall, "stream", text))
+
+    def _read(self, stream: int, lines: list[Any], step: int) -> None:
+        """Tell of lines of a log that handlers want."""
+        command = self._logs.get(stream)
+        if command is None:
+            return
+        count = "a line" if len(lines) == 1 else f"{len(lines)} lines"
+        text = f"reads {count} of the log of {log_told(command)}"
+        event = Event(step, self._wall, "shown", text)
+        names = str(command.get("namespace") or ""), str(command.get("name"))
+        event.object = Ref("pods", *names)
+        self._add(event)
 
     def _lose(self, record: Json, step: int) -> None:
         """Tell of the objects that a listing lacks; the account knows better."""
@@ -424,6 +449,8 @@ class Timeline:
     # ------------------------------------------------------- what the operator decides
 
     def _note(self, command: Json) -> None:
+        if command["do"] == "FollowLog":
+            self._logs[command["stream"]] = command
         if command["do"] in ("Watch", "ListPage"):
             kind = ref_of(str(command.get("resource")), "", "").kind
             self._streams[command["stream"]] = kind

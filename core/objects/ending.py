@@ -84,6 +84,8 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
     match handler.rule.family:
+        case Family.LOG:
+            _event_handled(context, invocation)
         case Family.EVENT if handler.rule.ignores_failures:
             _event_handled(context, invocation)
         case Family.EVENT:

@@ -59,8 +59,9 @@ from fnop.core.objects.levels import (
 )
 from fnop.core.objects.mapping import first_event_due
 from fnop.core.objects.reconcile import reconcile
+from fnop.core.objects.selecting_events import event_handler_wants
 from fnop.core.objects.selection import Circumstances, Undecided
-from fnop.core.objects.store import aside, event_handler_wants
+from fnop.core.objects.store import aside
 from fnop.core.objects.tracing import trace_begun
 from fnop.core.objects.write import begin_write
 from fnop.core.seam.commands import AttemptEnded
@@ -173,7 +174,7 @@ def _decide(context: Context, record: ObjectRecord) -> Action:
     stopping = context.phase is not Phase.SERVING
     seed, indices = context.seed, context.indices
     settings, now = context.settings, context.now
-    family = context.children, context.bodies, context.is_blind
+    family = context.children, context.bodies, context.is_blind, context.log_until
     at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
     try:
         found = reconcile(at, record)
@@ -369,9 +370,9 @@ def _handle_event(
 ) -> None:
     work = record.work
     assert work is not None
-    handler, type, body = pending_event.handler, pending_event.type, pending_event.body
+    handler = pending_event.handler
     if handler.filters.asks_indices and not event_handler_wants(
-        context, record, handler, type, body
+        context, record, pending_event
     ):
         rest = tuple(each for each in work.pending_events if each is not pending_event)
         keep(
@@ -391,6 +392,8 @@ def _handle_event(
         started=context.now.wall,
         memo=record.memo,
         indices=context.indices,
+        line=pending_event.line,
+        container=pending_event.container,
     )
     invocation = Invocation(context.next_serial(), situation)
     work = work._replace(

@@ -136,6 +136,8 @@ def _cause_of(situation: Situation) -> str:
             return told_of(situation.cluster_change)
         case Family.EVENT:
             return f"watch event {reason}" if reason else "it was listed"
+        case Family.LOG:
+            return f"a line of container {situation.container}"
         case Family.BACKGROUND:
             return "it runs" if rule.lasts else "its time has come"
         case Family.CHANGE:

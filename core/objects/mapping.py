@@ -40,14 +40,19 @@ def with_events(
 
 
 def bounded(pending: tuple[PendingEvent, ...], most: int) -> tuple[PendingEvent, ...]:
-    """At most so many pending events; the oldest that name nobody are left out."""
-    extra = len(pending) - most
+    """At most so many pending events; the oldest that name nobody are left out.
+
+    Lines of logs do not count: no more are asked for while so many wait.
+    """
+    events = [each for each in pending if each.line is None]
+    extra = len(events) - most
     if extra <= 0:
         return pending
-    oldest = [each for each in pending if not _is_mapping(each)][:extra]
+    oldest = [each for each in events if not _is_mapping(each)][:extra]
     left_out = {id(each) for each in oldest}
-    kept = tuple(each for each in pending if id(each) not in left_out)
-    return kept if len(kept) <= most else (kept[0], *kept[1 - most :])
+    if len(oldest) < extra:  # of mappings, the first one stays
+        left_out |= {id(each) for each in events[1 : 1 + extra - len(oldest)]}
+    return tuple(each for each in pending if id(each) not in left_out)
 
 
 def first_event_due(pending: Iterable[PendingEvent], now: float) -> float | None:

@@ -139,6 +139,8 @@ def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Acti
         others = (*work.event_runs, *work.background_runs)
         if others or (work.pending_events and not at.stopping):
             return Rest(earlier(first_due(others), _events_due(at, record, work)))
+        if at.log_until is not None and at.log_until > at.now.mono:
+            return Rest(at.log_until)
         return Forget()
     if record.vanished and record.expected is not None:
         return _await_expectation(at, record.expected) or Rest(

@@ -36,7 +36,9 @@ __all__ = [
     "is_child",
     "passes",
     "prematches",
+    "reads_log_of",
     "sees",
+    "wants_line",
 ]
 
 
@@ -79,6 +81,8 @@ class Circumstances(NamedTuple):
     children: Mapping[Key, str] = NOTHING
     body_of: Callable[[Key], Body | None] = lambda _: None
     is_blind: Callable[[str], bool] = lambda _: False
+    # Until when the logs of an object that is gone are awaited (monotonic).
+    log_until: float | None = None
 
 
 def is_child(handler: Handler, body: Body) -> bool:
@@ -96,15 +100,35 @@ def sees(handler: Handler, situation: Situation) -> bool:
     assert body is not None
     if not is_child(handler, body):
         return False
-    return handler.filters.prematch(
-        Sight(
-            body.mapping("labels"),
-            body.mapping("annotations"),
-            _now(body, handler.field, situation.settings) if handler.field else None,
-            None,
-            False,
-            lambda wants, rest: filter_arguments(situation, wants, rest),
-        )
+    return handler.filters.prematch(_present(situation))
+
+
+def reads_log_of(handler: Handler, situation: Situation) -> bool:
+    """Whether a log handler is for a pod; its `when=` is asked about each line."""
+    body = situation.body
+    assert body is not None
+    if not is_child(handler, body):
+        return False
+    return handler.filters.selects(_present(situation))
+
+
+def wants_line(handler: Handler, situation: Situation) -> bool:
+    """Whether the `when=` of a log handler is for a line of a pod that it reads."""
+    when = handler.filters.when
+    return when is None or _present(situation).call(when)
+
+
+def _present(situation: Situation) -> Sight:
+    """The facts about an object as it is now, without a past."""
+    body, field = situation.body, situation.handler.field
+    assert body is not None
+    return Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        _now(body, field, situation.settings) if field else None,
+        None,
+        False,
+        lambda wants, rest: filter_arguments(situation, wants, rest),
     )
 
 

@@ -7,7 +7,6 @@ deletion; a version from before an own write never replaces the version after it
 from __future__ import annotations
 
 from fnop.core.children.owned import OWNER_ANNOTATION
-from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import DaemonStoppingReason, Transform
@@ -19,8 +18,9 @@ from fnop.core.objects.events import report_event
 from fnop.core.objects.expectations import LOOKS_MAX, vanished
 from fnop.core.objects.explaining import tell_seen
 from fnop.core.objects.indexing import indexed, unindexed
+from fnop.core.objects.log_reading import read_logs
 from fnop.core.objects.mapping import bounded, with_events
-from fnop.core.objects.selection import sees
+from fnop.core.objects.selecting_events import event_handler_wants
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
@@ -28,7 +28,6 @@ from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body, Key, is_behind
 from fnop.core.values.cause import Reason
-from fnop.core.values.errors import described
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
 from fnop.effects import Event, Patch
@@ -77,13 +76,31 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     kind = context.kind
     if kind.indexers:
         unindexed(context) if type == "DELETED" else indexed(context, body)
-    if kind.event_handlers and context.phase is Phase.SERVING:
+    if context.phase is Phase.SERVING:
         former = None if was is None else was.body
-        record = _with_pending_events(context, record, kind, type, body, former)
+        record = _shown(context, record, stream, type, body, former)
     if kind.waits_for_idleness and _has_changed(was, body, kind):
         record = record._replace(changed=context.now.mono)
     context.put(record)
     _make_due(context, record)
+
+
+def _shown(
+    context: Context,
+    record: ObjectRecord,
+    stream: Stream,
+    type: str | None,
+    body: Body,
+    former: Body | None,
+) -> ObjectRecord:
+    """The record after a version was shown to handlers of events, and of logs."""
+    kind = context.kind
+    if kind.log_handlers:
+        is_listed = type is None and not stream.lists
+        read_logs(context, type, body, former, is_listed=is_listed)
+    if kind.event_handlers:
+        return _with_pending_events(context, record, kind, type, body, former)
+    return record
 
 
 def _is_put_aside(record: ObjectRecord) -> bool:
@@ -375,13 +392,17 @@ def _with_pending_events(
     body: Body,
     former: Body | None = None,
 ) -> ObjectRecord:
-    fresh = tuple(
+    events = (
         PendingEvent(handler, type, each)
         for handler in kind.event_handlers
         for each in _looked_at(handler, former, body)
+    )
+    fresh = tuple(
+        each
+        for each in events
         # Indices may not be filled yet: then its filters are evaluated later.
-        if handler.filters.asks_indices
-        or event_handler_wants(context, record, handler, type, each)
+        if each.handler.filters.asks_indices
+        or event_handler_wants(context, record, each)
     )
     if not fresh:
         return record
@@ -407,36 +428,3 @@ def _looked_at(handler: Handler, former: Body | None, body: Body) -> tuple[Body,
     if not handler.to or former is None or former.version == body.version:
         return (body,)
     return former, body
-
-
-def event_handler_wants(
-    context: Context,
-    record: ObjectRecord,
-    handler: Handler,
-    type: str | None,
-    body: Body,
-) -> bool:
-    """Whether an event handler's filters select a watch event."""
-    situation = Situation(
-        handler,
-        context.settings,
-        context.now,
-        context.kind.resource,
-        body,
-        type,
-        memo=record.memo,
-        indices=context.indices,
-    )
-    try:
-        return sees(handler, situation)
-    except BaseException as problem:
-        text = described(problem)
-        context.say(
-            "error",
-            f"a filter of {handler.id} failed, so it is not called: {text}",
-            body=body,
-            handler=handler.id,
-            error=text,
-            exception=problem,
-        )
-        return False

@@ -106,6 +106,8 @@ class Health:
     failures: int
     stuck: tuple[str, ...]
     unready: tuple[str, ...]
+    # The logs of containers, by the state of their streams.
+    logs: tuple[tuple[str, int], ...] = ()
 
     @property
     def is_alive(self) -> bool:
@@ -176,6 +178,7 @@ def health(
         state.notes.failures,
         tuple(stuck),
         tuple(_unready(state)),
+        tuple(sorted(Counter(e.phase.value for e in state.logs.read.values()).items())),
     )
 
 

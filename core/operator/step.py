@@ -25,6 +25,7 @@ from fnop.core.objects.executor import serve
 from fnop.core.objects.expectations import answer_expectation
 from fnop.core.objects.guard import guarded
 from fnop.core.objects.indexing import are_filled, empty_indices
+from fnop.core.objects.log_reading import go_on
 from fnop.core.objects.write import answer_write
 from fnop.core.operator.absent_namespaces import on_namespace
 from fnop.core.operator.coordination import (
@@ -38,6 +39,7 @@ from fnop.core.operator.coordination import (
     wake,
 )
 from fnop.core.operator.following import open_stream
+from fnop.core.operator.logs import follow_logs, logs_due, on_log_ended, on_log_lines
 from fnop.core.operator.survey import discover, on_document
 from fnop.core.operator.watching import (
     on_bookmark,
@@ -54,6 +56,7 @@ from fnop.core.seam.inputs import (
     Input,
     ListDone,
     ListItem,
+    LogLines,
     Started,
     StopRequested,
     StreamEnded,
@@ -138,6 +141,7 @@ def is_settled(state: State) -> bool:
         and state.survey.silent_since is None
         and not state.lifecycle.activities
         and state.streams.are_at_rest
+        and state.logs.are_at_rest
     )
 
 
@@ -196,27 +200,43 @@ def _only_repeats(record: ObjectRecord, now: Now) -> bool:
 
 def _fold(turn: Turn, input: Input) -> None:
     match input:
-        case WatchEvent(stream, type, body):
-            on_watch_event(turn, stream, type, body)
+        case WatchEvent() | ListItem() | ListDone() | Bookmark():
+            _on_stream(turn, input)
+        case LogLines() | StreamEnded():
+            _on_log(turn, input)
         case Answered(id, outcome):
             turn.answer = outcome
             _on_answer(turn, id, outcome)
         case AlarmRang():
             turn.alarm = None
-        case ListItem(stream, body):
-            on_list_item(turn, stream, body)
-        case ListDone(stream, version, token):
-            on_list_done(turn, stream, version, token)
-        case Bookmark(stream, version):
-            on_bookmark(turn, stream, version)
-        case StreamEnded():
-            on_stream_ended(turn, input)
         case Started(seed):
             _on_started(turn, seed)
         case StopRequested(reason):
             _on_stop(turn, reason)
         case WriteDenied():
             report_denial(turn, input)
+
+
+def _on_stream(turn: Turn, input: WatchEvent | ListItem | ListDone | Bookmark) -> None:
+    match input:
+        case WatchEvent(stream, type, body):
+            on_watch_event(turn, stream, type, body)
+        case ListItem(stream, body):
+            on_list_item(turn, stream, body)
+        case ListDone(stream, version, token):
+            on_list_done(turn, stream, version, token)
+        case Bookmark(stream, version):
+            on_bookmark(turn, stream, version)
+
+
+def _on_log(turn: Turn, input: LogLines | StreamEnded) -> None:
+    match input:
+        case LogLines():
+            on_log_lines(turn, input)
+        case StreamEnded() if turn.logs.of(input.stream) is None:
+            on_stream_ended(turn, input)
+        case StreamEnded():
+            on_log_ended(turn, input)
 
 
 def _on_started(turn: Turn, seed: str) -> None:
@@ -303,13 +323,16 @@ def _work(turn: Turn) -> None:
     for stream in turn.streams.waiting():
         if stream.due <= turn.now.mono:
             open_stream(turn, stream)
+    follow_logs(turn)
     if _is_due(turn.survey.due, turn) and turn.survey.discovery is None:
         discover(turn)
     for _ in range(UNITS_MAX):
         key = _take_due(turn) if _may_serve(turn) else None
         if key is None:
             break
-        serve(Context(turn, key))
+        context = Context(turn, key)
+        serve(context)
+        go_on(context)
         if turn.drives:
             break
 
@@ -427,6 +450,8 @@ def _next_alarm(turn: Turn) -> float | None:
         due = _next_due(turn)
         if due is not None:
             moments.append(due)
+    if (opening := logs_due(turn)) is not None:
+        moments.append(opening)
     if turn.survey.due is not None and turn.survey.discovery is None:
         moments.append(turn.survey.due)
     if turn.lifecycle.stop_by is not None:

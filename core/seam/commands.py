@@ -13,6 +13,7 @@ from typing import Any, Literal
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.seam.traces import Trace
 from fnop.core.values.body import Body
+from fnop.core.values.log_lines import LogMark
 from fnop.effects import Effect
 
 __all__ = [
@@ -22,8 +23,10 @@ __all__ = [
     "Command",
     "Exit",
     "Fetch",
+    "FollowLog",
     "Interrupt",
     "ListPage",
+    "MoreLines",
     "Perform",
     "Ready",
     "Refresh",
@@ -136,9 +139,43 @@ class Watch:
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FollowLog:
+    """Read the log of a pod's container, for the handlers with these ids.
+
+    `LogLines` answers with the first lines that they want; more follow after each
+    `MoreLines`, until the stream ends or is closed.  It `follows` a container that
+    runs.  With `previous` the log is that of the instance before the last restart.  It
+    begins `after` a mark; or with the last `tail` lines, the last so many `seconds`, or
+    at a `moment` (nanoseconds of Unix time); or with the first line that is there.  A
+    line is cut behind `limit` bytes.
+    """
+
+    stream: int
+    namespace: str
+    name: str
+    container: str
+    handlers: tuple[str, ...]
+    follows: bool
+    previous: bool
+    tail: int | None = None
+    seconds: int | None = None
+    moment: int | None = None
+    after: LogMark | None = None
+    silence_seconds: float
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class MoreLines:
+    """Go on with a log stream, which waits after each `LogLines`."""
+
+    stream: int
+
+
 @dataclass(frozen=True, slots=True)
 class CloseStream:
-    """Stop a listing or a watch; inputs of this stream are ignored from now on."""
+    """Stop a listing, a watch or a log; its inputs are ignored from now on."""
 
     stream: int
 
@@ -209,6 +246,8 @@ Command = (
     | Fetch
     | ListPage
     | Watch
+    | FollowLog
+    | MoreLines
     | CloseStream
     | Alarm
     | Say

@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fnop.core.values.body import Body
+from fnop.core.values.log_lines import LogLine, LogMark
 from fnop.effects.outcomes import Outcome
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Input",
     "ListDone",
     "ListItem",
+    "LogLines",
     "Started",
     "StopRequested",
     "StreamEnded",
@@ -75,12 +77,29 @@ class Bookmark:
 
 
 @dataclass(frozen=True, slots=True)
+class LogLines:
+    """Lines of a log that handlers want, up to a `mark`.
+
+    `dropped` tells of how many lines were beyond the `rate=` of handlers, by their ids;
+    `cut` how many were too long.  `remark` is what kubelet says instead of a line.
+    """
+
+    stream: int
+    lines: tuple[LogLine, ...]
+    mark: LogMark | None = None
+    dropped: tuple[tuple[str, int], ...] = ()
+    cut: int = 0
+    remark: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class StreamEnded:
-    """A listing or a watch has ended.
+    """A listing, a watch or a log has ended.
 
     `status` is the HTTP status (also of an ERROR event) where there is one; `reason` is
-    eof, silent, undecodable, refused or unreachable; `retry_after_seconds` is the
-    server's advice, where it gave one.
+    eof, silent, undecodable, refused or unreachable, or elsewhere for a log that does
+    not begin at its mark; `retry_after_seconds` is the server's advice, where it gave
+    one.
     """
 
     stream: int
@@ -125,6 +144,7 @@ Input = (
     | ListDone
     | WatchEvent
     | Bookmark
+    | LogLines
     | StreamEnded
     | AlarmRang
     | StopRequested

@@ -16,6 +16,7 @@ from fnop.core.seam.inputs import (
     Input,
     ListDone,
     ListItem,
+    LogLines,
     Started,
     StopRequested,
     StreamEnded,
@@ -24,6 +25,7 @@ from fnop.core.seam.inputs import (
 )
 from fnop.core.seam.traces import Indexed
 from fnop.core.values.body import Body
+from fnop.core.values.log_lines import LogLine, LogMark
 from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect
 from fnop.effects.outcomes import Applied, Outcome
@@ -47,6 +49,7 @@ _INPUTS: dict[str, type] = {
         ListDone,
         WatchEvent,
         Bookmark,
+        LogLines,
         StreamEnded,
         AlarmRang,
         StopRequested,
@@ -155,10 +158,22 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
     if "outcome" in given:
         given["outcome"] = from_wire(given["outcome"])
     try:
+        if cls is LogLines:
+            given |= _of_log(given)
         found: Input = cls(**given)
-    except TypeError as problem:
+    except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"{wire['in']}: {problem}") from problem
     return found
+
+
+def _of_log(given: dict[str, Any]) -> dict[str, Any]:
+    """The lines and the mark of `LogLines`; raises `TypeError` for other values."""
+    mark = given.get("mark")
+    return {
+        "lines": tuple(LogLine(*each) for each in given["lines"]),
+        "mark": None if mark is None else LogMark(*mark),
+        "dropped": tuple((str(name), int(n)) for name, n in given.get("dropped") or ()),
+    }
 
 
 def _is_json(value: Any) -> bool:

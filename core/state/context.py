@@ -25,6 +25,7 @@ from fnop.core.state.objects import Grave
 from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Ticket
 from fnop.core.state.turn import About, Turn
+from fnop.core.streams.log_streams import LogStreams
 from fnop.core.streams.stream import StreamPurpose
 from fnop.core.values.body import Body, Key
 from fnop.core.values.now import Now
@@ -123,6 +124,21 @@ class Context:
     def keeps_still(self) -> bool:
         """Whether a handler's freeze forbids to begin anything more."""
         return self._turn.lifecycle.frozen is not None and not self.is_activity
+
+    @property
+    def logs(self) -> LogStreams:
+        """All log streams."""
+        return self._turn.logs
+
+    def read(self, logs: LogStreams) -> None:
+        """Store the log streams."""
+        self._turn.logs = logs
+
+    @property
+    def log_until(self) -> float | None:
+        """Until when logs of the object are awaited that are still open (monotonic)."""
+        found = self._turn.logs.of_pod(self.key)
+        return max((each.due for each in found if each.is_open), default=None)
 
     @property
     def catalogue(self) -> Catalogue:

@@ -23,6 +23,7 @@ from fnop.core.state.splitting import Changes
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
 from fnop.core.values.evolve import quick
+from fnop.core.values.log_lines import LogLine
 from fnop.core.values.pace import CALM, ROLLOUT_CHANGES, Pace
 from fnop.core.values.table import NOTHING
 from fnop.effects import Again, Effect, Event, Patch
@@ -202,13 +203,16 @@ class LevelState(NamedTuple):
 class PendingEvent:
     """A watch event for which an event handler has not been called yet.
 
-    A mapping that has failed for it is called again, as its `progress` says.
+    For log handlers it is a `line` of the log of a `container`.  A mapping that has
+    failed for it is called again, as its `progress` says.
     """
 
     handler: Handler
     type: str | None
     body: Body
     progress: Progress = FRESH
+    line: LogLine | None = None
+    container: str = ""
 
     def is_due(self, now: float) -> bool:
         """Whether the handler may be called at this monotonic time."""

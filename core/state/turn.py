@@ -42,6 +42,7 @@ from fnop.core.state.objects import Objects, OpenObjects
 from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Requests, Ticket, handler_of, is_urgent
 from fnop.core.state.survey import Survey, missing
+from fnop.core.streams.log_streams import LogStreams
 from fnop.core.streams.streams import OpenStreams, Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
@@ -71,6 +72,7 @@ class State(NamedTuple):
     lifecycle: Lifecycle = Lifecycle()
     survey: Survey = Survey()
     streams: Streams = Streams()
+    logs: LogStreams = LogStreams()
     objects: Objects = Objects()
     requests: Requests = Requests()
     coordination: Coordination = Coordination()
@@ -130,6 +132,7 @@ class Turn:
         "drives",
         "lifecycle",
         "live",
+        "logs",
         "noted",
         "notes",
         "now",
@@ -161,6 +164,7 @@ class Turn:
             self.lifecycle,
             self.survey,
             streams,
+            self.logs,
             objects,
             self.requests,
             self.coordination,
@@ -180,6 +184,7 @@ class Turn:
             self.lifecycle,
             self.survey,
             self.streams.close(),
+            self.logs,
             self.objects.close(),
             self.requests,
             self.coordination,
@@ -344,9 +349,10 @@ class Turn:
 
     def close_streams(self) -> None:
         """Close and remove all streams."""
-        for number in self.streams.numbers:
+        for number in (*self.streams.numbers, *self.logs.numbers):
             self.emit(CloseStream(number))
         self.streams.drop_all()
+        self.logs = LogStreams()
 
     def begin_activity(self, role: Role) -> None:
         """Begin startup or cleanup, if there are handlers for it."""

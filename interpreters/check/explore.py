@@ -771,7 +771,7 @@ def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
                 continue
             if kind.code == "F23" and not reviews:
                 continue
-            if kind.code == "F1" or kind.name == "F3:crash":
+            if kind.code == "F1" or kind.name in ("F3:crash", "F24:crash"):
                 is_done = kind.mode in ("after", "crash")
                 version = following if is_done else visit.version
                 place = (kind.code, visit.place, version)

@@ -35,6 +35,7 @@ class Place(Enum):
     READ = "read"  # an effect that reads
     CALL = "call"  # a call outside of the API server
     EVENT = "event"  # a watch event on its way
+    LOG = "log"  # lines of a log on their way
     REST = "rest"  # an action of the user, after which all has come to rest
     RUN = "run"  # the run as a whole
 
@@ -67,6 +68,8 @@ class Site(NamedTuple):
                 return f"`{self.verb} {self.target}` ({number}, {who})"
             case Place.EVENT:
                 return f"the event `{self.verb} {self.target}` ({number})"
+            case Place.LOG:
+                return f"lines of the log of `{self.target}` ({number})"
             case Place.REST:
                 return f"`{self.verb}` of the user" if self.verb else "the start"
             case Place.RUN:
@@ -115,6 +118,7 @@ _WRITE = frozenset((Place.WRITE, Place.OWN))
 _OTHERS = frozenset((Place.WRITE,))
 _CALL = frozenset((Place.CALL,))
 _EVENT = frozenset((Place.EVENT,))
+_LOG = frozenset((Place.LOG,))
 _REST = frozenset((Place.REST,))
 _RUN = frozenset((Place.RUN,))
 
@@ -188,6 +192,9 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F6", "break", _EVENT, "the watch breaks before {site}"),
     FaultKind("F6", "gone", _EVENT, "the watch is answered with 410 before {site}"),
     FaultKind("F1", "event", _EVENT, "crash before {site}"),
+    FaultKind("F24", "break", _LOG, "the log breaks behind {site}"),
+    FaultKind("F24", "late", _LOG, "{site} are late, until rest"),
+    FaultKind("F24", "crash", _LOG, "crash before {site}"),
     FaultKind(
         "F15",
         "failover",

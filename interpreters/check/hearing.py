@@ -16,7 +16,14 @@ from fnop.core.api.resources import Resource
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.rights import Need, Who, needs_of
-from fnop.core.seam.commands import Command, ListPage, Perform, Say, Watch
+from fnop.core.seam.commands import (
+    Command,
+    FollowLog,
+    ListPage,
+    Perform,
+    Say,
+    Watch,
+)
 from fnop.core.values.evolve import replace
 from fnop.effects import Call
 from fnop.interpreters.check.explore import Case, Explorer, is_special, sort_of
@@ -103,6 +110,8 @@ class Hearing:
         match command:
             case ListPage(resource=resource) | Watch(resource=resource):
                 yield from self._followers(resource)
+            case FollowLog(handlers=handlers):
+                yield from map(Who, handlers)
             case Perform():
                 yield from map(Who, _ids(command))
                 if not command.handler:

@@ -17,6 +17,7 @@ from fnop.interpreters.actions import (
     SetPace,
     Upgrade,
     Wait,
+    WriteLog,
     outage,
     upgrade,
 )
@@ -81,6 +82,10 @@ def _to_json(action: Action) -> dict[str, Any]:
             return {"do": "upgrade", "release": release}
         case Outage(seconds):
             return {"do": "outage", "seconds": seconds}
+        case WriteLog(where, text, container, namespace):
+            named = {"container": container, "namespace": namespace}
+            given = {name: each for name, each in named.items() if each}
+            return {"do": "log_line", "where": where, "text": text, **given}
         case SetPace(controller, pace):
             found = {"do": "pace", "controller": controller}
             more = {"seconds": pace.seconds} if isinstance(pace, Slow) else {}
@@ -115,6 +120,10 @@ def _from_json(found: Mapping[str, Any]) -> Action:
             return upgrade(str(found["release"]))
         case "outage":
             return outage(float(found["seconds"]))
+        case "log_line":
+            where, text = str(found["where"]), str(found["text"])
+            container, namespace = found.get("container"), found.get("namespace")
+            return WriteLog(where, text, container, namespace)
         case "pace":
             controller, pace = str(found["controller"]), found["pace"]
             if pace == "Slow":

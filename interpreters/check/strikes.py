@@ -266,6 +266,19 @@ def at_event(trial: Trial, fault: Fault, source: str) -> None:
             raise AssertionError(f"{name} does not strike events")
 
 
+def at_lines(trial: Trial, fault: Fault, source: str) -> None:
+    """Strike lines of a log that are about to arrive."""
+    match fault.kind.name:
+        case "F24:break":
+            trial.run.logs.breaks(source)
+        case "F24:late":
+            trial.holds[source] = Hold("rest", trial.place)
+        case "F24:crash":
+            trial.run.crash()
+        case name:
+            raise AssertionError(f"{name} does not strike logs")
+
+
 def released_at_rest(trial: Trial) -> bool:
     """End what lasts until rest, or until an action has settled; whether it did."""
     ended = False
@@ -337,6 +350,7 @@ def _restore(trial: Trial) -> None:
     trial.writes = [each for each in trial.writes if each.after <= backup.version]
     for source in sorted(trial.run.watched_kinds):
         trial.run.breaks(source, reason="unreachable")
+    trial.run.logs.breaks()
     trial.place -= 1
     trial.rested = trial.place
 

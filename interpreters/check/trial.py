@@ -20,7 +20,7 @@ from fnop.core.api.reviews import Request
 from fnop.core.handlers.program import Program
 from fnop.core.operator.step import State
 from fnop.core.seam.commands import Perform, Say
-from fnop.core.seam.inputs import Bookmark, StreamEnded, WatchEvent
+from fnop.core.seam.inputs import Bookmark, LogLines, StreamEnded, WatchEvent
 from fnop.core.state.guards import uid_meant
 from fnop.core.values.body import Key
 from fnop.effects import (
@@ -40,6 +40,7 @@ from fnop.interpreters.actions import (
     Delete,
     Edit,
     Wait,
+    WriteLog,
     act,
     address_of,
 )
@@ -76,6 +77,7 @@ from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
 from fnop.interpreters.scenario import catalogue_of
 from fnop.interpreters.settling import Calm, Despair
+from fnop.interpreters.simulated_logs import LOG_OF
 from fnop.interpreters.simulation import CannotFork, Delivery, SimulatedRun
 
 __all__ = ["Trial"]
@@ -599,6 +601,8 @@ class Trial:
         try:
             act(self.run, action, self.scene.namespace)
         except ActionRefused as problem:
+            if isinstance(action, WriteLog):
+                return  # a container that does not run writes nothing
             if self.unanswered > unanswered and not self.is_healed:
                 self.blocked, self.awaits_review = action, True  # and tries again
                 return
@@ -632,11 +636,13 @@ class Trial:
         """Whether users await what comes first.
 
         They do not create what is still being deleted; and where a fault has struck,
-        what they are to edit or to delete may not have been made yet, or the operator's
-        webhooks are not reached.
+        what they are to edit or to delete may not have been made yet, a container may
+        not run yet, or the operator's webhooks are not reached.
         """
         if self.awaits_review:
             return not self._is_reached
+        if isinstance(action, WriteLog):
+            return bool(self.struck) and not self._writes(action)
         path = self._path_of(action)
         if path is None:
             return False
@@ -645,6 +651,12 @@ class Trial:
             return response.status == 404 and bool(self.struck)
         meta = response.body["metadata"] if response.status == 200 else {}
         return "deletionTimestamp" in meta
+
+    def _writes(self, action: WriteLog) -> bool:
+        """Whether the container that is to write a log runs."""
+        place = action.namespace or self.scene.namespace
+        name = action.where.partition("/")[2]
+        return self.run.can_write_log(place, name, action.container)
 
     def _path_of(self, action: Action) -> str | None:
         """The path of the object that an action is about; None for no known one."""
@@ -687,7 +699,7 @@ class Trial:
         if not self.holds:
             return 0
         for place, (source, input) in enumerate(inbox):
-            waits = isinstance(input, (WatchEvent, Bookmark, StreamEnded))
+            waits = isinstance(input, (WatchEvent, Bookmark, LogLines, StreamEnded))
             if source not in self.holds or not waits:
                 return place
         return None
@@ -884,18 +896,28 @@ class Trial:
 
     def _arrives(self, delivery: Delivery) -> bool:
         """Whether it is delivered now: a fault may strike an event before."""
-        input = delivery.input
-        if not isinstance(input, WatchEvent) or delivery is self._delivered:
+        found = self._site_of(delivery)
+        if found is None or delivery is self._delivered:
             return True
         self._delivered = delivery
-        kind = delivery.source.partition(".")[0]
-        name = target_of(kind, input.body.data, self.drawn)
-        site = self._counted(Site(Place.EVENT, "", input.type, name))
-        fault = self.due(site)
+        fault = self.due(self._counted(found))
         if fault is None:
             return True
-        strikes.at_event(self, fault, delivery.source)
+        strike = strikes.at_lines if found.place is Place.LOG else strikes.at_event
+        strike(self, fault, delivery.source)
         return False  # look again: it may be held, or gone
+
+    def _site_of(self, delivery: Delivery) -> Site | None:
+        """The site of a watch event, or of lines of a log, that is to arrive."""
+        source, kind = delivery.source, delivery.source.partition(".")[0]
+        match delivery.input:
+            case WatchEvent(type=type, body=body):
+                name = target_of(kind, body.data, self.drawn)
+                return Site(Place.EVENT, "", type, name)
+            case LogLines(lines=lines) if lines:
+                return Site(Place.LOG, "", "lines", source.removeprefix(LOG_OF))
+            case _:
+                return None
 
     def _counted(self, site: Site) -> Site:
         key = (site.place.value, site.handler, site.verb, site.target)

@@ -26,6 +26,7 @@ from fnop.interpreters.actions import (
     Edit,
     Outage,
     Upgrade,
+    WriteLog,
     act,
 )
 from fnop.interpreters.check.changes import Change, Sort
@@ -86,13 +87,17 @@ class MadeUp(NamedTuple):
 
 
 def scripts_for(
-    case: Case, subjects: Sequence[Subject], beside: Sequence[Subject] = ()
+    case: Case,
+    subjects: Sequence[Subject],
+    beside: Sequence[Subject] = (),
+    logs: Sequence[WriteLog] = (),
 ) -> MadeUp:
     """The scripts for the objects that an operator serves, and for those beside them.
 
-    Objects `beside` are of interest where handlers watch them, or read others of their
-    kind, though they follow the changes of what they serve. Raises `ActionRefused`
-    where the cluster does not take the objects as they are.
+    Pods write `logs`, one after the other, once all is there. Objects `beside` are of
+    interest where handlers watch them, or read others of their kind, though they follow
+    the changes of what they serve. Raises `ActionRefused` where the cluster does not
+    take the objects as they are.
     """
     ground = _Ground(case, subjects)
     create = ground.create
@@ -114,6 +119,8 @@ def scripts_for(
         Script("delete and recreate", (*create, *gone, *create)),
     ]
     scripts += _of_the_cluster(case, create)
+    if logs:
+        scripts.append(Script("pods write logs", (*create, *logs)))
     known = [each.actions for each in scripts]
     scripts += [each for each in walks if each.actions not in known]
     return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))

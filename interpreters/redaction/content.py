@@ -11,7 +11,10 @@ __all__ = ["ENVELOPE", "IDENTITY", "Content"]
 # Fields of inputs, commands and effects that say what something is, and where.
 ENVELOPE = frozenset(
     ("in", "do", "is", "resource", "namespace", "name", "uid", "subject", "handler")
-) | {"version", "continue_token", "level", "type", "subresource", "reason", "function"}
+) | {
+    *("version", "continue_token", "level", "type", "subresource", "reason"),
+    *("function", "container"),
+}
 _NESTED_ENVELOPES = frozenset(("effect", "outcome", "target"))
 IDENTITY = frozenset(
     ("name", "generateName", "namespace", "uid", "resourceVersion", "finalizers")

@@ -21,6 +21,7 @@ from fnop.core.handlers.roles import (
     EVENTS,
     INDICES,
     LEVELS,
+    LOGS,
     OUTSIDE,
     ROLES,
     Family,
@@ -34,7 +35,7 @@ from fnop.core.values.errors import RegistrationError
 from tests.simulations import ROOT
 
 DERIVED = (
-    *(ACTIVITIES, OUTSIDE, CHANGES, EVENTS, INDICES, BACKGROUND, LEVELS),
+    *(ACTIVITIES, OUTSIDE, CHANGES, EVENTS, LOGS, INDICES, BACKGROUND, LEVELS),
     *(ADMISSION, CLUSTER),
 )
 

@@ -26,12 +26,25 @@ from fnop.core.handlers.decorators import On, OnCluster, subhandler
 from fnop.core.handlers.options import SubhandlerOptions, options_of
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import CLUSTER, OUTSIDE, ROLES, Role, kwargs_of
+from fnop.core.handlers.roles import (
+    CLUSTER,
+    LOGS,
+    OUTSIDE,
+    ROLES,
+    Role,
+    kwargs_of,
+)
 from fnop.testing import Simulation
 from tests.documentation import PAGES, blocks, title
 from tests.simulations import DEFINITION, ROOT, Scenario, example
 
 KIND = "fnopexamples"
+POD = {
+    "apiVersion": "v1",
+    "kind": "Pod",
+    "metadata": {"name": "p"},
+    "spec": {"containers": [{"name": "c", "image": "i"}]},
+}
 
 PROLOGUE = """\
 from collections.abc import Generator, Iterator, Mapping
@@ -683,8 +696,18 @@ def test_arguments_about_the_cluster_are_of_these_types_too(role: Role) -> None:
     assert_typed(role, seen)
 
 
+@pytest.mark.parametrize("role", sorted(LOGS, key=str))
+def test_arguments_about_logs_are_of_these_types_too(role: Role) -> None:
+    registry = Registry()
+    seen: list[dict[str, Any]] = []
+    handler = asking(sorted(kwargs_of(role)), seen, role)
+    getattr(fnop.on, role.value)("pods", regex="a(.)", registry=registry)(handler)
+    Simulation(registry, objects=[POD]).settle().log_line("pods/p", "ab").settle()
+    assert_typed(role, seen)
+
+
 @pytest.mark.parametrize(
-    "role", [role for role in Role if role not in OUTSIDE | CLUSTER]
+    "role", [role for role in Role if role not in OUTSIDE | CLUSTER | LOGS]
 )
 def test_arguments_are_of_the_types_that_they_are_said_to_be(role: Role) -> None:
     registry = Registry()

@@ -1,0 +1,81 @@
+"""Opening the streams of logs, and passing their inputs on to the pods."""
+
+from __future__ import annotations
+
+from fnop.core.objects.log_reading import take_end, take_lines
+from fnop.core.seam.commands import CloseStream
+from fnop.core.seam.inputs import LogLines, StreamEnded
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import Phase
+from fnop.core.state.turn import Turn
+from fnop.core.streams.log_stream import LogPhase, opened
+
+__all__ = ["follow_logs", "logs_due", "on_log_ended", "on_log_lines"]
+
+
+def follow_logs(turn: Turn) -> None:
+    """Open the logs that are due, as far as there are places.
+
+    Where no handler is called, none is read; later it goes on from its mark.
+    """
+    if turn.lifecycle.phase is not Phase.SERVING:
+        if len(turn.logs.numbers):
+            _pause(turn)
+        return
+    while _has_place(turn):
+        key, queue = turn.logs.queue.take(turn.now.mono)
+        if key is None:
+            return
+        settings, number = turn.settings, turn.next_serial()
+        stream, command = opened(
+            turn.logs.read[key],
+            number,
+            turn.now,
+            silence_seconds=settings.log_silence_seconds,
+            limit=settings.log_line_bytes,
+        )
+        turn.logs = turn.logs._replace(queue=queue).put(stream)
+        turn.emit(command)
+    if len(turn.logs.queue):
+        most = turn.settings.log_streams
+        turn.warn_once(
+            "log streams",
+            f"more than {most} logs are to be read (log_streams); those of the other "
+            "containers wait until one ends: select fewer pods, or allow more",
+        )
+
+
+def logs_due(turn: Turn) -> float | None:
+    """When the next log is opened (monotonic); None if there is no place for it."""
+    if turn.lifecycle.phase is not Phase.SERVING or not _has_place(turn):
+        return None
+    return turn.logs.queue.next_due()
+
+
+def _has_place(turn: Turn) -> bool:
+    return len(turn.logs.numbers) < turn.settings.log_streams
+
+
+def _pause(turn: Turn) -> None:
+    for number, key in turn.logs.numbers.items():
+        stream = turn.logs.read[key]
+        turn.emit(CloseStream(number))
+        if stream.is_gone:
+            turn.logs = turn.logs.drop(stream)
+        else:
+            later = stream._replace(phase=LogPhase.WAITING, due=turn.now.mono)
+            turn.logs = turn.logs.waits(later)
+
+
+def on_log_lines(turn: Turn, lines: LogLines) -> None:
+    """Take lines in; those of a stream that is closed by now are dropped."""
+    stream = turn.logs.of(lines.stream)
+    if stream is not None:
+        take_lines(Context(turn, stream.key.pod), stream, lines)
+
+
+def on_log_ended(turn: Turn, end: StreamEnded) -> None:
+    """Take the end of a log stream in."""
+    stream = turn.logs.of(end.stream)
+    if stream is not None:
+        take_end(Context(turn, stream.key.pod), stream, end)

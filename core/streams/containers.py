@@ -1,0 +1,72 @@
+"""The containers of a pod, as its status shows them to those who read their logs.
+
+kubelet keeps the log of a container's present instance and of the one before it
+(`previous`).  An instance is told by its containerID, or without one by the number of
+restarts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.values.body import Body
+
+__all__ = ["Container", "containers_of"]
+
+_STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
+
+
+class Container(NamedTuple):
+    """A container that has begun: its present `instance`, and the one before, or "".
+
+    With `has_ended` the present one writes no more.
+    """
+
+    name: str
+    instance: str
+    previous: str = ""
+    has_ended: bool = False
+
+
+def containers_of(pod: Body) -> tuple[Container, ...]:
+    """The containers of a pod that have begun: also init and ephemeral ones."""
+    return tuple(_containers(pod.stanza("status")))
+
+
+def _containers(status: Mapping[str, Any]) -> Iterator[Container]:
+    for name in _STATUSES:
+        given = status.get(name)
+        for each in given if isinstance(given, list) else ():
+            if isinstance(each, dict) and isinstance(each.get("name"), str):
+                found = _container(each)
+                if found is not None:
+                    yield found
+
+
+def _container(status: Mapping[str, Any]) -> Container | None:
+    """The container of a status; None if it has not begun yet.
+
+    One that waits for its restart still shows the log of the instance that has ended
+    (kubelet: validateContainerLogStatus).
+    """
+    name, state, last = status["name"], _state(status, "state"), None
+    before = _state(status, "lastState").get("terminated")
+    last = before if isinstance(before, dict) else None
+    restarts = status.get("restartCount")
+    count = restarts if isinstance(restarts, int) else 0
+    own = str(status.get("containerID") or count)
+    former = "" if last is None else str(last.get("containerID") or count - 1)
+    ended = state.get("terminated")
+    if isinstance(ended, dict):
+        return Container(name, str(ended.get("containerID") or own), former, True)
+    if isinstance(state.get("running"), dict):
+        return Container(name, own, former)
+    if last is not None:
+        return Container(name, str(last.get("containerID") or count), "", True)
+    return None
+
+
+def _state(status: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    found = status.get(name)
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,295 @@
+"""The bytes of a log stream as lines: split, timed, joined, selected and limited.
+
+The same bytes, in whatever parts they come, make the same lines.  What it holds is
+bounded: one unfinished line, one event of several lines, and what was fed last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from typing import NamedTuple
+
+from fnop.core.values.backoff import Allowance, drawn, put_back
+from fnop.core.values.evolve import quick
+from fnop.core.values.log_lines import (
+    NANOS,
+    LogLine,
+    LogMark,
+    nanoseconds_of,
+    second_of,
+)
+
+__all__ = ["BATCH_LINES", "Batch", "LogReader", "Sieve"]
+
+# Lines without indentation that go on with a traceback of Python or Java.
+_GOES_ON = (
+    "Caused by: ",
+    "... ",
+    "During handling of the above exception",
+    "The above exception was the direct cause",
+)
+_TRACEBACK = "Traceback (most recent call last)"
+
+# The most lines of one batch.
+BATCH_LINES = 100
+# The most lines of one event of several lines.
+EVENT_LINES = 500
+
+
+@quick
+class Sieve(NamedTuple):
+    """The lines that one handler wants: those with a match, so many a second."""
+
+    handler: str
+    regex: re.Pattern[str] | None = None
+    rate: float | None = None
+
+
+class Batch(NamedTuple):
+    """Lines for handlers, and the place in the log behind them.
+
+    `dropped` are lines beyond a rate, by handler; `cut` are those that were too long.
+    `remark` is something that kubelet says itself, which is no line of the container.
+    """
+
+    lines: tuple[LogLine, ...]
+    mark: LogMark | None
+    dropped: tuple[tuple[str, int], ...] = ()
+    cut: int = 0
+    remark: str = ""
+
+
+class _Since:
+    """The number of lines with a time in a second or later, and the first time."""
+
+    __slots__ = ("first", "second", "seen")
+
+    def __init__(self, second: int, first: int) -> None:
+        self.second, self.first, self.seen = second, first, 0
+
+
+class LogReader:
+    """Reads one stream.
+
+    With `multiline` an event may have several lines: a traceback, or all from a line
+    that matches a pattern to the next such line.  Lines, and events, that are longer
+    than `limit` bytes are cut.  Lines that the mark `after` tells of, and those before
+    `not_before` (nanoseconds), were seen and are left out.  If the log does not begin
+    as that mark says, it is another file, or that of another instance: then it
+    `is_elsewhere`, and gives nothing out.
+    """
+
+    def __init__(
+        self,
+        sieves: tuple[Sieve, ...],
+        *,
+        limit: int,
+        multiline: re.Pattern[str] | bool = False,
+        after: LogMark | None = None,
+        not_before: int = 0,
+    ) -> None:
+        self._sieves, self._limit, self._multiline = sieves, limit, multiline
+        self._not_before = not_before
+        # Lines that are complete, and the beginning of the next one.
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+        # Where the log was before, as long as lines come a second time.
+        self._after = after
+        self._to_skip = 0 if after is None else after.seen
+        self.is_elsewhere = False
+        self._earlier: _Since | None = None
+        self._later: _Since | None = None
+        self._last = 0
+        # The event of several lines that is not complete.
+        self._event: list[str] = []
+        self._event_bytes = self._event_time = 0
+        self._before_event: LogMark | None = after
+        self._allowances = {
+            each.handler: Allowance(each.rate, max(1.0, each.rate), max(1.0, each.rate))
+            for each in sieves
+            if each.rate is not None
+        }
+        self._second_text, self._second = b"", 0
+        self._dropped: dict[str, int] = {}
+        self._cut = 0
+        self._remark = ""
+
+    @property
+    def mark(self) -> LogMark | None:
+        """The place behind the last line that is not held back."""
+        if self._event:
+            return self._before_event
+        return self._place()
+
+    def _place(self) -> LogMark | None:
+        if self._after is not None or self._earlier is None:
+            return self._after
+        since = self._earlier
+        return LogMark(since.second, since.seen, since.first, self._last)
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes in."""
+        *whole, rest = data.split(b"\n")
+        if whole:
+            whole[0] = self._begun(whole[0])
+            self._rest = b""
+            self._lines.extend(whole)
+        self._rest = self._begun(rest)
+
+    def _begun(self, data: bytes) -> bytes:
+        """The line so far, without what is beyond the limit."""
+        line = self._rest + data if self._rest else data
+        # The time of the line is before it.
+        most = self._limit + 64
+        return line if len(line) <= most else line[:most]
+
+    @property
+    def holds_event(self) -> bool:
+        """Whether an event of several lines may not be complete."""
+        return bool(self._event)
+
+    def batch(self, now: float, *, ends: bool = False) -> Batch | None:
+        """The next lines; None if there is nothing to tell of what was fed.
+
+        With `ends` the log has ended, or was silent for a while: what is held back is
+        given out. `now` is monotonic.
+        """
+        found: list[LogLine] = []
+        while self._lines and len(found) < BATCH_LINES and not self._remark:
+            self._take(self._lines.popleft(), now, found)
+            if self.is_elsewhere:
+                return None
+        if self.is_elsewhere:
+            return None
+        if ends and not self._lines and len(found) < BATCH_LINES:
+            self._give(found, now)
+        if not (found or self._dropped or self._cut or self._remark):
+            return None
+        told = Batch(
+            tuple(found),
+            self.mark,
+            tuple(sorted(self._dropped.items())),
+            self._cut,
+            self._remark,
+        )
+        self._dropped, self._cut, self._remark = {}, 0, ""
+        return told
+
+    def end(self) -> None:
+        """Take in that the log has ended: the last line may have no end."""
+        if self._rest:
+            self._lines.append(self._rest)
+            self._rest = b""
+
+    def _take(self, line: bytes, now: float, found: list[LogLine]) -> None:
+        stamp, _, content = line.partition(b" ")
+        time = self._time_of(stamp)
+        if time is None:
+            text = line.decode(errors="replace").strip()
+            self._remark = self._remark or text[:500]
+            return
+        place = self._place() if self._multiline else None
+        if not self._is_new(time):
+            return
+        if len(content) > self._limit:
+            content, self._cut = content[: self._limit], self._cut + 1
+        text = content.decode(errors="replace").removesuffix("\r")
+        if not self._multiline:
+            self._sift(time, text, now, found)
+            return
+        is_full = (
+            len(self._event) >= EVENT_LINES
+            or self._event_bytes + len(content) > self._limit
+        )
+        if not self._event or is_full or self._begins(text):
+            self._give(found, now)
+            self._before_event, self._event_time, self._event_bytes = place, time, 0
+        self._event.append(text)
+        self._event_bytes += len(content)
+
+    def _begins(self, line: str) -> bool:
+        """Whether a line is the first one of another event."""
+        if isinstance(self._multiline, re.Pattern):
+            return self._multiline.search(line) is not None
+        if not line or line[0].isspace() or line.startswith(_GOES_ON):
+            return False
+        last = next((each for each in reversed(self._event) if each), "")
+        if last.startswith(_GOES_ON[2:]):
+            return False
+        # The error itself is behind the frames, which are indented.
+        is_python = any(each.startswith(_TRACEBACK) for each in self._event)
+        return not (is_python and last[:1].isspace())
+
+    def _give(self, found: list[LogLine], now: float) -> None:
+        """Give out the event that was held back."""
+        if self._event:
+            text = "\n".join(self._event)
+            self._event = []
+            self._sift(self._event_time, text, now, found)
+
+    def _sift(self, time: int, text: str, now: float, found: list[LogLine]) -> None:
+        for handler, regex, rate in self._sieves:
+            if regex is not None and regex.search(text) is None:
+                continue
+            if rate is not None:
+                allowance, wait = drawn(self._allowances[handler], now)
+                if wait > 0:
+                    allowance = put_back(allowance)
+                    self._dropped[handler] = self._dropped.get(handler, 0) + 1
+                self._allowances[handler] = allowance
+                if wait > 0:
+                    continue
+            found.append(LogLine(handler, time, text))
+
+    def _time_of(self, stamp: bytes) -> int | None:
+        """The time of a line; None if it has none."""
+        # Most lines are of the same second as the one before.
+        if len(stamp) == 30 and stamp[19:20] == b"." and stamp[29:] == b"Z":
+            try:
+                if stamp[:19] != self._second_text:
+                    self._second = second_of(f"{stamp[:19].decode()}Z")
+                    self._second_text = stamp[:19]
+                return self._second * NANOS + int(stamp[20:29])
+            except ValueError:
+                return None
+        if not 20 <= len(stamp) <= 35:
+            return None
+        return nanoseconds_of(stamp.decode(errors="replace"))
+
+    def _is_new(self, time: int) -> bool:
+        """Count a line; whether it was not seen before."""
+        after = self._after
+        if after is not None and time < after.second * NANOS:
+            return False
+        begins = self._earlier is None
+        self._count(time)
+        if after is None:
+            return time >= self._not_before
+        if self._to_skip is None:
+            if time <= after.last:
+                return False
+            self._after = None
+            return True
+        if begins and time != after.first:
+            self.is_elsewhere = True
+            return False
+        self._to_skip -= 1
+        if self._to_skip <= 0:
+            self._after = None
+        return False
+
+    def _count(self, time: int) -> None:
+        second = time // NANOS
+        later, earlier = self._later, self._earlier
+        self._last = max(self._last, time)
+        if later is None or earlier is None or second > later.second:
+            is_next = later is not None and second == later.second + 1
+            earlier = later if is_next else _Since(second - 1, time)
+            assert earlier is not None
+            later = self._later = _Since(second, time)
+            self._earlier = earlier
+        if second >= later.second:
+            later.seen += 1
+        if second >= earlier.second:
+            earlier.seen += 1

@@ -1,0 +1,267 @@
+"""The log of one container, as a state machine.
+
+| in       | event                                  | next
+|----------|----------------------------------------|----------------------------------
+| WAITING  | it is due, and a place is free         | LOCATING, to begin with "now"
+|          |                                        | READING, else
+| LOCATING | the last line is known                 | WAITING, to read what follows
+| READING  | it ends, of a container that had ended | FINISHED, or the next instance
+| READING  | it ends in any other way               | WAITING, to go on from the mark
+| READING  | it does not begin at the mark          | WAITING, for the pod's status
+| FINISHED | the container has begun again          | WAITING
+
+A stream that ends tells nothing of the container: the connection, kubelet or a rotated
+file may be the reason.  So a log is finished if it ends once more though its container
+had ended before it was opened.  Logs of pods that are gone cannot be opened.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from enum import Enum
+from typing import NamedTuple
+
+from fnop.core.handlers.log_selection import Begin
+from fnop.core.seam.commands import FollowLog
+from fnop.core.seam.inputs import StreamEnded
+from fnop.core.streams.containers import Container
+from fnop.core.values.backoff import backoff_seconds, heeding
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import quick
+from fnop.core.values.log_lines import LogMark
+from fnop.core.values.now import Now
+
+__all__ = [
+    "LogKey",
+    "LogPhase",
+    "LogStream",
+    "begun",
+    "ended",
+    "is_lost",
+    "marked",
+    "opened",
+    "shown",
+]
+
+# A stream that was open for this many seconds was well.
+_WELL = 5.0
+# If a stream ends, the container may have ended, too: for so long its status is
+# awaited before the log is opened again, which could be that of the next instance.
+_STATUS_SECONDS = 10.0
+
+
+class LogPhase(Enum):
+    """The state of a log stream."""
+
+    WAITING = "waiting"
+    LOCATING = "locating"
+    READING = "reading"
+    FINISHED = "finished"
+
+
+class LogKey(NamedTuple):
+    """The log of a container, for the handlers that read it in one way."""
+
+    pod: Key
+    uid: str
+    container: str
+    way: int
+
+
+@quick
+class LogStream(NamedTuple):
+    """The state of one log stream.
+
+    `handlers` are the ids of those that it is for.  It reads the log of an `instance`
+    of the container; `latest` is what the pod shows.  `id` is the number of the present
+    stream, which was `opened_at` (monotonic), of an instance that then `had_ended`.
+    `since` is when the lines before `begin` were first asked for.  With `is_held` lines
+    wait to be handled, and no more are asked for.
+    """
+
+    key: LogKey
+    body: Body
+    handlers: tuple[str, ...]
+    instance: str
+    latest: Container
+    begin: Begin
+    id: int = 0
+    phase: LogPhase = LogPhase.WAITING
+    mark: LogMark | None = None
+    opened_at: float = 0.0
+    had_ended: bool = False
+    since: float | None = None
+    failures: int = 0
+    due: float = 0.0
+    refusal: str | None = None
+    is_held: bool = False
+    # It did not begin at the mark.
+    is_astray: bool = False
+    # The pod is gone: what is on its way is awaited until it is `due`.
+    is_gone: bool = False
+    # Lines beyond the rate of a handler, and when they may be told (monotonic).
+    dropped: tuple[tuple[str, int], ...] = ()
+    tell_at: float = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the API server is asked for the log now."""
+        return self.phase in (LogPhase.LOCATING, LogPhase.READING)
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the instance writes no more."""
+        return self.instance != self.latest.instance or self.latest.has_ended
+
+    @property
+    def label(self) -> str:
+        """The pod and its container."""
+        return f"{self.key.pod.name}/{self.key.container}"
+
+
+def begun(
+    key: LogKey,
+    body: Body,
+    handlers: tuple[str, ...],
+    container: Container,
+    begin: Begin,
+) -> LogStream:
+    """The stream of a container that is read from now on."""
+    return LogStream(key, body, handlers, container.instance, container, begin)
+
+
+def opened(
+    stream: LogStream, id: int, now: Now, *, silence_seconds: float, limit: int
+) -> tuple[LogStream, FollowLog]:
+    """Go on from the mark; without one as `begin` says."""
+    since = now.mono if stream.since is None else stream.since
+    is_locating = stream.begin == "now" and stream.mark is None
+    after = stream._replace(
+        id=id,
+        phase=LogPhase.LOCATING if is_locating else LogPhase.READING,
+        opened_at=now.mono,
+        had_ended=stream.has_ended,
+        since=since,
+        is_held=False,
+    )
+    seconds = moment = None
+    if stream.mark is None and isinstance(stream.begin, datetime):
+        moment = int(stream.begin.timestamp() * 1_000_000) * 1000
+    elif stream.mark is None and isinstance(stream.begin, (int, float)):
+        # Lines that were written meanwhile are to be read, too.
+        seconds = max(1, round(stream.begin + now.mono - since))
+    pod = stream.key.pod
+    return after, FollowLog(
+        stream=id,
+        namespace=pod.namespace,
+        name=pod.name,
+        container=stream.key.container,
+        handlers=() if is_locating else stream.handlers,
+        follows=not (is_locating or after.had_ended),
+        previous=stream.instance != stream.latest.instance,
+        tail=1 if is_locating else None,
+        seconds=seconds,
+        moment=moment,
+        after=stream.mark,
+        silence_seconds=silence_seconds,
+        limit=limit,
+    )
+
+
+def shown(stream: LogStream, container: Container | None, body: Body) -> LogStream:
+    """The stream after another version of the pod."""
+    seen = stream._replace(body=body)
+    if container is None or container == stream.latest:
+        return seen
+    had_ended = stream.has_ended
+    seen = seen._replace(latest=container)
+    if stream.phase is LogPhase.FINISHED:
+        if container.instance == stream.instance:
+            return seen
+        return _next_instance(seen)
+    if stream.instance not in (container.instance, container.previous):
+        return _next_instance(seen)
+    if seen.has_ended and not had_ended and stream.phase is LogPhase.WAITING:
+        return seen._replace(due=0.0)
+    return seen
+
+
+def is_lost(before: LogStream, after: LogStream) -> bool:
+    """Whether the end of a log is gone, as the container has restarted twice."""
+    is_another = before.instance != after.instance
+    return is_another and before.phase is not LogPhase.FINISHED
+
+
+def _next_instance(stream: LogStream) -> LogStream:
+    """Read the present instance from its first line."""
+    return stream._replace(
+        instance=stream.latest.instance,
+        begin="start",
+        mark=None,
+        since=None,
+        is_astray=False,
+        failures=0,
+        phase=LogPhase.WAITING,
+        due=0.0,
+    )
+
+
+def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
+    """The stream after lines: from here on it goes on."""
+    if mark is None:
+        return stream
+    return stream._replace(
+        mark=mark, is_astray=stream.is_astray and mark == stream.mark
+    )
+
+
+def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogStream:
+    """The stream after an end: finished, or to go on at once or after a backoff."""
+    was_open = now.mono - stream.opened_at
+    is_former = stream.instance != stream.latest.instance
+    if is_former and end.status in (400, 404):
+        return _next_instance(stream)  # kubelet keeps its log no more
+    if end.reason == "eof" and stream.phase is LogPhase.LOCATING:
+        return _located(stream, now)
+    if end.reason == "elsewhere":
+        return _elsewhere(stream, now)
+    if end.reason == "eof" and stream.had_ended:
+        finished = stream._replace(
+            phase=LogPhase.FINISHED, failures=0, refusal=None, is_held=False
+        )
+        return _next_instance(finished) if is_former else finished
+    is_well = end.reason in ("eof", "silent")
+    before = 0 if was_open >= _WELL else stream.failures
+    failures = 0 if is_well and was_open >= _WELL else before + 1
+    wait = backoff_seconds(failures, jitter) if failures else 0.0
+    if end.reason == "eof":
+        wait = 0.0 if stream.has_ended else _STATUS_SECONDS
+    return stream._replace(
+        phase=LogPhase.WAITING,
+        failures=failures,
+        due=now.mono + heeding(end.retry_after_seconds, wait),
+        refusal=end.message if end.status in (401, 403) else None,
+    )
+
+
+def _located(stream: LogStream, now: Now) -> LogStream:
+    """The stream once the last line is known; an empty log is read from its start."""
+    waiting = stream._replace(phase=LogPhase.WAITING, due=now.mono)
+    if stream.mark is None:
+        return waiting._replace(begin="start")
+    return waiting._replace(mark=stream.mark._replace(seen=None))
+
+
+def _elsewhere(stream: LogStream, now: Now) -> LogStream:
+    """The stream after a log that did not begin at the mark.
+
+    It is that of the next instance, as the pod's status will show; or kubelet has
+    rotated it: then it goes on by time.
+    """
+    if not stream.is_astray:
+        due = now.mono + _STATUS_SECONDS
+        return stream._replace(phase=LogPhase.WAITING, is_astray=True, due=due)
+    mark = None if stream.mark is None else stream.mark._replace(seen=None)
+    return stream._replace(
+        phase=LogPhase.WAITING, is_astray=False, mark=mark, due=now.mono
+    )

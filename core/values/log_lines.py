@@ -1,0 +1,85 @@
+"""Lines of a container's log, and the place up to which a log was read.
+
+The API server gives each line its time where it is asked to (`timestamps`), and begins
+a log at a time in whole seconds (`sinceTime`).  So a stream that was interrupted gets
+lines a second time, and a mark tells how many of them.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import NamedTuple
+
+from fnop.core.values.evolve import quick
+
+__all__ = ["NANOS", "LogLine", "LogMark", "nanoseconds_of", "text_of_time"]
+
+NANOS = 1_000_000_000
+# RFC 3339, as kubelet writes times: with nine digits, in the zone of its node.
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[-+]\d\d:\d\d)")
+
+
+@quick
+class LogLine(NamedTuple):
+    """One event of a log, for one handler: a line, or several that belong together.
+
+    `time` is that of its first line, in nanoseconds of Unix time.
+    """
+
+    handler: str
+    time: int
+    text: str
+
+
+@quick
+class LogMark(NamedTuple):
+    """The place up to which a log was read.
+
+    Of the lines with a time in `second` (Unix time) or later so many were `seen`, in
+    the order of the log; `first` is the time of the first of them, `last` the latest
+    time of all (nanoseconds).  Without a number, all lines up to `last` were seen.
+    """
+
+    second: int
+    seen: int | None
+    first: int
+    last: int
+
+
+@lru_cache(maxsize=64)
+def second_of(text: str) -> int:
+    """The Unix time of whole seconds such as `2026-01-31T12:00:00+01:00`.
+
+    >>> second_of("1970-01-01T01:00:01+01:00")
+    1
+    """
+    return int(datetime.fromisoformat(text).timestamp())
+
+
+def nanoseconds_of(text: str) -> int | None:
+    """The Unix time of an RFC 3339 text, in nanoseconds; None for any other text.
+
+    >>> nanoseconds_of("1970-01-01T00:00:01.5Z"), nanoseconds_of("soon")
+    (1500000000, None)
+    """
+    found = _TIME.fullmatch(text)
+    if found is None:
+        return None
+    try:
+        second = second_of(found[1] + found[3])
+    except ValueError:  # no such day, or hour
+        return None
+    return second * NANOS + int((found[2] or "").ljust(9, "0"))
+
+
+def text_of_time(nanoseconds: int) -> str:
+    """The RFC 3339 text of a time, in UTC.
+
+    >>> text_of_time(1_500_000_000)
+    '1970-01-01T00:00:01.500000000Z'
+    """
+    second, rest = divmod(nanoseconds, NANOS)
+    moment = datetime.fromtimestamp(second, UTC)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{rest:09d}Z"

@@ -1,0 +1,40 @@
+"""Log streams as inputs of the operator: each reader, and the inputs that it makes."""
+
+from __future__ import annotations
+
+from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import FollowLog
+from fnop.core.seam.inputs import LogLines
+from fnop.core.streams.log_reader import Batch, LogReader, Sieve
+from fnop.core.values.log_lines import LogMark
+
+__all__ = ["QUIET_SECONDS", "lines_input", "mark_input", "reader_of"]
+
+# An event of several lines is complete if nothing more comes for so long.
+QUIET_SECONDS = 1.0
+
+
+def reader_of(command: FollowLog, program: Program) -> LogReader:
+    """The reader of a log, for the handlers that the command names."""
+    selections = [
+        (each.id, each.log)
+        for each in program.handlers
+        if each.log is not None and each.id in command.handlers
+    ]
+    return LogReader(
+        tuple(Sieve(name, log.regex, log.rate) for name, log in selections),
+        limit=command.limit,
+        multiline=selections[0][1].multiline if selections else False,
+        after=command.after,
+        not_before=command.moment or 0,
+    )
+
+
+def lines_input(stream: int, batch: Batch) -> LogLines:
+    """The input that a batch of lines is."""
+    return LogLines(stream, *batch)
+
+
+def mark_input(stream: int, mark: LogMark | None) -> LogLines:
+    """The input that tells how far a log was read, though nobody wanted its lines."""
+    return LogLines(stream, (), mark)

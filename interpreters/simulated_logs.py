@@ -1,0 +1,157 @@
+"""Log streams of an operator in the simulated cluster.
+
+They are read as on a real one: no further than the operator takes the lines in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from copy import deepcopy
+from dataclasses import dataclass
+
+from fnop.core.handlers.program import Program
+from fnop.core.seam.commands import FollowLog
+from fnop.core.seam.inputs import LogLines, StreamEnded
+from fnop.core.streams.log_reader import LogReader
+from fnop.core.values.now import Now
+from fnop.interpreters.answers import refused
+from fnop.interpreters.cluster import Cluster, LogFollowed, log_followed, log_more
+from fnop.interpreters.log_readers import (
+    QUIET_SECONDS,
+    lines_input,
+    mark_input,
+    reader_of,
+)
+from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.requests import log_request
+
+__all__ = ["LOG_OF", "SimulatedLogs", "source_of"]
+
+# The beginning of the sources of logs.
+LOG_OF = "the log of "
+
+Arrives = Callable[[LogLines | StreamEnded, str], None]
+
+
+def source_of(command: FollowLog) -> str:
+    """The source of the inputs of a log, which arrive in their order."""
+    return f"{LOG_OF}{command.namespace}/{command.name}/{command.container}"
+
+
+@dataclass
+class _Open:
+    """An open log stream; it `waits` until the last lines are taken in."""
+
+    source: str
+    reader: LogReader
+    followed: LogFollowed
+    waits: bool = False
+    is_over: bool = False
+    # When an event of several lines is complete, if nothing more comes (monotonic).
+    quiet_at: float | None = None
+
+
+class SimulatedLogs:
+    """The open log streams; `arrives` is given their inputs, each with its source."""
+
+    def __init__(self, arrives: Arrives) -> None:
+        self._arrives = arrives
+        self._open: dict[int, _Open] = {}
+
+    def fork(self, arrives: Arrives) -> SimulatedLogs:
+        """A copy that goes on apart from this one."""
+        twin = SimulatedLogs(arrives)
+        twin._open = {number: deepcopy(each) for number, each in self._open.items()}
+        return twin
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    @property
+    def next_at(self) -> float | None:
+        """When an event of several lines is complete (monotonic), if one waits."""
+        found = (e.quiet_at for e in self._open.values() if not e.waits)
+        return min((each for each in found if each is not None), default=None)
+
+    def follow(
+        self, command: FollowLog, program: Program, cluster: Cluster, now: Now
+    ) -> None:
+        """Open a log."""
+        stream, source = command.stream, source_of(command)
+        found = log_followed(cluster, log_request(command), now.wall)
+        if isinstance(found, ApiResponse):
+            self._arrives(refused(stream, found), source)
+            return
+        self._open[stream] = _Open(source, reader_of(command, program), found)
+        self._feed(stream, cluster)
+        self._open[stream].is_over |= not command.follows
+        self._tell(stream, now)
+
+    def go_on(self, stream: int, now: Now) -> None:
+        """The last lines are taken in: the next ones follow."""
+        if stream in self._open:
+            self._open[stream].waits = False
+            self._tell(stream, now)
+
+    def feed(self, cluster: Cluster, now: Now) -> None:
+        """Take in that containers may have written something, or have ended."""
+        for stream in tuple(self._open):
+            self._feed(stream, cluster)
+            self._tell(stream, now)
+
+    def pass_time(self, now: Now) -> None:
+        """Tell the events of several lines that are complete by now."""
+        for stream, each in tuple(self._open.items()):
+            if each.quiet_at is not None and each.quiet_at <= now.mono:
+                self._tell(stream, now)
+
+    def close(self, stream: int) -> None:
+        """Close a log."""
+        self._open.pop(stream, None)
+
+    def clear(self) -> None:
+        """Forget all: nobody reads them any more."""
+        self._open.clear()
+
+    def breaks(self, source: str | None = None, reason: str = "unreachable") -> None:
+        """Break the connections of a log, or of all."""
+        for stream, each in tuple(self._open.items()):
+            if source in (None, each.source):
+                del self._open[stream]
+                self._arrives(mark_input(stream, each.reader.mark), each.source)
+                self._arrives(StreamEnded(stream, reason), each.source)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The sources of the open logs."""
+        return tuple(sorted({each.source for each in self._open.values()}))
+
+    def _feed(self, stream: int, cluster: Cluster) -> None:
+        each = self._open[stream]
+        if each.is_over:
+            return
+        text, each.followed, each.is_over = log_more(cluster, each.followed)
+        if text:
+            each.reader.feed(text.encode())
+            each.quiet_at = None
+
+    def _tell(self, stream: int, now: Now) -> None:
+        """Give out the next lines, or the end."""
+        each = self._open[stream]
+        if each.waits:
+            return
+        if each.is_over:
+            each.reader.end()
+        is_quiet = each.quiet_at is not None and each.quiet_at <= now.mono
+        batch = each.reader.batch(now.mono, ends=each.is_over or is_quiet)
+        if batch is not None:
+            each.waits, each.quiet_at = True, None
+            self._arrives(lines_input(stream, batch), each.source)
+        elif each.is_over or each.reader.is_elsewhere:
+            reason = "elsewhere" if each.reader.is_elsewhere else "eof"
+            del self._open[stream]
+            self._arrives(mark_input(stream, each.reader.mark), each.source)
+            self._arrives(StreamEnded(stream, reason), each.source)
+            return
+        if each.reader.holds_event and each.quiet_at is None:
+            each.quiet_at = now.mono + QUIET_SECONDS
