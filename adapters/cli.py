@@ -536,10 +536,13 @@ def _simulate(
         console.say(Say("warning", text), at=clock.now().wall)
 
     watchdog, between = Watchdog(stands_still), AskedInSimulation(asked)
+    # Pods stay what the operator and its manifests make of them, unless they are to
+    # write logs.
+    reads_logs = any(each.log is not None for each in program.handlers)
+    paces = {} if reads_logs else {"kubelet": Off()}
     sim = SimulatedRun(
         program,
-        # Pods stay what the operator and its manifests make of them.
-        paced(empty_cluster(now=EPOCH), {"kubelet": Off()}),
+        paced(empty_cluster(now=EPOCH), paces),
         clock=clock,
         observers=(*observers, between),
         calls=models,

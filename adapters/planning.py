@@ -24,14 +24,28 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.invocation import Ending, JournalEntry, LiveCache
 from fnop.core.handlers.program import kind_of
 from fnop.core.handlers.registry import Registry, default_registry
-from fnop.core.handlers.roles import CHANGES, EVENTS, ROLES, Family, Role, kwargs_of
+from fnop.core.handlers.roles import (
+    CHANGES,
+    EVENTS,
+    LOGS,
+    ROLES,
+    Family,
+    Role,
+    kwargs_of,
+)
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import DaemonStoppingReason, Transform
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen, see
 from fnop.core.memory.progress import Failure, Progress, judge_again, judge_failure
 from fnop.core.objects.indexing import Index
-from fnop.core.objects.selection import Circumstances, passes, sees
+from fnop.core.objects.selection import (
+    Circumstances,
+    passes,
+    reads_log_of,
+    sees,
+    wants_line,
+)
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import Reason
@@ -45,6 +59,7 @@ from fnop.core.values.errors import (
     text_of,
 )
 from fnop.core.values.evolve import replace
+from fnop.core.values.log_lines import NANOS, LogLine
 from fnop.core.values.merge import (
     OperationFailed,
     applied,
@@ -185,6 +200,8 @@ def plan_of(
     answers: Answers = (),
     reason: str | None = None,
     type: str | None = None,
+    line: str | None = None,
+    container: str = "main",
     retry: int = 0,
     now: datetime | float = EPOCH,
     started: datetime | float | None = None,
@@ -204,10 +221,11 @@ def plan_of(
     one by default. Where it has several, `reason` chooses, such as "resume"; by default
     it is `create`, or with `old` the one of changes. `body` is the object, `old` the
     object as it was when it was last handled; both are completed with a name, a
-    namespace and a uid. `type` is that of a watch event. `retry` is the number of the
-    attempt from 0, `now` its moment and `started` that of the first one (datetimes, or
-    Unix seconds). `memo`, `param`, `resource` and `settings` are the arguments of these
-    names; `resource` is the object's kind.
+    namespace and a uid. `type` is that of a watch event. `line` is that of a log, which
+    a `container` of the pod in `body` has written just now. `retry` is the number of
+    the attempt from 0, `now` its moment and `started` that of the first one (datetimes,
+    or Unix seconds). `memo`, `param`, `resource` and `settings` are the arguments of
+    these names; `resource` is the object's kind.
 
     `answers` are for the effects that it awaits: a mapping from effects to answers, a
     function of the effect, or a sequence, in the order of asking. An exception as an
@@ -222,8 +240,9 @@ def plan_of(
 
     Raises `AssertionError` for an effect without an answer, for answers of a sequence
     that are left over where the handler succeeds, and for an index that is not given;
-    `TypeError` for a `body` or `old` that is not an object, and for `children` of a
-    kind that the handler does not own.
+    `TypeError` for a `body` or `old` that is not an object, for `children` of a kind
+    that the handler does not own, and for a handler of logs without a `line` that it
+    wants.
 
         asked = fnop.get("secrets", name="s")
         plan = plan_of(bind, {"spec": {"secret": "s"}}, answers={asked: None})
@@ -262,10 +281,24 @@ def plan_of(
             resource,
             _settings(settings, guard),
             _keeping(found, children or {}, handled),
-        ),
+        )._replace(line=_line(found, line, moment), container=container),
         answers,
     )
     return drive.plan()
+
+
+def _line(handler: Handler, text: str | None, now: float) -> LogLine | None:
+    """The line that a handler of logs is given; others are given none."""
+    if handler.log is None:
+        return None
+    if text is None:
+        raise TypeError(f"{handler.id} is called for a line of a log; give line=")
+    regex = handler.log.regex
+    if regex is not None and regex.search(text) is None:
+        raise TypeError(
+            f"{handler.id} is not called for {text!r:.80}: its regex= does not match it"
+        )
+    return LogLine(handler.id, round(now * NANOS), text)
 
 
 def _keeping(handler: Handler, given: Children, handled: Body | None) -> Keeping | None:
@@ -296,6 +329,8 @@ def matches(
     old: Mapping[str, Any] | None = None,
     reason: str | None = None,
     type: str | None = None,
+    line: str | None = None,
+    container: str = "main",
     now: datetime | float = EPOCH,
     memo: Mapping[str, Any] | None = None,
     indices: Indices | None = None,
@@ -306,10 +341,11 @@ def matches(
 ) -> bool:
     """Ask whether the filters of a handler let it be called for an object.
 
-    `handler`, `body`, `old`, `reason`, `type`, `now`, `memo`, `indices`, `resource`,
-    `settings`, `registry` and `guard` are as for `plan_of`. The filters are `labels=`,
-    `annotations=`, `field=` with its values, and `when=`; neither `owner=`, nor whether
-    anything has changed.
+    `handler`, `body`, `old`, `reason`, `type`, `line`, `container`, `now`, `memo`,
+    `indices`, `resource`, `settings`, `registry` and `guard` are as for `plan_of`. The
+    filters are `labels=`, `annotations=`, `field=` with its values, and `when=`; for a
+    line also `regex=` and `container=`. They are neither `owner=`, nor whether anything
+    has changed.
 
     Raises what a function among the filters raises, `fnop.core.values.errors.NotPure`
     where one acts on the world and is guarded, and `AssertionError` for an index that
@@ -341,6 +377,8 @@ def matches(
             indices=known,
         )
         with _guarding(settings):
+            if found.log is not None:
+                return _reads(situation, line, container)
             return sees(found, situation)
     kind = kind_of(resource, [found], settings)
     at = Circumstances(kind, settings, moment, "", stopping=False, indices=known)
@@ -354,6 +392,20 @@ def matches(
             changed=found.rule.compares,
             reason=reason or _reason_of(found),
         )
+
+
+def _reads(situation: Situation, line: str | None, container: str) -> bool:
+    """Whether a handler of logs reads a pod, and wants a line of it."""
+    handler, log = situation.handler, situation.handler.log
+    assert log is not None
+    if not reads_log_of(handler, situation):
+        return False
+    if line is None:
+        return True
+    if not log.takes(container) or (log.regex and not log.regex.search(line)):
+        return False
+    written = LogLine(handler.id, round(situation.now.wall * NANOS), line)
+    return wants_line(handler, situation._replace(line=written, container=container))
 
 
 # These arguments are made of the object.
@@ -429,7 +481,7 @@ def _reason_of(handler: Handler) -> str | None:
     """The reason that a handler is called for, where the test names none."""
     if handler.rule.compares:
         return Reason.UPDATE.value
-    return None if handler.role in EVENTS else handler.role.value
+    return None if handler.role in EVENTS | LOGS else handler.role.value
 
 
 # The roles by which a handler of several decorators is called, without a `reason`.

@@ -144,8 +144,10 @@ class SimulatedLogs:
             each.reader.end()
         is_quiet = each.quiet_at is not None and each.quiet_at <= now.mono
         batch = each.reader.batch(now.mono, ends=each.is_over or is_quiet)
+        if is_quiet or batch is not None:
+            each.quiet_at = None
         if batch is not None:
-            each.waits, each.quiet_at = True, None
+            each.waits = True
             self._arrives(lines_input(stream, batch), each.source)
         elif each.is_over or each.reader.is_elsewhere:
             reason = "elsewhere" if each.reader.is_elsewhere else "eof"

@@ -71,6 +71,8 @@ class Attempt:
     desires: Json | None = None
     end: Json | None = None
     unknown: str = ""
+    # The line of a log that it is about: container, time in nanoseconds, text.
+    line: tuple[str, int, str] | None = None
 
     @property
     def where(self) -> str:
@@ -177,6 +179,10 @@ class Attempts:
             unindexed=frozenset(self._unindexed),
             missed=self._missed,
         )
+        if trace.get("line") is not None:
+            container, time, text = trace["line"]
+            found.line = str(container), int(time), str(text)
+            found.reason = f"a line of {container}: {text}"
         if version is not None and found.body is None:
             found.unknown = _unshown(version)
         for each in trace.get("children", ()):

@@ -24,18 +24,20 @@ from fnop.core.handlers.invocation import (
     LiveCache,
     advance,
 )
-from fnop.core.handlers.roles import INDICES, Family
+from fnop.core.handlers.roles import INDICES, LOGS, Family
 from fnop.core.handlers.settings import Settings
 from fnop.core.handlers.writers import Transform
 from fnop.core.history.attempts import Attempt, Exchange
 from fnop.core.history.retelling import Tell, as_recorded
 from fnop.core.history.versions import Versions
+from fnop.core.history.volatile import has_token
 from fnop.core.memory.observation import Observation, Seen, see, value_at
 from fnop.core.memory.progress import Failure
 from fnop.core.objects.indexing import keeps_former, values_for
 from fnop.core.values.diff import Diff, diff
 from fnop.core.values.errors import text_of
 from fnop.core.values.evolve import replace
+from fnop.core.values.log_lines import LogLine
 from fnop.core.values.table import Table
 from fnop.effects import Effect
 from fnop.effects.desired import label_of
@@ -120,6 +122,8 @@ def asked_again(attempt: Attempt, handler: Handler, around: Surroundings) -> Ver
         return Untold("it is about a change of the cluster, which is not told again")
     if attempt.body is None and handler.rule.family is not Family.ACTIVITY:
         return Untold("its object is not in the recording")
+    if handler.role in LOGS and (attempt.line is None or has_token(attempt.line[2])):
+        return Untold("its line is not in the recording as it was")
     lacks = [each for each in attempt.unindexed if handler.signature.takes(each)]
     if lacks:
         return Untold(f"the index {lacks[0]} has values that are no JSON")
@@ -381,6 +385,7 @@ def _situation(
         known = {each.key for each in handler.owned.values()}
         bodies = {k: e for k, e in attempt.children.items() if k.resource in known}
         keeping = Keeping(Owned(handler.owned, bodies, bodies.get), None)
+    line = attempt.line
     return Situation(
         handler,
         settings,
@@ -394,6 +399,8 @@ def _situation(
         attempt.memo,  # type: ignore[arg-type]
         {**empty, **attempt.indices},
         keeping,
+        line=None if line is None else LogLine(handler.id, line[1], line[2]),
+        container="" if line is None else line[0],
     )
 
 

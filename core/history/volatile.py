@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.core.history.tokens import MARK, TOKEN, plain
+from fnop.core.streams.containers import container_ids
 from fnop.core.values.body import Body
 from fnop.core.values.diff import DiffItem, Path
 from fnop.effects.values import same_json
@@ -58,8 +59,8 @@ _VERSION = "resourceVersion"
 _PORTS = frozenset(("nodePort", "healthCheckNodePort"))
 _ADDRESSED = frozenset(("Pod", "Service"))
 _ADDRESSES = ("clusterIP", "clusterIPs", "hostIP", "hostIPs", "podIP", "podIPs")
-CHOSEN = _PORTS.union(_ADDRESSES)
-"""The fields of services and pods of which an API server chooses the values."""
+CHOSEN = _PORTS.union(_ADDRESSES, ("containerID",))
+"""The fields of services and pods of which a cluster chooses the values."""
 _DAY_SECONDS = 86_400.0
 # No number below this is a time of these years.
 _TIME_MIN = 1e9
@@ -199,7 +200,9 @@ class Names:
 
 
 def _addresses(stanza: Mapping[str, Any]) -> Iterator[str]:
-    """The addresses that a cluster has chosen for a pod, a node or a service."""
+    """The addresses, and ids of containers, that a cluster has chosen."""
+    for container in container_ids(stanza):
+        yield container.rpartition("/")[2]  # as in containerd://0123
     for name in _ADDRESSES:
         found = stanza.get(name)
         for each in found if isinstance(found, list) else (found,):

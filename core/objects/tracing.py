@@ -51,8 +51,14 @@ def trace_begun(context: Context, invocation: Invocation) -> None:
         _seen(situation),
         situation.memo or None,
         tuple(_version(key, children[key]) for key in sorted(children)),
+        _line(situation),
     )
     context.emit(began)
+
+
+def _line(situation: Situation) -> tuple[str, int, str] | None:
+    line = situation.line
+    return None if line is None else (situation.container, line.time, line.text)
 
 
 def _version(key: Key, body: Body) -> Version:

@@ -124,7 +124,8 @@ def _tell_of_former(context: Context, record: ObjectRecord) -> None:
 def _in_order(context: Context, writing: Writing) -> Writing:
     """The write, its patches in the order of their handlers' registration."""
     kind = context.kind
-    handlers = (*kind.event_handlers, *kind.background, *kind.changes)
+    others = (*kind.log_handlers, *kind.background, *kind.changes)
+    handlers = (*kind.event_handlers, *others)
     order = {each.id: at for at, each in enumerate(handlers)}
     patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
     return writing._replace(patches=tuple(patches))

@@ -76,6 +76,7 @@ def _all_of(kind: Kind) -> tuple[Handler, ...]:
     return (
         *kind.changes,
         *kind.event_handlers,
+        *kind.log_handlers,
         *kind.background,
         *kind.levels,
         *kind.indexers,

@@ -66,7 +66,8 @@ class Began(Trace):
 
     `attempt` is its number in the process.  `reason` is as the handler is given it, or
     for a reconcile handler why the author's function is not asked; `children` are the
-    objects that it is shown, and `calls` tells that the function runs outside.
+    objects that it is shown. `line` is that of a log: the container, the time in
+    nanoseconds, and the text.
     """
 
     attempt: int
@@ -78,6 +79,7 @@ class Began(Trace):
     before: Seen | None = None
     memo: Mapping[str, Any] | None = None
     children: tuple[Version, ...] = ()
+    line: tuple[str, int, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)

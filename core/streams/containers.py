@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.values.body import Body
 
-__all__ = ["Container", "containers_of"]
+__all__ = ["Container", "container_ids", "containers_of"]
 
 _STATUSES = ("initContainerStatuses", "containerStatuses", "ephemeralContainerStatuses")
 
@@ -31,17 +31,32 @@ class Container(NamedTuple):
 
 def containers_of(pod: Body) -> tuple[Container, ...]:
     """The containers of a pod that have begun: also init and ephemeral ones."""
-    return tuple(_containers(pod.stanza("status")))
+    found = map(_container, _statuses(pod.stanza("status")))
+    return tuple(each for each in found if each is not None)
 
 
-def _containers(status: Mapping[str, Any]) -> Iterator[Container]:
+def container_ids(status: Mapping[str, Any]) -> Iterator[str]:
+    """The ids of the containers, also former ones, in the status of a pod.
+
+    >>> [*container_ids({"containerStatuses": [{"name": "c", "containerID": "x://1"}]})]
+    ['x://1']
+    """
+    for each in _statuses(status):
+        ended = _state(each, "state").get("terminated")
+        before = _state(each, "lastState").get("terminated")
+        for found in (each, ended, before):
+            name = found.get("containerID") if isinstance(found, dict) else None
+            if isinstance(name, str) and name:
+                yield name
+
+
+def _statuses(status: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """The statuses of all containers that have one."""
     for name in _STATUSES:
         given = status.get(name)
         for each in given if isinstance(given, list) else ():
             if isinstance(each, dict) and isinstance(each.get("name"), str):
-                found = _container(each)
-                if found is not None:
-                    yield found
+                yield each
 
 
 def _container(status: Mapping[str, Any]) -> Container | None:

@@ -182,8 +182,9 @@ def annotated(
 ) -> Cluster:
     """The cluster after a container has written the text of the pod's annotation.
 
-    A new instance writes all of it, a running one only the text that has been added.
+    A new instance writes all of it, a running one only the lines that have been added.
     If the annotation has been replaced, a running container writes all of the new text.
+    A newline ends the text if it has none.
     """
     state = _state(status)
     if "running" not in state and "terminated" not in state:
@@ -198,19 +199,12 @@ def annotated(
     else:
         log, before = None, ""
     text = _annotation(pod, container) or ""
+    if text and not text.endswith("\n"):
+        text += "\n"
     if log is not None and text == before:
         return cluster
-    is_longer = text.startswith(before)
-    return _written(
-        cluster,
-        pod,
-        container,
-        restarts,
-        text.removeprefix(before) if is_longer else text,
-        now,
-        continued=is_longer,
-        annotation=text,
-    )
+    added = text.removeprefix(before)
+    return _written(cluster, pod, container, restarts, added, now, annotation=text)
 
 
 def _written(
@@ -221,17 +215,14 @@ def _written(
     text: str,
     now: float,
     *,
-    continued: bool = False,
     annotation: str | None = None,
 ) -> Cluster:
-    """The cluster with more text in a log; unless `continued` it begins a line."""
+    """The cluster with more lines in a log."""
     uid = pod["metadata"]["uid"]
     found = cluster.logs.get(uid, NO_LOGS)
     log, former = found.get(container) or (None, None)
     if log is None or log.restarts != restarts:
         log, former = Log(restarts, last=log.last if log else 0), log
-    if text and log.is_open and not continued:
-        text = f"\n{text}"
     log = extended(log, text, now)
     if annotation is not None:
         log = log._replace(annotated=annotation)

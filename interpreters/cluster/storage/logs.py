@@ -45,11 +45,6 @@ class Log(NamedTuple):
     # The annotation of the pod, as far as the stub of a kubelet has written it.
     annotated: str = ""
 
-    @property
-    def is_open(self) -> bool:
-        """Whether the last line has no newline yet."""
-        return bool(self.lines) and not self.lines[-1].text.endswith("\n")
-
 
 class Logs(NamedTuple):
     """The logs of a container: of its present instance, and of the one before."""

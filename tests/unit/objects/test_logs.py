@@ -395,6 +395,14 @@ def test_a_traceback_is_one_event() -> None:
     assert found == ["c: before", f"c: {text}", "c: after"]
 
 
+def test_an_event_that_nobody_wants_holds_nothing_up() -> None:
+    registry, found = reading(multiline="^-", regex="wanted")
+    simulation = begun(registry)
+    simulation.log_line("pods/p", "- a\nb").wait(5)
+    simulation.log_line("pods/p", "- wanted").settle()
+    assert found == ["c: - wanted"]
+
+
 def test_an_event_is_complete_after_a_second_of_silence() -> None:
     registry, found = reading(multiline="^-")
     simulation = begun(registry)

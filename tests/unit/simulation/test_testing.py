@@ -661,6 +661,7 @@ CHANGE_ARGUMENTS = sorted(
     - {"downtime"}
     - {"activity", "settings", "event", "type", "stopped", "children", "conditions"}
     - (names_in(fnop.AdmissionHandler) - names_in(fnop.ChangeHandler))
+    - (names_in(fnop.LogHandler) - names_in(fnop.ChangeHandler))
 )
 
 
