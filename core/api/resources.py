@@ -18,6 +18,7 @@ from fnop.core.values.patterns import is_pattern, matches
 
 __all__ = [
     "EVERYTHING",
+    "VERSION",
     "Everything",
     "Nearness",
     "Resource",
@@ -222,7 +223,7 @@ def _plain(value: Any) -> Any:
 # Events are left out of broad selectors: a handler of all kinds does not mean them, and
 # one that answers each with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -435,7 +436,7 @@ def _dotted(
     if not rest:
         return name, version, group
     head, dot, tail = rest.partition(".")
-    if _VERSION.fullmatch(head):
+    if VERSION.fullmatch(head):
         return name, head, tail if dot else group
     return name, version, rest
 
@@ -444,4 +445,4 @@ def _api_version(text: str) -> tuple[str | None, str | None]:
     group, slash, version = text.rpartition("/")
     if slash:
         return group, version
-    return ("", text) if _VERSION.fullmatch(text) else (text, None)
+    return ("", text) if VERSION.fullmatch(text) else (text, None)

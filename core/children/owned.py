@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from fnop.core.api.definitions import named
-from fnop.core.api.resources import Resource
+from fnop.core.api.resources import VERSION, Resource
 from fnop.core.values.body import Body, Key, View
 from fnop.core.values.models import Unfit, reader_of
 from fnop.core.values.table import NOTHING
@@ -155,8 +155,10 @@ class Children(Mapping[str, Mapping[str, View]]):
     >>> children = Children({"services": {}, "statefulsets.apps": {}})
     >>> "services" in children, children["services"].get("web")
     (True, None)
-    >>> "statefulsets" in children, "deployments" in children
-    (True, False)
+    >>> "statefulsets" in children, "statefulsets.v1.apps" in children
+    (True, True)
+    >>> "deployments" in children
+    False
     """
 
     __slots__ = ("_kinds",)
@@ -174,7 +176,7 @@ class Children(Mapping[str, Mapping[str, View]]):
         found = self._kinds.get(kind)
         if found is not None:
             return found
-        alike = [each for each in self._kinds if _is_plural_of(each, kind)]
+        alike = [each for each in self._kinds if _may_mean_the_same(each, kind)]
         if len(alike) != 1:
             words = ", ".join(map(repr, self._kinds)) or "none"
             raise KeyError(f"owns= does not name {kind!r}; it names {words}")
@@ -214,16 +216,30 @@ class ReadOnes(Mapping[str, T]):
         return len(self._views)
 
 
-def _is_plural_of(one: str, other: str) -> bool:
-    """Whether two words are a kind with its group, and its plural alone.
+def _parts(word: str) -> tuple[str, str, str]:
+    """The plural, the version and the group in a word; "" for parts that it lacks.
 
-    >>> _is_plural_of("statefulsets.apps", "statefulsets")
+    >>> _parts("statefulsets.v1.apps"), _parts("events.events.k8s.io")
+    (('statefulsets', 'v1', 'apps'), ('events', '', 'events.k8s.io'))
+    """
+    plural, _, rest = word.partition(".")
+    version, _, group = rest.partition(".")
+    found = VERSION.fullmatch(version) is not None
+    return (plural, version, group) if found else (plural, "", rest)
+
+
+def _may_mean_the_same(one: str, other: str) -> bool:
+    """Whether two words may name one kind, of which each may lack parts.
+
+    >>> _may_mean_the_same("statefulsets.apps", "statefulsets.v1.apps")
     True
-    >>> _is_plural_of("events", "events.events.k8s.io"), _is_plural_of("a.b", "a.c")
+    >>> _may_mean_the_same("a", "a.b.c"), _may_mean_the_same("a.b", "a.c")
     (True, False)
     """
-    groups = {each.partition(".")[2] for each in (one, other)}
-    return "" in groups and one.partition(".")[0] == other.partition(".")[0]
+    plurals, *others = zip(_parts(one), _parts(other), strict=True)
+    return plurals[0] == plurals[1] and all(
+        mine == yours or "" in (mine, yours) for mine, yours in others
+    )
 
 
 class Owned(NamedTuple):
