@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from fnop.core.handlers.program import Program
 from fnop.core.seam.commands import FollowLog
-from fnop.core.seam.inputs import LogLines
+from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.streams.log_reader import Batch, LogReader, Sieve
-from fnop.core.values.log_lines import LogMark
+from fnop.core.values.evolve import replace
 
-__all__ = ["QUIET_SECONDS", "lines_input", "mark_input", "reader_of"]
+__all__ = ["QUIET_SECONDS", "last_inputs", "lines_input", "reader_of"]
 
 # An event of several lines is complete if nothing more comes for so long.
 QUIET_SECONDS = 1.0
@@ -35,6 +35,12 @@ def lines_input(stream: int, batch: Batch) -> LogLines:
     return LogLines(stream, *batch)
 
 
-def mark_input(stream: int, mark: LogMark | None) -> LogLines:
-    """The input that tells how far a log was read, though nobody wanted its lines."""
-    return LogLines(stream, (), mark)
+def last_inputs(
+    end: StreamEnded, reader: LogReader, now: float
+) -> tuple[LogLines, StreamEnded]:
+    """The inputs at the end of a stream: how far it was read, and why it has ended."""
+    reason = "elsewhere" if reader.is_elsewhere else end.reason
+    mark, place = reader.mark, reader.place
+    return LogLines(end.stream, (), mark), replace(
+        end, reason=reason, place=place, rest=reader.rest(now)
+    )

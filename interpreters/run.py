@@ -72,8 +72,8 @@ from fnop.interpreters.calls import (
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.log_readers import (
     QUIET_SECONDS,
+    last_inputs,
     lines_input,
-    mark_input,
     reader_of,
 )
 from fnop.interpreters.machine import Machine, Observer
@@ -558,15 +558,13 @@ class Runner:
             )
             async with aclosing(parts):
                 await self._read_parts(stream, reader, parts)
-            reader.end()
-            await self._tell_lines(stream, reader, ends=True)
-            end = StreamEnded(stream, "elsewhere" if reader.is_elsewhere else "eof")
+            end = StreamEnded(stream, "eof")
         except Exception as problem:
             end = _end_of(stream, problem)
         finally:
             self._more.pop(stream, None)
-        self._put(mark_input(stream, reader.mark))
-        self._put(end)
+        for each in last_inputs(end, reader, self._clock.now().mono):
+            self._put(each)
 
     async def _read_parts(
         self, stream: int, reader: LogReader, parts: AsyncGenerator[bytes, None]
@@ -582,7 +580,7 @@ class Runner:
                 try:
                     await asyncio.wait((following,), timeout=QUIET_SECONDS)
                     if not following.done():
-                        await self._tell_lines(stream, reader, ends=True)
+                        await self._tell_lines(stream, reader, rests=True)
                     more = await following
                 finally:
                     await _cancelled(following)
@@ -592,11 +590,11 @@ class Runner:
                 await self._tell_lines(stream, reader)
 
     async def _tell_lines(
-        self, stream: int, reader: LogReader, *, ends: bool = False
+        self, stream: int, reader: LogReader, *, rests: bool = False
     ) -> None:
         more = self._more[stream]
         while True:
-            batch = reader.batch(self._clock.now().mono, ends=ends)
+            batch = reader.batch(self._clock.now().mono, rests=rests)
             if batch is None:
                 return
             more.clear()

@@ -18,8 +18,8 @@ from fnop.interpreters.answers import refused
 from fnop.interpreters.cluster import Cluster, LogFollowed, log_followed, log_more
 from fnop.interpreters.log_readers import (
     QUIET_SECONDS,
+    last_inputs,
     lines_input,
-    mark_input,
     reader_of,
 )
 from fnop.interpreters.protocol import ApiResponse
@@ -57,11 +57,14 @@ class SimulatedLogs:
     def __init__(self, arrives: Arrives) -> None:
         self._arrives = arrives
         self._open: dict[int, _Open] = {}
+        # The logs whose next bytes are cut off in the middle.
+        self._cuts: set[str] = set()
 
     def fork(self, arrives: Arrives) -> SimulatedLogs:
         """A copy that goes on apart from this one."""
         twin = SimulatedLogs(arrives)
         twin._open = {number: deepcopy(each) for number, each in self._open.items()}
+        twin._cuts = {*self._cuts}
         return twin
 
     def __bool__(self) -> bool:
@@ -113,47 +116,53 @@ class SimulatedLogs:
         """Forget all: nobody reads them any more."""
         self._open.clear()
 
-    def breaks(self, source: str | None = None, reason: str = "unreachable") -> None:
+    def breaks(self, now: Now, source: str | None = None) -> None:
         """Break the connections of a log, or of all."""
         for stream, each in tuple(self._open.items()):
             if source in (None, each.source):
-                del self._open[stream]
-                self._arrives(mark_input(stream, each.reader.mark), each.source)
-                self._arrives(StreamEnded(stream, reason), each.source)
+                self._end(stream, "unreachable", now)
 
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """The sources of the open logs."""
-        return tuple(sorted({each.source for each in self._open.values()}))
+    def cut(self, source: str) -> None:
+        """Cut the next bytes of a log off in the middle, and end it in order.
+
+        So does the API server if its connection to kubelet breaks.
+        """
+        self._cuts.add(source)
 
     def _feed(self, stream: int, cluster: Cluster) -> None:
         each = self._open[stream]
         if each.is_over:
             return
         text, each.followed, each.is_over = log_more(cluster, each.followed)
-        if text:
-            each.reader.feed(text.encode())
-            each.quiet_at = None
+        if not text:
+            return
+        data = text.encode()
+        if each.source in self._cuts:
+            self._cuts.discard(each.source)
+            data, each.is_over = data[: len(data) // 2], True
+        each.reader.feed(data)
+        each.quiet_at = None
 
     def _tell(self, stream: int, now: Now) -> None:
         """Give out the next lines, or the end."""
         each = self._open[stream]
         if each.waits:
             return
-        if each.is_over:
-            each.reader.end()
         is_quiet = each.quiet_at is not None and each.quiet_at <= now.mono
-        batch = each.reader.batch(now.mono, ends=each.is_over or is_quiet)
+        batch = each.reader.batch(now.mono, rests=is_quiet)
         if is_quiet or batch is not None:
             each.quiet_at = None
         if batch is not None:
             each.waits = True
             self._arrives(lines_input(stream, batch), each.source)
         elif each.is_over or each.reader.is_elsewhere:
-            reason = "elsewhere" if each.reader.is_elsewhere else "eof"
-            del self._open[stream]
-            self._arrives(mark_input(stream, each.reader.mark), each.source)
-            self._arrives(StreamEnded(stream, reason), each.source)
+            self._end(stream, "eof", now)
             return
         if each.reader.holds_event and each.quiet_at is None:
             each.quiet_at = now.mono + QUIET_SECONDS
+
+    def _end(self, stream: int, reason: str, now: Now) -> None:
+        each = self._open.pop(stream)
+        end = StreamEnded(stream, reason)
+        for found in last_inputs(end, each.reader, now.mono):
+            self._arrives(found, each.source)

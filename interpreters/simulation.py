@@ -917,7 +917,7 @@ class SimulatedRun:
         """Break all watches, as the end of the API server's process does."""
         for source in sorted({*self._kinds.values()}):
             self.breaks(source, reason="unreachable")
-        self.logs.breaks()
+        self.logs.breaks(self.clock.now())
 
     @property
     def is_away(self) -> bool:

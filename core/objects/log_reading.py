@@ -25,6 +25,7 @@ from fnop.core.streams.log_stream import (
     LogStream,
     begun,
     ended,
+    is_finished,
     is_lost,
     marked,
     shown,
@@ -165,6 +166,7 @@ def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> No
         if after.is_open:  # the open one is for the handlers before
             after = after._replace(phase=LogPhase.WAITING, due=context.now.mono)
     if is_lost(stream, after):
+        _take(context, stream, stream.rest)
         _say_lost(context, stream)
     if stream.is_open and not after.is_open:
         context.emit(CloseStream(stream.id))
@@ -194,6 +196,7 @@ def _close(context: Context, stream: LogStream) -> None:
 
 def _leave(context: Context, stream: LogStream) -> None:
     if not stream.is_open:
+        _take(context, stream, stream.rest)
         _close(context, stream)
     elif not stream.is_gone:
         until = context.now.mono + LAST_SECONDS
@@ -205,8 +208,7 @@ def _leave(context: Context, stream: LogStream) -> None:
 
 
 def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
-    """Let lines wait for their handlers; those that `when=` declines are left out."""
-    record = context.record
+    """Take lines in; those that `when=` declines are left out."""
     if found.remark:
         text = f"kubelet says of the log of {stream.label}: {found.remark}"
         if context.is_first(text):
@@ -216,12 +218,19 @@ def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
         text = f"lines of the log of {stream.label} are cut behind {limit} bytes"
         context.warn_once(f"log cut {stream.key}", f"{text} (log_line_bytes)")
     stream = _told_of_dropped(context, marked(stream, found.mark), found.dropped)
+    _take(context, stream, found.lines)
+    context.read(context.logs.put(stream._replace(is_held=True)))
+    go_on(context)
+
+
+def _take(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None:
+    """Let lines wait for their handlers."""
+    record = context.record
     if record is None or not context.is_served:
-        context.read(context.logs.put(stream))
         return
     fresh = tuple(
         each
-        for each in _events(context, record, stream, found.lines)
+        for each in _events(context, record, stream, lines)
         if each.handler.filters.asks_indices
         or event_handler_wants(context, record, each)
     )
@@ -230,8 +239,6 @@ def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
         work = work._replace(pending_events=(*work.pending_events, *fresh))
         context.put(record._replace(work=work))
         context.due()
-    context.read(context.logs.put(stream._replace(is_held=True)))
-    go_on(context)
 
 
 def _events(
@@ -302,11 +309,14 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
     if stream.dropped and context.is_served:
         stream = tell_dropped(context, stream)
     if stream.is_gone:
+        _take(context, stream, end.rest)
         context.read(context.logs.drop(stream))
         context.due()
         return
     after = ended(stream, end, context.now, context.jitter())
-    if is_lost(stream, after) and not (end.reason == "eof" and stream.had_ended):
+    if end.reason == "eof" and is_finished(stream, after):
+        _take(context, stream, end.rest)
+    if is_lost(stream, after) and end.reason != "eof":
         _say_lost(context, stream)
     if after.refusal and not stream.refusal:
         remedy = "grant the verb get on pods/log to this operator"

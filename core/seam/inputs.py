@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from fnop.core.values.body import Body
-from fnop.core.values.log_lines import LogLine, LogMark
+from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
 from fnop.effects.outcomes import Outcome
 
 __all__ = [
@@ -99,7 +99,8 @@ class StreamEnded:
     `status` is the HTTP status (also of an ERROR event) where there is one; `reason` is
     eof, silent, undecodable, refused or unreachable, or elsewhere for a log that does
     not begin at its mark; `retry_after_seconds` is the server's advice, where it gave
-    one.
+    one.  For a log `place` is where it has ended, and `rest` are lines that would be
+    complete if nothing more came.
     """
 
     stream: int
@@ -107,6 +108,8 @@ class StreamEnded:
     status: int | None = None
     message: str = ""
     retry_after_seconds: float | None = None
+    place: LogPlace | None = None
+    rest: tuple[LogLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from fnop.core.seam.inputs import (
 )
 from fnop.core.seam.traces import Indexed
 from fnop.core.values.body import Body
-from fnop.core.values.log_lines import LogLine, LogMark
+from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
 from fnop.effects.desired import Desired
 from fnop.effects.effects import Effect
 from fnop.effects.outcomes import Applied, Outcome
@@ -102,7 +102,14 @@ def input_to_wire(value: Input) -> dict[str, Any]:
     """
     cls: Any = type(value)
     given = {name: _to_json(getattr(value, name)) for name in _told(cls)}
-    return {"in": cls.__name__, **given}
+    return {"in": cls.__name__, **_without_log(value, given)}
+
+
+def _without_log(value: Input, wire: dict[str, Any]) -> dict[str, Any]:
+    """The JSON form of an end without what only logs have, for the other streams."""
+    if isinstance(value, StreamEnded) and value.place is None and not value.rest:
+        del wire["place"], wire["rest"]
+    return wire
 
 
 def apart(value: Input) -> tuple[dict[str, Any], Body | dict[str, Any] | None]:
@@ -120,6 +127,7 @@ def apart(value: Input) -> tuple[dict[str, Any], Body | dict[str, Any] | None]:
         if type(item) is Body:
             body, item = item, None
         wire[name] = _to_json(item)
+    wire = _without_log(value, wire)
     outcome = wire.get("outcome")
     if outcome is not None and outcome["is"] == Applied.__name__:
         found = outcome.get("object")
@@ -160,6 +168,8 @@ def input_from_wire(wire: dict[str, Any]) -> Input:
     try:
         if cls is LogLines:
             given |= _of_log(given)
+        if given.get("place") is not None or given.get("rest"):
+            given |= _of_log_end(given)
         found: Input = cls(**given)
     except (KeyError, TypeError, ValueError) as problem:
         raise ValueError(f"{wire['in']}: {problem}") from problem
@@ -174,6 +184,16 @@ def _of_log(given: dict[str, Any]) -> dict[str, Any]:
         "mark": None if mark is None else LogMark(*mark),
         "dropped": tuple((str(name), int(n)) for name, n in given.get("dropped") or ()),
     }
+
+
+def _of_log_end(given: dict[str, Any]) -> dict[str, Any]:
+    """The place and the rest of a log that has ended; raises as `_of_log`."""
+    place = given.get("place")
+    if place is not None:
+        mark, held = place
+        place = LogPlace(None if mark is None else LogMark(*mark), int(held))
+    rest = tuple(LogLine(*each) for each in given.get("rest") or ())
+    return {"place": place, "rest": rest}
 
 
 def _is_json(value: Any) -> bool:

@@ -16,6 +16,7 @@ from fnop.core.values.log_lines import (
     NANOS,
     LogLine,
     LogMark,
+    LogPlace,
     nanoseconds_of,
     second_of,
 )
@@ -149,11 +150,11 @@ class LogReader:
         """Whether an event of several lines may not be complete."""
         return bool(self._event)
 
-    def batch(self, now: float, *, ends: bool = False) -> Batch | None:
+    def batch(self, now: float, *, rests: bool = False) -> Batch | None:
         """The next lines; None if there is nothing to tell of what was fed.
 
-        With `ends` the log has ended, or was silent for a while: what is held back is
-        given out. `now` is monotonic.
+        If the log `rests` for a while, an event of several lines is complete. `now` is
+        monotonic.
         """
         found: list[LogLine] = []
         while self._lines and len(found) < BATCH_LINES and not self._remark:
@@ -162,7 +163,7 @@ class LogReader:
                 return None
         if self.is_elsewhere:
             return None
-        if ends and not self._lines and len(found) < BATCH_LINES:
+        if rests and not self._lines and len(found) < BATCH_LINES:
             self._give(found, now)
         if not (found or self._dropped or self._cut or self._remark):
             return None
@@ -176,11 +177,27 @@ class LogReader:
         self._dropped, self._cut, self._remark = {}, 0, ""
         return told
 
-    def end(self) -> None:
-        """Take in that the log has ended: the last line may have no end."""
+    @property
+    def place(self) -> LogPlace | None:
+        """Where the log is now; None while lines come a second time."""
+        if self.is_elsewhere or self._lines:
+            return None
+        if self._after is not None and self._to_skip is not None:
+            return None
+        return LogPlace(self._place(), len(self._rest))
+
+    def rest(self, now: float) -> tuple[LogLine, ...]:
+        """The lines that are held back, as if nothing more came; nothing is read then.
+
+        They are the event of several lines, and a line without an end.
+        """
+        found: list[LogLine] = []
+        if self.is_elsewhere:
+            return ()
         if self._rest:
-            self._lines.append(self._rest)
-            self._rest = b""
+            self._take(self._rest, now, found)
+        self._give(found, now)
+        return tuple(found)
 
     def _take(self, line: bytes, now: float, found: list[LogLine]) -> None:
         stamp, _, content = line.partition(b" ")

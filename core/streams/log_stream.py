@@ -11,8 +11,10 @@
 | FINISHED | the container has begun again          | WAITING
 
 A stream that ends tells nothing of the container: the connection, kubelet or a rotated
-file may be the reason.  So a log is finished if it ends once more though its container
-had ended before it was opened.  Logs of pods that are gone cannot be opened.
+file may be the reason.  The API server ends its answer in order even if its connection
+to kubelet breaks in the middle of a line (apiserver: StreamObject).  So a log is
+finished if it was opened after its container had ended, and has ended at the same place
+twice.  Logs of pods that are gone cannot be opened: of these the rest is given out.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from fnop.core.streams.containers import Container
 from fnop.core.values.backoff import backoff_seconds, heeding
 from fnop.core.values.body import Body, Key
 from fnop.core.values.evolve import quick
-from fnop.core.values.log_lines import LogMark
+from fnop.core.values.log_lines import LogLine, LogMark, LogPlace
 from fnop.core.values.now import Now
 
 __all__ = [
@@ -37,6 +39,7 @@ __all__ = [
     "LogStream",
     "begun",
     "ended",
+    "is_finished",
     "is_lost",
     "marked",
     "opened",
@@ -97,6 +100,9 @@ class LogStream(NamedTuple):
     is_held: bool = False
     # It did not begin at the mark.
     is_astray: bool = False
+    # Where it has ended in order, and what would be complete if nothing more came.
+    until: LogPlace | None = None
+    rest: tuple[LogLine, ...] = ()
     # The pod is gone: what is on its way is awaited until it is `due`.
     is_gone: bool = False
     # Lines beyond the rate of a handler, and when they may be told (monotonic).
@@ -192,6 +198,11 @@ def is_lost(before: LogStream, after: LogStream) -> bool:
     return is_another and before.phase is not LogPhase.FINISHED
 
 
+def is_finished(before: LogStream, after: LogStream) -> bool:
+    """Whether the log of an instance was read to its end."""
+    return after.phase is LogPhase.FINISHED or before.instance != after.instance
+
+
 def _next_instance(stream: LogStream) -> LogStream:
     """Read the present instance from its first line."""
     return stream._replace(
@@ -200,6 +211,8 @@ def _next_instance(stream: LogStream) -> LogStream:
         mark=None,
         since=None,
         is_astray=False,
+        until=None,
+        rest=(),
         failures=0,
         phase=LogPhase.WAITING,
         due=0.0,
@@ -217,36 +230,53 @@ def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
 
 def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogStream:
     """The stream after an end: finished, or to go on at once or after a backoff."""
-    was_open = now.mono - stream.opened_at
-    is_former = stream.instance != stream.latest.instance
-    if is_former and end.status in (400, 404):
+    if _is_former(stream) and end.status in (400, 404):
         return _next_instance(stream)  # kubelet keeps its log no more
-    if end.reason == "eof" and stream.phase is LogPhase.LOCATING:
-        return _located(stream, now)
     if end.reason == "elsewhere":
         return _elsewhere(stream, now)
-    if end.reason == "eof" and stream.had_ended:
-        finished = stream._replace(
-            phase=LogPhase.FINISHED, failures=0, refusal=None, is_held=False
-        )
-        return _next_instance(finished) if is_former else finished
+    is_certain = end.reason == "eof" and end.place is not None
+    if is_certain and stream.phase is LogPhase.LOCATING:
+        # One whole line is enough; of less, another look has to show the same.
+        is_whole = end.place is not None and end.place.mark and not end.place.held
+        if is_whole or end.place == stream.until:
+            return _located(stream, now)
+    if is_certain and stream.had_ended and end.place == stream.until:
+        return _finished(stream)
     is_well = end.reason in ("eof", "silent")
-    before = 0 if was_open >= _WELL else stream.failures
-    failures = 0 if is_well and was_open >= _WELL else before + 1
+    was_well = now.mono - stream.opened_at >= _WELL
+    looks_again = is_certain and stream.until is None
+    failures = 0 if was_well else stream.failures
+    failures = failures if is_well and (was_well or looks_again) else failures + 1
     wait = backoff_seconds(failures, jitter) if failures else 0.0
-    if end.reason == "eof":
-        wait = 0.0 if stream.has_ended else _STATUS_SECONDS
+    if end.reason == "eof" and stream.phase is LogPhase.READING:
+        wait = wait if stream.has_ended else _STATUS_SECONDS
     return stream._replace(
         phase=LogPhase.WAITING,
         failures=failures,
+        until=end.place if end.reason == "eof" else None,
+        rest=end.rest,
         due=now.mono + heeding(end.retry_after_seconds, wait),
         refusal=end.message if end.status in (401, 403) else None,
     )
 
 
+def _is_former(stream: LogStream) -> bool:
+    """Whether it reads an instance before the present one."""
+    return stream.instance != stream.latest.instance
+
+
+def _finished(stream: LogStream) -> LogStream:
+    finished = stream._replace(
+        phase=LogPhase.FINISHED, failures=0, refusal=None, is_held=False, rest=()
+    )
+    return _next_instance(finished) if _is_former(stream) else finished
+
+
 def _located(stream: LogStream, now: Now) -> LogStream:
     """The stream once the last line is known; an empty log is read from its start."""
-    waiting = stream._replace(phase=LogPhase.WAITING, due=now.mono)
+    waiting = stream._replace(
+        phase=LogPhase.WAITING, due=now.mono, failures=0, until=None, rest=()
+    )
     if stream.mark is None:
         return waiting._replace(begin="start")
     return waiting._replace(mark=stream.mark._replace(seen=None))

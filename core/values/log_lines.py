@@ -14,7 +14,15 @@ from typing import NamedTuple
 
 from fnop.core.values.evolve import quick
 
-__all__ = ["NANOS", "LogLine", "LogMark", "nanoseconds_of", "text_of_time"]
+__all__ = [
+    "NANOS",
+    "LogLine",
+    "LogMark",
+    "LogPlace",
+    "nanoseconds_of",
+    "second_of",
+    "text_of_time",
+]
 
 NANOS = 1_000_000_000
 # RFC 3339, as kubelet writes times: with nine digits, in the zone of its node.
@@ -46,6 +54,17 @@ class LogMark(NamedTuple):
     seen: int | None
     first: int
     last: int
+
+
+@quick
+class LogPlace(NamedTuple):
+    """The place where a reading has ended: behind all lines, and `held` bytes more.
+
+    These are the beginning of a line.  Without a mark there was no line.
+    """
+
+    mark: LogMark | None
+    held: int
 
 
 @lru_cache(maxsize=64)

@@ -193,6 +193,7 @@ FAULTS: tuple[FaultKind, ...] = (
     FaultKind("F6", "gone", _EVENT, "the watch is answered with 410 before {site}"),
     FaultKind("F1", "event", _EVENT, "crash before {site}"),
     FaultKind("F24", "break", _LOG, "the log breaks behind {site}"),
+    FaultKind("F24", "cut", _LOG, "the log behind {site} is cut off within a line"),
     FaultKind("F24", "late", _LOG, "{site} are late, until rest"),
     FaultKind("F24", "crash", _LOG, "crash before {site}"),
     FaultKind(

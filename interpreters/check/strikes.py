@@ -270,7 +270,9 @@ def at_lines(trial: Trial, fault: Fault, source: str) -> None:
     """Strike lines of a log that are about to arrive."""
     match fault.kind.name:
         case "F24:break":
-            trial.run.logs.breaks(source)
+            trial.run.logs.breaks(trial.run.clock.now(), source)
+        case "F24:cut":
+            trial.run.logs.cut(source)
         case "F24:late":
             trial.holds[source] = Hold("rest", trial.place)
         case "F24:crash":
@@ -350,7 +352,7 @@ def _restore(trial: Trial) -> None:
     trial.writes = [each for each in trial.writes if each.after <= backup.version]
     for source in sorted(trial.run.watched_kinds):
         trial.run.breaks(source, reason="unreachable")
-    trial.run.logs.breaks()
+    trial.run.logs.breaks(trial.run.clock.now())
     trial.place -= 1
     trial.rested = trial.place
 

@@ -89,6 +89,26 @@ def test_interruptions_neither_lose_nor_repeat_a_line(
     reader = LogReader(ALL, limit=1000, after=mark)
     reader.feed(written(served(lines, mark)))
     assert found + taken(reader) == lines
+    # By the place it is known that nothing has come since.
+    whole = LogReader(ALL, limit=1000)
+    whole.feed(written(lines))
+    taken(whole)
+    assert reader.place == whole.place
+
+
+@given(logs(), st.integers(0, 2000), st.integers(0, 2000))
+def test_two_readings_end_at_one_place_only_if_nothing_has_come(
+    lines: list[Line], first: int, second: int
+) -> None:
+    """Also within a line: how much of it there was is part of the place."""
+    data = written(lines)
+    places = []
+    for size in (first, second):
+        reader = LogReader(ALL, limit=1000)
+        reader.feed(data[:size])
+        taken(reader)
+        places.append(reader.place)
+    assert (places[0] == places[1]) == (data[:first] == data[:second])
 
 
 @given(logs(), st.integers(0, 40), st.integers(0, 40))
@@ -139,8 +159,7 @@ def test_events_of_several_lines_survive_an_interruption(
     def events(lines: Iterable[Line]) -> list[Line]:
         reader = LogReader(ALL, limit=10_000, multiline=first)
         reader.feed(written(lines))
-        batch = reader.batch(0.0, ends=True)
-        return [(e.time, e.text) for e in batch.lines] if batch else []
+        return taken(reader) + [(e.time, e.text) for e in reader.rest(0.0)]
 
     reader = LogReader(ALL, limit=10_000, multiline=first)
     found: list[Line] = []
@@ -150,6 +169,5 @@ def test_events_of_several_lines_survive_an_interruption(
     after = LogReader(ALL, limit=10_000, multiline=first, after=reader.mark)
     after.feed(written(served(lines, reader.mark)))
     found += taken(after)
-    last = after.batch(0.0, ends=True)
-    found += [(e.time, e.text) for e in last.lines] if last else []
+    found += [(e.time, e.text) for e in after.rest(0.0)]
     assert found == events(lines)

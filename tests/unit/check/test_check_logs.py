@@ -69,7 +69,7 @@ def test_a_pod_is_made_up_that_writes_what_handlers_want() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["F24:break", "F24:late", "F24:crash"])
+@pytest.mark.parametrize("name", ["F24:break", "F24:cut", "F24:late", "F24:crash"])
 def test_faults_of_logs_come_about_and_hurt_no_operator_with_a_mark(name: str) -> None:
     faults = [each for each in SINGLES if each.kind.name == name]
     assert faults

@@ -131,7 +131,7 @@ _ELSEWHERE = {"F17:error", "F17:three errors", "F20:upgrade", "F15:former"}
 _ELSEWHERE |= {"F8:remade"}  # it neither patches nor deletes others
 _ELSEWHERE |= {"F15:failover", "F15:paused"}  # test_check_replicas.py
 _ELSEWHERE |= {"F23:down", "F23:slow", "F23:former"}  # test_check_admission.py
-_ELSEWHERE |= {"F24:break", "F24:late", "F24:crash"}  # test_check_logs.py
+_ELSEWHERE |= {"F24:break", "F24:cut", "F24:late", "F24:crash"}  # test_check_logs.py
 # Where nothing has changed since, it is the same as a crash after something.
 _ELSEWHERE |= {"F1:before"}
 

@@ -315,6 +315,45 @@ def test_a_container_that_ends_is_read_to_its_end_and_no_more() -> None:
     assert asked == []
 
 
+LOG = "the log of default/p/c"
+
+
+def test_a_connection_of_kubelet_that_breaks_within_a_line_loses_nothing() -> None:
+    """The API server ends its answer in order then."""
+    registry, found = reading()
+    simulation = begun(registry)
+    simulation.log_line("pods/p", "one").settle()
+    simulation._run.logs.cut(LOG)
+    simulation.log_line("pods/p", "two\nthree\nfour").settle()
+    simulation.log_line("pods/p", "five").settle()
+    assert found == ["c: one", "c: two", "c: three", "c: four", "c: five"]
+
+
+@pytest.mark.parametrize("multiline", [False, "^-"])
+def test_the_last_look_at_a_log_may_be_cut_off_too(multiline: Any) -> None:
+    registry, found = reading(multiline=multiline)
+    simulation = by_hand(registry)
+    runs(simulation, 0)
+    simulation.settle().log_line("pods/p", "- one\n- two\n- three")
+    simulation._run.logs.breaks(simulation._run.clock.now())
+    simulation.log_line("pods/p", "- four\n- five")
+    runs(simulation, 0, terminated={"exitCode": 0, "containerID": "x://0"})
+    simulation._run.logs.cut(LOG)
+    simulation.settle()
+    assert simulation.settled
+    assert found == [f"c: - {each}" for each in ("one", "two", "three", "four", "five")]
+
+
+def test_lines_that_wait_for_more_come_when_the_pod_is_gone() -> None:
+    registry, found = reading(multiline="^-")
+    simulation = by_hand(registry)
+    runs(simulation, 0)
+    simulation.settle().log_line("pods/p", "- one\n- two\nof it").wait(0.1)
+    simulation.delete("pods/p")
+    simulation.settle()
+    assert found == ["c: - one", "c: - two\nof it"]
+
+
 def test_a_container_that_waits_for_its_restart_is_not_read_twice() -> None:
     registry, found = reading()
     simulation = by_hand(registry)
