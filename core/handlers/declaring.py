@@ -57,7 +57,7 @@ from fnop.core.handlers.webhook import Webhook, webhook_of
 from fnop.core.values.backoff import Backoff
 from fnop.core.values.callables import is_awaited
 from fnop.core.values.cause import Reason
-from fnop.core.values.diff import parse_field
+from fnop.core.values.diff import Path, parse_field
 from fnop.core.values.errors import (
     ErrorsMode,
     RegistrationError,
@@ -256,6 +256,32 @@ def _presence(
     )
 
 
+def _fields(
+    values: Mapping[str, Any] | None, asking: _Asking
+) -> tuple[tuple[Path, Any], ...]:
+    """The fields in `fields=`, by their paths."""
+    if values is not None and not isinstance(values, Mapping):
+        raise RegistrationError(
+            f"{asking.label}: fields= takes a mapping, such as "
+            f"{{'spec.nodeName': 'n1'}}, not {shown(values)}"
+        )
+    found = []
+    for name, value in sorted((values or {}).items(), key=str):
+        try:
+            path = parse_field(name)
+        except ValueError as problem:
+            raise RegistrationError(f"{asking.label}: fields=: {problem}") from None
+        is_text = isinstance(value, (str, Presence))
+        if not path or not (is_text or callable(value)):
+            raise RegistrationError(
+                f"{asking.label}: fields={{{name!r:.60}: {shown(value)}}} takes a text "
+                "for a dotted path, as field selectors compare texts, fnop.PRESENT, "
+                "fnop.ABSENT or a function"
+            )
+        found.append((path, asking.wanted(value, "fields")))
+    return tuple(found)
+
+
 def _check_mark(name: str, key: Any, value: Any, label: str) -> None:
     """Raise `RegistrationError` for a label or annotation that no object can have."""
     if not isinstance(value, str):
@@ -295,6 +321,7 @@ def _filters(
     if when is not None and not callable(when):
         raise RegistrationError(f"{label}: when= takes a function, not {shown(when)}")
     asking = _Asking(label, role, indices)
+    fields = _fields(options.get("fields"), asking)
     found = Filters(
         _presence(options.get("labels"), "labels", asking),
         _presence(options.get("annotations"), "annotations", asking),
@@ -303,6 +330,7 @@ def _filters(
         asking.wanted(options.get("value"), "value"),
         asking.wanted(options.get("old"), "old"),
         asking.wanted(options.get("new"), "new"),
+        fields=fields,
     )
     callbacks = found.callbacks
     if not callbacks:

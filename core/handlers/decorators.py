@@ -308,6 +308,8 @@ class On:
     - `registry`: the `Registry` that collects the handler; the global one by default.
     - `labels`, `annotations`: mappings of names to a text, `PRESENT`, `ABSENT` or a
       function of the value; the object must fit them all.
+    - `fields`: a mapping of dotted paths to a text, `PRESENT`, `ABSENT` or a function,
+      compared as field selectors do. The API server selects, if it can.
     - `when`: a function of the object's arguments that answers True or False.
     - `field` with `value`, and in changes `old` and `new`: a dotted path, or a list of
       keys, and what must be there.

@@ -32,6 +32,7 @@ __all__ = [
     "any_",
     "none_",
     "not_",
+    "text_of_field",
 ]
 
 
@@ -252,7 +253,7 @@ class Sight:
     """The facts that filters are applied to; `now` and `before` are a field's values.
 
     `changes` is whether there is a former value at all; `arguments` computes the
-    keyword arguments of a callback.
+    keyword arguments of a callback, and `at` answers the value of any field.
     """
 
     labels: Mapping[str, Any]
@@ -261,6 +262,7 @@ class Sight:
     before: Any
     changes: bool
     arguments: Callable[[tuple[str, ...], bool], dict[str, Any]]
+    at: Callable[[Path], Any] = lambda _: None
 
     def call(self, callback: Callback, *values: Any) -> bool:
         arguments = self.arguments(callback.wants, callback.rest)
@@ -284,18 +286,21 @@ class Filters:
     new: Wanted = None
     asks_reason: bool = False
     asks_indices: bool = False
+    fields: tuple[tuple[Path, Wanted], ...] = ()
 
     @property
     def callbacks(self) -> tuple[Callback, ...]:
         """The author's functions among the filters."""
-        wanted = [each for _, each in (*self.labels, *self.annotations)]
+        pairs = (*self.labels, *self.annotations, *self.fields)
+        wanted = [each for _, each in pairs]
         wanted += [self.when, self.value, self.old, self.new]
         return tuple(each for each in wanted if isinstance(each, Callback))
 
     @property
     def is_trivial(self) -> bool:
         """Whether all objects match."""
-        return not (self.labels or self.annotations or self.when or self.field)
+        named = self.labels or self.annotations or self.fields
+        return not (named or self.when or self.field)
 
     def prematch(self, sight: Sight) -> bool:
         """Whether the object matches, apart from `old` and `new`."""
@@ -309,6 +314,7 @@ class Filters:
                 _fits(want, sight.annotations.get(key), sight)
                 for key, want in self.annotations
             )
+            and all(_selects(want, sight.at(path), sight) for path, want in self.fields)
             and self._value_fits(sight)
         )
 
@@ -338,3 +344,38 @@ def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
             return sight.call(want, read_only(have))
         case _:
             return have is not None and same_json(want, have)
+
+
+# Field selectors take an absent field for the zero of its type.
+_ZEROS = ("", "0", "false")
+
+
+def text_of_field(have: Any) -> str | None:
+    """The text with which field selectors compare a value; None without one.
+
+    >>> text_of_field(True), text_of_field(8080), text_of_field("a"), text_of_field([1])
+    ('true', '8080', 'a', None)
+    """
+    match have:
+        case bool():
+            return "true" if have else "false"
+        case str() | int() | float():
+            return str(have)
+        case _:
+            return None
+
+
+def _selects(want: Wanted, have: Any, sight: Sight) -> bool:
+    """Whether a field has a value, as a field selector of the API server tells."""
+    text = text_of_field(have)
+    match want:
+        case Presence.PRESENT:
+            return have is not None and text != ""
+        case Presence.ABSENT:
+            return have is None or text == ""
+        case Callback():
+            return sight.call(want, read_only(have))
+        case _ if have is None:
+            return str(want) in _ZEROS
+        case _:
+            return bool(text == want)

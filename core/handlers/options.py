@@ -114,7 +114,11 @@ class _Owned(TypedDict, total=False):
     owner: Word | tuple[Word, ...] | None
 
 
-class _Object(_General, KindOptions, _Matching, _Owned, total=False):
+class _Selecting(TypedDict, total=False):
+    fields: Metadata | None
+
+
+class _Object(_General, KindOptions, _Matching, _Selecting, _Owned, total=False):
     pass
 
 

@@ -1,7 +1,8 @@
 """Selectors for the API server, made of the filters of handlers.
 
-Filters for labels (or the object's name) that all handlers of a kind have are sent to
-the server: objects that match no handler are then neither sent nor stored.
+Filters for labels and fields that all handlers of a kind have are sent to the server:
+objects that match no handler are then neither sent nor stored.  A server selects a kind
+by some of its fields; it refuses the others, which are then left out.
 
 In a watch with a selector, an object that leaves the selection looks deleted
 (Kubernetes API concepts). So it is not done for kinds with handlers of deletions, event
@@ -10,16 +11,21 @@ handlers, or finalizers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Collection, Iterable
 
 from fnop.core.api.resources import Selectors
 from fnop.core.handlers.filters import Presence
 from fnop.core.handlers.handler import Handler
+from fnop.core.values.evolve import replace
 
-__all__ = ["selectors_of"]
+__all__ = ["refused_fields", "selectors_of", "without_fields"]
 
 # The fields by which every kind can be selected (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
+_PLAIN = re.compile(r"[A-Za-z0-9]+")
+# A comma that is no part of a value.
+_SEPARATOR = re.compile(r"(?<!\\),")
 
 
 def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
@@ -60,7 +66,61 @@ def _labels(handler: Handler) -> list[str]:
 
 
 def _fields(handler: Handler) -> list[str]:
-    name, want = _FIELDS.get(handler.field), handler.filters.value
-    if name is None or not isinstance(want, str) or set(want) & set(",=!\\"):
-        return []
-    return [f"{name}={want}"]
+    """The requirements on fields; one by a function cannot be sent."""
+    found = []
+    for path, want in handler.filters.fields:
+        name = ".".join(path)
+        if not all(map(_PLAIN.fullmatch, path)):
+            continue
+        if want is Presence.PRESENT:
+            found.append(f"{name}!=")
+        elif want is Presence.ABSENT:
+            found.append(f"{name}=")
+        elif isinstance(want, str):
+            found.append(f"{name}={_escaped(want)}")
+    own, value = _FIELDS.get(handler.field), handler.filters.value
+    if own is not None and isinstance(value, str):
+        found.append(f"{own}={_escaped(value)}")
+    return found
+
+
+def _escaped(value: str) -> str:
+    r"""A value as field selectors have it (apimachinery: fields.EscapeValue).
+
+    >>> print(_escaped("a,b=c"))
+    a\,b\=c
+    """
+    return re.sub(r"([\\,=])", r"\\\1", value)
+
+
+def without_fields(selectors: Selectors, refused: Collection[str]) -> Selectors:
+    """The selectors without fields by which the API server does not select a kind.
+
+    >>> without_fields(Selectors("", "a.b=1,c!=,d=2"), {"c", "d"})
+    Selectors(labels='', fields='a.b=1')
+    """
+    if not (selectors.fields and refused):
+        return selectors
+    kept = [e for e in _SEPARATOR.split(selectors.fields) if _name_in(e) not in refused]
+    return replace(selectors, fields=",".join(kept))
+
+
+def refused_fields(selectors: Selectors, message: str) -> frozenset[str]:
+    """The fields by which the API server does not select a kind, as its refusal says.
+
+    If it names none of them, these are all but the two that every kind has.
+
+    >>> selectors = Selectors("", "metadata.name=a,spec.size=1,spec.of=b")
+    >>> sorted(refused_fields(selectors, "field label not supported: spec.size"))
+    ['spec.size']
+    >>> sorted(refused_fields(selectors, "no"))
+    ['spec.of', 'spec.size']
+    """
+    names = {_name_in(each) for each in _SEPARATOR.split(selectors.fields) if each}
+    names -= {"metadata.name", "metadata.namespace"}
+    told = {e for e in names if re.search(rf"{re.escape(e)}(?![\w.])", message)}
+    return frozenset(told or names)
+
+
+def _name_in(requirement: str) -> str:
+    return re.split("[!=]", requirement, maxsplit=1)[0]

@@ -129,6 +129,7 @@ def _present(situation: Situation) -> Sight:
         None,
         False,
         lambda wants, rest: filter_arguments(situation, wants, rest),
+        lambda path: _stored(body, path),
     )
 
 
@@ -171,6 +172,14 @@ def passes(
             raise Undecided(handler, problem) from problem
         at.failures.append(FilterFailure(handler, problem))
         return False
+
+
+def _stored(body: Body, path: Path) -> Any:
+    """The value of a field as it is stored; None without one."""
+    found: Any = body.data
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
 
 
 def _now(body: Body, field: Path, settings: Settings) -> Any:
@@ -230,4 +239,5 @@ def _sight(
         # An object that was not seen before had no former value, not even None.
         before is not None or (bool(field) and _is_ahead(at, record, handler)),
         lambda wants, rest: filter_arguments(situation, wants, rest),
+        lambda path: _stored(body, path),
     )

@@ -16,7 +16,7 @@ from fnop.core.api.statuses import UNDESCRIBED
 from fnop.core.children.beside import SYNCED
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind, OwnedBy
-from fnop.core.handlers.pushdown import selectors_of
+from fnop.core.handlers.pushdown import selectors_of, without_fields
 from fnop.core.handlers.roles import Family
 from fnop.core.operator.cluster import (
     asks_for_kinds,
@@ -463,7 +463,9 @@ def _warn_unserved(turn: Turn, handler: Handler, found: tuple[Resource, ...]) ->
 
 def _streams_of(turn: Turn, kind: Kind) -> list[Stream]:
     """The streams of a kind: one for the cluster, or one for each namespace."""
-    resource, selectors = kind.resource, kind.selectors
+    resource = kind.resource
+    refused = turn.survey.unselectable.get(resource.key, frozenset())
+    selectors = without_fields(kind.selectors, refused)
     given = turn.settings.namespaces
     if not resource.namespaced or given is None:
         return [Stream(resource, None, selectors)]

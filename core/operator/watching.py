@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnop.core.handlers.pushdown import refused_fields, without_fields
 from fnop.core.objects.store import observe
 from fnop.core.operator.cluster import lost_contact
 from fnop.core.operator.coordination import (
@@ -27,6 +28,7 @@ from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
 from fnop.core.streams.stream import (
     Stream,
+    StreamPhase,
     StreamPurpose,
     answered_version,
     ended,
@@ -189,6 +191,8 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     turn.streams.closed(after)
     if end.reason == "unreachable":
         lost_contact(turn)
+    if end.status == 400 and _selects_no_more(turn, stream, end.message):
+        return
     if end.status == 404:
         # A collection without objects is empty: here the kind or its version is gone.
         look_in(turn, _until_look_for_kind(turn, after.failures))
@@ -202,6 +206,25 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     served = turn.streams.each(StreamPurpose.OBJECTS)
     if served and not turn.lifecycle.ready and all(each.refusal for each in served):
         turn.end(1, f"nothing can be served: {end.message}")
+
+
+def _selects_no_more(turn: Turn, stream: Stream, message: str) -> bool:
+    """Follow a kind by other selectors if the API server does not know its fields."""
+    is_listing = stream.phase is StreamPhase.LISTING
+    refused = refused_fields(stream.selectors, message)
+    if stream.purpose is not StreamPurpose.OBJECTS or not (is_listing and refused):
+        return False
+    key, known = stream.resource.key, turn.survey.unselectable
+    names = known.get(key, frozenset()) | refused
+    turn.survey = turn.survey._replace(unselectable=known.set(key, names))
+    turn.say(
+        "info",
+        f"the API server does not select {stream.resource.plural} by "
+        f"{', '.join(sorted(refused))}: all are followed, and fnop selects",
+    )
+    selectors = without_fields(stream.selectors, refused)
+    open_stream(turn, stream._replace(selectors=selectors, failures=0))
+    return True
 
 
 def _until_look_for_kind(turn: Turn, failures: int) -> float:

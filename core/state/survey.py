@@ -43,6 +43,8 @@ class Survey(NamedTuple):
     version: ServerVersion | None = None
     schemas: Table[str, str] = Table()
     hashes: Table[tuple[str, str], str] = Table()
+    # The fields by which the API server does not select objects, by resource key.
+    unselectable: Table[str, frozenset[str]] = Table()
     # Since when the API server has not answered (monotonic), and for how long it had
     # not when handlers were told last.
     silent_since: float | None = None

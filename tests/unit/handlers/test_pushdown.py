@@ -13,7 +13,9 @@ from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.wire import command_to_wire
+from fnop.core.values.errors import RegistrationError
 from fnop.interpreters.requests import list_request, watch_request
+from fnop.testing import Simulation, matches
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"
@@ -40,6 +42,7 @@ def asked(*declared: Any, given: str = "") -> tuple[str, str]:
 A, B = {"labels": {"app": "a"}}, {"labels": {"app": "b"}}
 BOTH = {"labels": {"app": "a", "tier": fnop.PRESENT, "test": fnop.ABSENT}}
 NAMED = {"field": "metadata.name", "value": "one"}
+IN_FIELDS = ("", "b=y\\,z\\=\\\\,spec.a=x")
 
 
 @pytest.mark.parametrize(
@@ -52,6 +55,12 @@ NAMED = {"field": "metadata.name", "value": "one"}
         ([(fnop.on.create, A), (fnop.on.update, {})], ("", "")),
         ([(fnop.timer, {**A, "interval": 1}), (fnop.index, A)], ("app=a", "")),
         ([(fnop.on.resume, NAMED)], ("", "metadata.name=one")),
+        ([(fnop.index, {"fields": {"spec.a": "x", "b": "y,z=\\"}})], IN_FIELDS),
+        ([(fnop.index, {"fields": {"spec.a": fnop.PRESENT}})], ("", "spec.a!=")),
+        ([(fnop.index, {"fields": {"spec.a": fnop.ABSENT}})], ("", "spec.a=")),
+        ([(fnop.index, {"fields": {"a": lambda value: True}})], ("", "")),
+        ([(fnop.index, {"fields": {"a": "1"}}), (fnop.index, A)], ("", "")),
+        ([(fnop.on.event, {"fields": {"a": "1"}})], ("", "")),
         # A function is for fnop to look at.
         ([(fnop.on.create, {"labels": {"app": lambda value: True}})], ("", "")),
         # Who leaves the selection must not look deleted.
@@ -156,3 +165,91 @@ def test_a_filter_that_answers_no_bool_is_an_error_of_its_object_alone() -> None
     assert run.settle()
     assert seen == ["one"]
     assert any("answers True or False, not str" in line for line in run.lines)
+
+
+# ---------------------------------------------------------------------- fields
+
+
+CONFIG = {"apiVersion": "v1", "kind": "ConfigMap"}
+
+
+def config(name: str, **data: str) -> dict[str, Any]:
+    return {**CONFIG, "metadata": {"name": name}, "data": data}
+
+
+def bound(name: str, node: str) -> dict[str, Any]:
+    spec = {"nodeName": node, "containers": [{"name": "c", "image": "i"}]}
+    meta = {"name": name}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec}
+
+
+def test_the_server_selects_by_fields_that_it_knows() -> None:
+    registry, seen = Registry(), set()
+
+    @fnop.index("pods", fields={"spec.nodeName": "n1"}, registry=registry)
+    def here(name: str, **_: Any) -> None:
+        seen.add(name)
+
+    simulation = Simulation(registry, objects=[bound("a", "n1"), bound("b", "n2")])
+    simulation.settle()
+    assert seen == {"a"}
+    known = simulation._run.state.objects.records
+    assert [key.name for key in known] == ["a"]
+
+
+def test_fields_that_the_server_does_not_know_are_for_fnop_to_look_at() -> None:
+    registry, seen = Registry(), set()
+    wanted = {"data.a": "1", "metadata.namespace": "default"}
+
+    @fnop.index("configmaps", fields=wanted, registry=registry)
+    def chosen(name: str, **_: Any) -> None:
+        seen.add(name)
+
+    objects = [config("x", a="1"), config("y", a="2"), config("z")]
+    simulation = Simulation(registry, objects=objects).settle()
+    assert seen == {"x"}
+    (stream,) = [
+        each
+        for each in simulation._run.state.streams.followed.values()
+        if each.resource.plural == "configmaps"
+    ]
+    assert stream.selectors.fields == "metadata.namespace=default"
+    told = [e for e in simulation.log if "does not select configmaps by data.a" in e]
+    assert len(told) == 1
+    simulation.apply(config("new", a="1")).settle()
+    assert seen == {"x", "new"}
+
+
+VALUES = [
+    ("1", {"data": {"a": "1"}}, True),
+    ("1", {"data": {"a": 1}}, True),
+    ("true", {"data": {"a": True}}, True),
+    ("false", {"data": {}}, True),
+    ("0", {}, True),
+    ("", {"data": {"a": ""}}, True),
+    ("1", {}, False),
+    ("1", {"data": {"a": ["1"]}}, False),
+    ("1", {"data": "1"}, False),
+    (fnop.PRESENT, {"data": {"a": 0}}, True),
+    (fnop.PRESENT, {"data": {"a": ""}}, False),
+    (fnop.ABSENT, {"data": {"a": ""}}, True),
+    (fnop.ABSENT, {"data": {"a": "x"}}, False),
+    (lambda value: value == 3, {"data": {"a": 3}}, True),
+]
+
+
+@pytest.mark.parametrize(("wanted", "body", "fits"), VALUES, ids=range(len(VALUES)))
+def test_fields_compare_as_field_selectors_do(
+    wanted: Any, body: dict[str, Any], fits: bool
+) -> None:
+    registry = Registry()
+    fnop.on.create("xs", fields={"data.a": wanted}, registry=registry)(nothing)
+    assert matches(nothing, body, registry=registry) is fits
+
+
+@pytest.mark.parametrize(
+    "fields", [{"a": 1}, {"a": None}, {"": "x"}, ["a"], {"a": {"b": "c"}}], ids=str
+)
+def test_fields_are_texts_by_their_paths(fields: Any) -> None:
+    with pytest.raises(RegistrationError, match="fields="):
+        fnop.on.create("xs", fields=fields, registry=Registry())(nothing)
