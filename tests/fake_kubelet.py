@@ -22,6 +22,7 @@ import ssl
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -129,6 +130,8 @@ class FakeKubelet:
         self._keep = keep
         self._instances: dict[Place, list[Instance]] = {}
         self._cuts: dict[Place, list[int]] = {}
+        # How often the next bytes of a log are cut in the middle.
+        self._halves: Counter[Place] = Counter()
         self._ids = itertools.count(1)
         self._open: set[asyncio.StreamWriter] = set()
         self._tasks: set[asyncio.Task[None]] = set()
@@ -212,9 +215,15 @@ class FakeKubelet:
         with self._lock:
             self._cuts.setdefault(Place(namespace, pod, container), []).extend(after)
 
+    def halve(self, namespace: str, pod: str, container: str) -> None:
+        """Cut the next bytes of a log in the middle, whichever connection they take."""
+        with self._lock:
+            self._halves[Place(namespace, pod, container)] += 1
+
     def cuts_left(self, namespace: str, pod: str, container: str) -> int:
         """The number of cuts that are still to come."""
-        return len(self._cuts.get(Place(namespace, pod, container), ()))
+        place = Place(namespace, pod, container)
+        return len(self._cuts.get(place, ())) + self._halves[place]
 
     def asked_for(self, namespace: str, pod: str) -> list[dict[str, str]]:
         """The options of the requests so far about a pod."""
@@ -299,7 +308,7 @@ class FakeKubelet:
         url = urlsplit(target)
         given = dict(parse_qsl(url.query))
         try:
-            found, cut = self._found(url.path, given)
+            place, found, cut = self._found(url.path, given)
         except Refused as refusal:
             text = str(refusal).encode()
             writer.write(
@@ -309,9 +318,11 @@ class FakeKubelet:
             )
             await writer.drain()
             return
-        await self._show(found, _options(given), writer, cut)
+        await self._show(place, found, _options(given), writer, cut)
 
-    def _found(self, path: str, given: dict[str, str]) -> tuple[Instance, int | None]:
+    def _found(
+        self, path: str, given: dict[str, str]
+    ) -> tuple[Place, Instance, int | None]:
         """The instance whose log is asked for, and after how many bytes to cut."""
         _, verb, *names = path.split("/")
         if verb != "containerLogs" or len(names) != 3:
@@ -332,10 +343,19 @@ class FakeKubelet:
                     )
                 instance = known[0]
             cuts = self._cuts.get(place)
-            return instance, cuts.pop(0) if cuts else None
+            return place, instance, cuts.pop(0) if cuts else None
+
+    def _is_halved(self, place: Place) -> bool:
+        """Whether the bytes that come now are cut in the middle."""
+        with self._lock:
+            if not self._halves[place]:
+                return False
+            self._halves[place] -= 1
+            return True
 
     async def _show(
         self,
+        place: Place,
         instance: Instance,
         options: Options,
         writer: asyncio.StreamWriter,
@@ -355,6 +375,8 @@ class FakeKubelet:
                 head = b"" if has_begun else _HEAD
                 has_begun = True
                 chunk = b"%x\r\n%s\r\n" % (len(data), data)
+                if self._is_halved(place):
+                    cut = len(data) // 2
                 if cut is not None and cut <= len(data):
                     # In the middle of a chunk: it never ends.
                     shown = len(chunk) - len(data) - 2 + cut
