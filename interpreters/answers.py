@@ -14,6 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import orjson
 from returns.result import Failure, Success
 
+from fnop.core.api.resources import Resource
 from fnop.core.seam.commands import ListPage
 from fnop.core.seam.inputs import (
     Bookmark,
@@ -113,13 +114,17 @@ def with_kind(
 ) -> Iterator[dict[str, Any]]:
     """The items of a listing as objects (Kubernetes API conventions: lists).
 
-    A server leaves `apiVersion` and `kind` out of them, as all have the same.
+    A server leaves `apiVersion` and `kind` out of them, as all have the same.  Where
+    only metadata is asked for, these name that form.
 
     >>> [*with_kind([{"metadata": {"name": "a"}}], "v1", "Pod")]
     [{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'a'}}]
     """
     head = {"apiVersion": api_version, "kind": kind}
-    return ({**head, **item} for item in items)
+    return (
+        {**item, **head} if item.get("kind") == _PARTIAL else {**head, **item}
+        for item in items
+    )
 
 
 def page_inputs(
@@ -156,24 +161,39 @@ def _text_of(item: dict[str, Any]) -> bytes | None:
         return None
 
 
+_PARTIAL = "PartialObjectMetadata"
+
+
+def _is_partial(found: Any) -> bool:
+    return isinstance(found, dict) and found.get("kind") == _PARTIAL
+
+
 # --------------------------------------------------------------------- watches
 
 StreamInput: TypeAlias = WatchEvent | Bookmark | StreamEnded
 
 
 def watch_input(
-    stream: int, type: str, found: Any, raw: bytes | None = None
+    stream: int,
+    type: str,
+    found: Any,
+    raw: bytes | None = None,
+    resource: Resource | None = None,
 ) -> StreamInput:
     """The input that a line of a watch is: its type, its object, the object's text.
 
     A line of type ERROR carries the Status that ends the watch, with the code that an
-    answer would have had (410: the version to go on from is no longer kept).
+    answer would have had (410: the version to go on from is no longer kept).  Metadata
+    alone is told as that of the `resource`.
 
     >>> status = {"kind": "Status", "code": 410, "message": "too old"}
-    >>> watch_input(1, "ERROR", status)  # doctest: +NORMALIZE_WHITESPACE
-    StreamEnded(stream=1, reason='refused', status=410, message='too old',
-                retry_after_seconds=None)
+    >>> end = watch_input(1, "ERROR", status)
+    >>> end.reason, end.status, end.message
+    ('refused', 410, 'too old')
     """
+    if resource is not None and type in _CHANGES and _is_partial(found):
+        (found,) = with_kind((found,), resource.api_version, resource.kind)
+        raw = None if raw is None else _text_of(found)
     if type in _CHANGES and is_object(found):
         return WatchEvent(stream, type, Body(found, raw))
     if type == "BOOKMARK" and (version := version_of(found)):

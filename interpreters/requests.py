@@ -35,6 +35,7 @@ from fnop.effects import (
 )
 from fnop.interpreters.protocol import (
     APPLY_PATCH,
+    JSON,
     JSON_PATCH,
     MERGE_PATCH,
     ApiRequest,
@@ -49,6 +50,10 @@ __all__ = [
 ]
 
 PODS = Resource("", "v1", "pods", "Pod")
+# The metadata of objects; whole objects from a server that does not know it.
+_META = "g=meta.k8s.io;v=v1"
+PARTIAL = f"{JSON};as=PartialObjectMetadata;{_META},{JSON}"
+PARTIAL_LIST = f"{JSON};as=PartialObjectMetadataList;{_META},{JSON}"
 
 
 def request_for(command: Perform, manager: str) -> ApiRequest:
@@ -113,7 +118,8 @@ def list_request(command: ListPage) -> ApiRequest:
         query.append(("continue", command.continue_token))
     query += _selected(command.selectors)
     path = path_of(command.resource, command.namespace)
-    return ApiRequest("GET", path, tuple(query))
+    accept = PARTIAL_LIST if command.metadata_only else JSON
+    return ApiRequest("GET", path, tuple(query), accept=accept)
 
 
 def _selected(selectors: Selectors) -> list[tuple[str, str]]:
@@ -133,7 +139,9 @@ def watch_request(command: Watch) -> ApiRequest:
         ("timeoutSeconds", str(command.timeout_seconds)),
         *_selected(command.selectors),
     )
-    return ApiRequest("GET", path_of(command.resource, command.namespace), query)
+    path = path_of(command.resource, command.namespace)
+    accept = PARTIAL if command.metadata_only else JSON
+    return ApiRequest("GET", path, query, accept=accept)
 
 
 def log_request(command: FollowLog) -> ApiRequest:

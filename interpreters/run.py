@@ -539,7 +539,9 @@ class Runner:
             end = StreamEnded(stream, "eof")
             async with aclosing(lines):
                 async for line in lines:
-                    seen = watch_input(stream, line.type, line.object, line.raw)
+                    seen = watch_input(
+                        stream, line.type, line.object, line.raw, command.resource
+                    )
                     if isinstance(seen, StreamEnded):
                         end = seen
                         break

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from fnop.core.admission.decisions import Decision, denied_writes
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.discovery import ROOTS
+from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request as AdmissionRequest
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.roles import BACKGROUND
@@ -854,7 +855,9 @@ class SimulatedRun:
         if isinstance(found, ApiResponse):
             self._arrives(refused(command.stream, found), source)
             return
-        self._watches[command.stream] = _Watched(request, self.cluster)
+        self._watches[command.stream] = _Watched(
+            request, self.cluster, command.resource
+        )
         for event in found:
             self._show(command.stream, event)
 
@@ -937,20 +940,26 @@ class SimulatedRun:
 
     def _end_unserved(self) -> None:
         """End the watches of kinds whose definition is gone, or has been written."""
-        for stream, (request, opened) in tuple(self._watches.items()):
+        for stream, watched in tuple(self._watches.items()):
+            request, opened, _ = watched
             if opened.registry is self.cluster.registry:
                 continue
             if simulated.is_served(self.cluster, request, opened):
-                self._watches[stream] = _Watched(request, self.cluster)
+                self._watches[stream] = watched._replace(opened=self.cluster)
             else:
                 del self._watches[stream]
                 self._arrives(StreamEnded(stream, "eof"), self._kinds[stream])
 
     def _show(self, stream: int, event: simulated.StoredEvent) -> None:
         """Send a line of a watch; the one that ends it is the last."""
-        if stream not in self._watches:
+        watched = self._watches.get(stream)
+        if watched is None:
             return
-        line = watch_input(stream, event.type, event.object)
+        wall, request = self.clock.now().wall, watched.request
+        shown = simulated.presented(self.cluster, request, event, wall)
+        if shown is None:
+            return
+        line = watch_input(stream, event.type, shown.object, None, watched.resource)
         if isinstance(line, StreamEnded):
             del self._watches[stream]
         self._arrives(line, self._kinds[stream])
@@ -961,6 +970,7 @@ class _Watched(NamedTuple):
 
     request: ApiRequest
     opened: simulated.Cluster
+    resource: Resource
 
 
 def _is_of(input: Input, stream: int) -> bool:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from fnop.core.api.resources import Resource, Selectors
 from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.pushdown import selectors_of
+from fnop.core.handlers.pushdown import needs_metadata_alone, selectors_of
 from fnop.core.handlers.roles import (
     BACKGROUND,
     CHANGES,
@@ -66,6 +66,8 @@ class Kind:
     log_handlers: tuple[Handler, ...] = ()
     owned_by: tuple[OwnedBy, ...] = ()
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    # Nobody looks at more of its objects than their metadata.
+    metadata_only: bool = False
     status: StatusSchema = UNDESCRIBED
 
     @property
@@ -143,6 +145,8 @@ def kind_of(
         selectors_of(
             () if owned_by else handlers, "" if owned_by else settings.selector
         ),
+        # The story of a recording is told by whole objects.
+        not (owned_by or settings.traces) and needs_metadata_alone(handlers),
         status,
     )
 

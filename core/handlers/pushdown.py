@@ -17,9 +17,15 @@ from collections.abc import Collection, Iterable
 from fnop.core.api.resources import Selectors
 from fnop.core.handlers.filters import Presence
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.roles import Family, kwargs_of
 from fnop.core.values.evolve import replace
 
-__all__ = ["refused_fields", "selectors_of", "without_fields"]
+__all__ = [
+    "needs_metadata_alone",
+    "refused_fields",
+    "selectors_of",
+    "without_fields",
+]
 
 # The fields by which every kind can be selected (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
@@ -37,6 +43,49 @@ def selectors_of(handlers: Iterable[Handler], given: str = "") -> Selectors:
     wanted += _common(_labels(each) for each in handlers)
     fields = _common(_fields(each) for each in handlers)
     return Selectors(",".join(wanted), ",".join(fields))
+
+
+# The arguments that are about no more than an object's metadata.  A patch may be made
+# by functions of the whole object.
+_OF_METADATA = frozenset(
+    (
+        *("meta", "labels", "annotations", "name", "namespace", "uid", "owner"),
+        *("resource", "type", "logger", "memo", "param"),
+        *("retry", "started", "runtime", "now"),
+    )
+)
+_LOOKING = frozenset((Family.EVENT, Family.INDEX))
+
+
+def needs_metadata_alone(handlers: Iterable[Handler]) -> bool:
+    """Whether handlers of a kind look at nothing but the metadata of its objects.
+
+    Then the API server sends no more (PartialObjectMetadata).  Handlers with a state,
+    and those that act upon the world, get whole objects.
+    """
+    handlers = tuple(handlers)
+    return bool(handlers) and all(map(_looks_at_metadata_alone, handlers))
+
+
+def _looks_at_metadata_alone(handler: Handler) -> bool:
+    if handler.rule.family not in _LOOKING or handler.function:
+        return False
+    signature, filters = handler.signature, handler.filters
+    paths = (handler.field, *(path for path, _ in filters.fields))
+    return (
+        not signature.rest
+        and _OF_METADATA.issuperset(_own(handler, signature.wants))
+        and all(path[:1] in ((), ("metadata",)) for path in paths)
+        and all(
+            not each.rest and _OF_METADATA.issuperset(_own(handler, each.wants))
+            for each in filters.callbacks
+        )
+    )
+
+
+def _own(handler: Handler, wants: Iterable[str]) -> frozenset[str]:
+    """The arguments of a function that are no indices."""
+    return frozenset(wants) & kwargs_of(handler.role)
 
 
 def _tells_departures(handler: Handler) -> bool:

@@ -182,7 +182,8 @@ class Attempts:
         if trace.get("line") is not None:
             container, time, text = trace["line"]
             found.line = str(container), int(time), str(text)
-            found.reason = f"a line of {container}: {text}"
+            first = str(text).partition("\n")[0]
+            found.reason = f"a line of {container}: {first:.100}"
         if version is not None and found.body is None:
             found.unknown = _unshown(version)
         for each in trace.get("children", ()):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.api.namespaces import has_patterns
+from fnop.core.api.resources import Selectors
 from fnop.core.objects.store import moved, observe
 from fnop.core.operator.absent_namespaces import look_for_namespaces
 from fnop.core.operator.coordination import (
@@ -35,17 +36,25 @@ def follow(turn: Turn, stream: Stream) -> None:
     present = turn.streams.followed.get(stream.key)
     if present is None:
         if stream.purpose is StreamPurpose.OBJECTS:
-            turn.say("info", f"serving {stream.label}")
+            part = " (metadata only)" if stream.metadata_only else ""
+            turn.say("info", f"serving {stream.label}{part}")
         _begin(turn, stream)
     elif present.phase is StreamPhase.PAUSED:
-        paused = present._replace(selectors=stream.selectors)
+        paused = present._replace(
+            selectors=stream.selectors, metadata_only=stream.metadata_only
+        )
         turn.streams.put(paused)
-    elif present.selectors != stream.selectors:
+    elif _asks(present) != _asks(stream):
         # The handlers of the kind have changed: relist it.
         turn.emit(CloseStream(present.id))
         lists, listings = present.lists, present.listings
         anew = stream._replace(id=present.id, lists=lists, listings=listings)
         open_stream(turn, anew)
+
+
+def _asks(stream: Stream) -> tuple[Selectors, bool]:
+    """The objects that the API server is asked for, and how much of them."""
+    return stream.selectors, stream.metadata_only
 
 
 def _begin(turn: Turn, stream: Stream) -> None:

@@ -468,9 +468,13 @@ def _streams_of(turn: Turn, kind: Kind) -> list[Stream]:
     selectors = without_fields(kind.selectors, refused)
     given = turn.settings.namespaces
     if not resource.namespaced or given is None:
-        return [Stream(resource, None, selectors)]
-    found = served_namespaces(given, turn.survey.namespaces or ())
-    return [Stream(resource, namespace, selectors) for namespace in found]
+        places: tuple[str | None, ...] = (None,)
+    else:
+        places = served_namespaces(given, turn.survey.namespaces or ())
+    return [
+        Stream(resource, each, selectors, metadata_only=kind.metadata_only)
+        for each in places
+    ]
 
 
 # ------------------------------------ definitions, namespaces, peering objects

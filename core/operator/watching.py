@@ -107,7 +107,13 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
     if token is not None:
         limit = turn.settings.list_page_limit
         more = ListPage(
-            number, stream.resource, stream.namespace, limit, token, stream.selectors
+            number,
+            stream.resource,
+            stream.namespace,
+            limit,
+            token,
+            stream.selectors,
+            stream.metadata_only,
         )
         turn.emit(more)
         return

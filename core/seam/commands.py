@@ -116,7 +116,10 @@ class Fetch:
 
 @dataclass(frozen=True, slots=True)
 class ListPage:
-    """Get one page of a collection: `ListItem` for each object, then `ListDone`."""
+    """Get one page of a collection: `ListItem` for each object, then `ListDone`.
+
+    With `metadata_only` nobody needs more of the objects.
+    """
 
     stream: int
     resource: Resource
@@ -124,11 +127,15 @@ class ListPage:
     limit: int
     continue_token: str | None = None
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    metadata_only: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """Watch a collection from a version until the stream ends or is closed."""
+    """Watch a collection from a version until the stream ends or is closed.
+
+    With `metadata_only` nobody needs more of the objects.
+    """
 
     stream: int
     resource: Resource
@@ -137,6 +144,7 @@ class Watch:
     timeout_seconds: int
     silence_seconds: float
     selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    metadata_only: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any, get_args
 
 from fnop.core.api.resources import Resource, Selectors
-from fnop.core.seam.commands import Command, Fetch, Say, Subject
+from fnop.core.seam.commands import Command, Fetch, ListPage, Say, Subject, Watch
 from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
@@ -61,8 +61,8 @@ _KINDS = {"id": int, "stream": int, "body": dict, "type": str, "version": str}
 _VALUES: tuple[type, ...] = (*get_args(Effect), *get_args(Outcome))
 # Fields that are not recorded: a live exception; the end of an attempt and a refused
 # act, which are in the text of the line, and which recordings of earlier releases lack;
-# and the options of a discovery request, whose answer shows in which form it came, so
-# that recordings of releases with other options replay.
+# and options of requests whose answers show in which form they came, so that recordings
+# of releases with other options replay.
 _UNTOLD = frozenset(
     (
         (Say, "exception"),
@@ -70,6 +70,8 @@ _UNTOLD = frozenset(
         (Say, "act"),
         (Fetch, "accept"),
         (Fetch, "seconds"),
+        (ListPage, "metadata_only"),
+        (Watch, "metadata_only"),
     )
 )
 

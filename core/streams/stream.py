@@ -108,6 +108,8 @@ class Stream(NamedTuple):
     purpose: StreamPurpose = StreamPurpose.OBJECTS
     # The names in the present listing so far, where only names matter.
     names: frozenset[str] = frozenset()
+    # Nobody needs more of the objects than their metadata.
+    metadata_only: bool = False
 
     @property
     def key(self) -> StreamKey:
@@ -134,7 +136,12 @@ def opened(
             id=id, phase=StreamPhase.LISTING, opened_at=now.mono, heard=False
         )
         return asking, ListPage(
-            id, stream.resource, stream.namespace, 1, selectors=stream.selectors
+            id,
+            stream.resource,
+            stream.namespace,
+            1,
+            selectors=stream.selectors,
+            metadata_only=stream.metadata_only,
         )
     if stream.version is None:
         listing = stream._replace(
@@ -152,6 +159,7 @@ def opened(
             stream.namespace,
             settings.list_page_limit,
             selectors=stream.selectors,
+            metadata_only=stream.metadata_only,
         )
     watching = stream._replace(
         id=id, phase=StreamPhase.WATCHING, opened_at=now.mono, heard=False
@@ -164,6 +172,7 @@ def opened(
         settings.watch_timeout_seconds,
         settings.watch_silence_seconds,
         stream.selectors,
+        stream.metadata_only,
     )
 
 
