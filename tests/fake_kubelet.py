@@ -367,7 +367,7 @@ class FakeKubelet:
                 instance.followers.add(event)
         try:
             has_begun = False
-            for data in _texts(instance, options):
+            for data in _texts(instance, options, self._lock):
                 if data is None:
                     await event.wait()
                     event.clear()
@@ -400,17 +400,21 @@ _HEAD = (
 )
 
 
-def _texts(instance: Instance, options: Options) -> Iterator[bytes | None]:
+def _texts(
+    instance: Instance, options: Options, lock: threading.RLock
+) -> Iterator[bytes | None]:
     """The parts of the answer; None if the reader has to wait for the next line."""
-    end = instance.forgotten + len(instance.lines)
+    with lock:
+        end = instance.forgotten + len(instance.lines)
     at = instance.forgotten if options.tail is None else max(0, end - options.tail)
     while True:
-        has_ended = instance.has_ended
-        first = max(0, at - instance.forgotten)
-        lines = instance.lines[first : first + CHUNK_LINES]
-        if lines:
-            times = instance.times[first : first + len(lines)]
+        with lock:  # lines may be rotated away meanwhile
+            has_ended = instance.has_ended
+            first = max(0, at - instance.forgotten)
+            lines = instance.lines[first : first + CHUNK_LINES]
+            times = instance.times[first : first + CHUNK_LINES]
             at = instance.forgotten + first + len(lines)
+        if lines:
             if options.since > min(times):
                 pairs = zip(times, lines, strict=True)
                 lines = [line for each, line in pairs if each >= options.since]

@@ -113,14 +113,21 @@ def lines_come_once_and_in_order(world: World) -> None:
     until(world, found, [*lines, "last"])
 
 
-def a_log_is_cut_within_lines_until_its_end_is_read(world: World) -> None:
-    """On the connection that follows it, and at two of the readings afterwards."""
-    found, lines = begun(world, since="start"), numbered(0, 300)
-    world.write("p", *lines[:100])
-    until(world, found, lines[:100])
+def broken_off(world: World, found: Lines, lines: Lines) -> None:
+    """Let the pod write lines, of which less than a half is read when a log breaks."""
+    part = len(lines) // 5
+    world.write("p", *lines[:part])
+    until(world, found, lines[:part])
     world.cut("p")
-    world.write("p", *lines[100:])
-    world.until(lambda: len(found) > 150)
+    world.write("p", *lines[part : 2 * part])
+    world.until(lambda: len(found) > part)
+    world.write("p", *lines[2 * part :])
+
+
+def a_log_is_cut_within_lines_until_its_end_is_read(world: World) -> None:
+    """On the connection that follows it, and when the container has ended."""
+    found, lines = begun(world, since="start"), numbered(0, 300)
+    broken_off(world, found, lines)
     world.cut("p")
     world.end("p")
     until(world, found, lines)
@@ -143,13 +150,10 @@ def a_log_that_is_followed_is_cut_twice(world: World) -> None:
 
 
 def a_container_that_restarts_is_read_to_its_end(world: World) -> None:
-    """The connection has broken before: only `previous` shows the end."""
-    found, lines = begun(world, since="start"), numbered(0, 52)
-    world.write("p", lines[0])
-    until(world, found, lines[:1])
+    """The connection has broken before, and does again: only `previous` shows it."""
+    found, lines = begun(world, since="start"), numbered(0, 300)
+    broken_off(world, found, lines)
     world.cut("p")
-    world.write("p", *lines[1:])
-    world.until(lambda: len(found) > 1)
     world.run("p")
     world.write("p", "two")
     until(world, found, [*lines, "two"])
