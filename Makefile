@@ -121,7 +121,10 @@ bench-admission: .venv/ready ## reviews by a server of webhooks, fnop's next to 
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench,tls]'
 	$(BIN)/python -m bench.admission
 
+bench-logs: .venv/ready ## logs of 100 pods with 200 lines/s each, while the API server is killed twice
+	$(BIN)/python -m bench.logs
+
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-logs bench-mutants bench-recordings check-sweep check-twice
