@@ -278,6 +278,10 @@ def left_of(state: State, now: float) -> str:
         if names:
             wait = max(0.0, due - now)
             return f"{names[0]} of {label_of(key)} is due in {wait:g} s"
+    for key in state.logs.queue:
+        stream = state.logs.read[key]
+        why = f": {stream.refusal}" if stream.refusal else ""
+        return f"the log of {stream.label} waits to be read{why}"
     return ""
 
 

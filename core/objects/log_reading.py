@@ -93,7 +93,10 @@ def read_logs(
         if begin is not None:
             ids = tuple(handler.id for handler in found.handlers)
             fresh = begun(key, pod, ids, found.container, begin)
-            _wait(context, fresh._replace(due=context.now.mono))
+            if fresh.phase is LogPhase.FINISHED:
+                context.read(context.logs.put(fresh))
+            else:
+                _wait(context, fresh._replace(due=context.now.mono))
 
 
 def _begun_before(former: Body) -> frozenset[str]:
@@ -210,17 +213,23 @@ def _leave(context: Context, stream: LogStream) -> None:
 def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
     """Take lines in; those that `when=` declines are left out."""
     if found.remark:
-        text = f"kubelet says of the log of {stream.label}: {found.remark}"
-        if context.is_first(text):
-            context.say("warning", text)
+        stream = _warned(context, stream, "remark", f"kubelet says: {found.remark}")
     if found.cut:
         limit = context.settings.log_line_bytes
-        text = f"lines of the log of {stream.label} are cut behind {limit} bytes"
-        context.warn_once(f"log cut {stream.key}", f"{text} (log_line_bytes)")
+        text = f"lines are cut behind {limit} bytes (log_line_bytes)"
+        stream = _warned(context, stream, "cut", text)
     stream = _told_of_dropped(context, marked(stream, found.mark), found.dropped)
     _take(context, stream, found.lines)
     context.read(context.logs.put(stream._replace(is_held=True)))
     go_on(context)
+
+
+def _warned(context: Context, stream: LogStream, sort: str, text: str) -> LogStream:
+    """The stream after a warning, which is given once for each log and sort."""
+    if sort in stream.warned:
+        return stream
+    context.say("warning", f"log of container {stream.key.container}: {text}")
+    return stream._replace(warned=stream.warned | {sort})
 
 
 def _take(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None:
@@ -321,7 +330,7 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
     if after.refusal and not stream.refusal:
         remedy = "grant the verb get on pods/log to this operator"
         context.warn_once(
-            f"log refused {after.refusal}",
+            f"log refused {stream.key.pod.namespace}",
             f"may not read the log of {stream.label}: {after.refusal}; {remedy}",
         )
     elif after.failures == 5 and not after.refusal:

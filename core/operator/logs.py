@@ -18,7 +18,7 @@ def follow_logs(turn: Turn) -> None:
 
     Where no handler is called, none is read; later it goes on from its mark.
     """
-    if turn.lifecycle.phase is not Phase.SERVING:
+    if not _calls_handlers(turn):
         if len(turn.logs.numbers):
             _pause(turn)
         return
@@ -47,9 +47,14 @@ def follow_logs(turn: Turn) -> None:
 
 def logs_due(turn: Turn) -> float | None:
     """When the next log is opened (monotonic); None if there is no place for it."""
-    if turn.lifecycle.phase is not Phase.SERVING or not _has_place(turn):
+    if not (_calls_handlers(turn) and _has_place(turn)):
         return None
     return turn.logs.queue.next_due()
+
+
+def _calls_handlers(turn: Turn) -> bool:
+    life = turn.lifecycle
+    return life.phase is Phase.SERVING and life.frozen is None
 
 
 def _has_place(turn: Turn) -> bool:

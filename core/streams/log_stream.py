@@ -108,6 +108,8 @@ class LogStream(NamedTuple):
     # Lines beyond the rate of a handler, and when they may be told (monotonic).
     dropped: tuple[tuple[str, int], ...] = ()
     tell_at: float = 0.0
+    # The sorts of warnings that were given.
+    warned: frozenset[str] = frozenset()
 
     @property
     def is_open(self) -> bool:
@@ -132,8 +134,13 @@ def begun(
     container: Container,
     begin: Begin,
 ) -> LogStream:
-    """The stream of a container that is read from now on."""
-    return LogStream(key, body, handlers, container.instance, container, begin)
+    """The stream of a container that is read from now on.
+
+    One that has ended writes nothing from now on.
+    """
+    stream = LogStream(key, body, handlers, container.instance, container, begin)
+    is_over = begin == "now" and container.has_ended
+    return stream._replace(phase=LogPhase.FINISHED) if is_over else stream
 
 
 def opened(

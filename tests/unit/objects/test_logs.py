@@ -171,6 +171,42 @@ def test_pods_that_are_not_selected_are_not_read() -> None:
     assert found == ["c: y"]
 
 
+def test_a_container_that_has_ended_is_not_asked_about_from_now_on() -> None:
+    registry, found = reading()
+    simulation = by_hand(registry)
+    runs(simulation, 0)
+    simulation.settle().log_line("pods/p", "one").settle()
+    runs(simulation, 0, terminated={"exitCode": 0, "containerID": "x://0"})
+    simulation.settle()
+    found.clear()
+    simulation.restart()
+    asked = list[Any]()
+    simulation._run.listener = asked.append
+    simulation.settle()
+    assert not [each for each in asked if type(each).__name__ == "FollowLog"]
+    assert found == []
+    runs(simulation, 1)
+    simulation.settle().log_line("pods/p", "two").settle()
+    assert found == ["c: two"]
+
+
+def test_a_frozen_operator_reads_nothing() -> None:
+    registry, found = reading()
+
+    @fnop.on.event("configmaps", registry=registry)
+    def freezing(name: str, type: Any, **_: Any) -> Any:
+        frozen = name == "x" and type == "ADDED"
+        return fnop.freeze("for a test") if frozen else None
+
+    simulation = begun(registry)
+    simulation.log_line("pods/p", "one").settle()
+    manifest = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}
+    simulation.apply(manifest).settle()
+    simulation.log_line("pods/p", "two").wait(60)
+    assert found == ["c: one"]
+    assert not simulation._run.state.logs.numbers
+
+
 def test_two_handlers_get_a_line_each() -> None:
     registry, found = reading(regex="a")
     others: Lines = []
@@ -408,7 +444,7 @@ def test_long_lines_are_cut_with_a_warning() -> None:
     simulation = begun(registry)
     simulation.log_line("pods/p", "x" * 1000 + "\ny").settle()
     assert found == ["c: " + "x" * 256, "c: y"]
-    assert "are cut behind 256 bytes" in "\n".join(simulation.log)
+    assert "lines are cut behind 256 bytes" in "\n".join(simulation.log)
 
 
 def test_more_logs_than_may_be_read_wait_for_a_place() -> None:
