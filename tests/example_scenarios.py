@@ -44,6 +44,12 @@ class World(Picture, Protocol):
 
     def delete(self, kind: str, name: str) -> None: ...
 
+    def raw(
+        self, method: str, path: str, body: Any = None, content_type: str = ...
+    ) -> tuple[int, Any]:
+        """Any request: the status, and the answer."""
+        ...
+
     def restart(self) -> None:
         """Stop the operator in order, and start it again."""
         ...
@@ -966,6 +972,141 @@ ADMISSION = Story(
     ),
 )
 
+
+def job_of_training(image: str) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get("jobs", "example-1")
+        if found is None:
+            return False
+        template = found["spec"]["template"]
+        (container,) = template["spec"]["containers"]
+        label = template["metadata"]["labels"].get("trainings.fnop.dev/name")
+        return (container["image"], label) == (image, "example-1")
+
+    return Expectation(f"a Job trains {image}, with pods of the training", holds)
+
+
+def accuracy(value: str) -> Expectation:
+    def holds(seen: Picture) -> bool:
+        found = seen.get("trainings", "example-1") or {}
+        return bool((found.get("status") or {}).get("accuracy") == value)
+
+    return Expectation(f"the training has the accuracy {value}", holds)
+
+
+TOLD = accuracy("0.93")
+
+
+def pods_note_accuracy(world: World) -> None:
+    """As the log handler does, on the pods of the Job; one where nobody makes them."""
+    key = "trainings.fnop.dev/name"
+    job = world.get("jobs", "example-1")
+    assert job is not None
+    owner = {
+        **{"apiVersion": "batch/v1", "kind": "Job", "controller": True},
+        **{each: job["metadata"][each] for each in ("name", "uid")},
+    }
+    notes = {
+        "trainings.fnop.dev/accuracy": "0.93",
+        "trainings.fnop.dev/read": "2999-01-01T00:00:00+00:00",
+    }
+    pod = {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": "example-1-by-hand",
+            "labels": {key: "example-1"},
+            "ownerReferences": [owner],
+        },
+        "spec": {"containers": [{"name": "main", "image": "busybox"}]},
+    }
+
+    def is_told() -> bool:
+        """The Job's controller may be late."""
+        metas = [each["metadata"] for each in world.objects("pods")]
+        of_job = [each for each in metas if (each.get("labels") or {}).get(key)]
+        if not of_job:
+            world.create(pod)
+        for each in of_job:
+            if not notes.items() <= (each.get("annotations") or {}).items():
+                world.edit("pods", each["name"], {"metadata": {"annotations": notes}})
+        return TOLD.holds(world)
+
+    world.until(is_told)
+
+
+# Nothing runs on a server without a kubelet: lines of logs are in the example's tests.
+LOGS = Story(
+    "23-logs",
+    (
+        Step(
+            create("23-logs"),
+            (
+                synced("trainings"),
+                job_of_training("training.example.org/digits"),
+            ),
+        ),
+        Step(pods_note_accuracy, (TOLD,)),
+        Step(
+            edit({"spec": {"image": "training.example.org/letters"}}, "trainings"),
+            (synced("trainings"), job_of_training("training.example.org/letters")),
+        ),
+        Step(delete("trainings", "example-1"), (gone("trainings"), gone("jobs"))),
+    ),
+)
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+def install_monitors(world: World) -> None:
+    """The kind may be there: in simulation it is from the start."""
+    definition = manifests_of("24-cluster")[1]
+    assert world.raw("POST", DEFINITIONS, definition)[0] in (201, 409)
+
+
+def install_and_create(world: World) -> None:
+    install_monitors(world)
+    create("24-cluster")(world)
+
+
+def remove_monitors(world: World) -> None:
+    """A kind is removed when it has been missed for a while."""
+    path = f"{DEFINITIONS}/monitors.fnop.dev"
+    assert world.raw("DELETE", path)[0] == 200
+    world.until(lambda: UNMONITORED.holds(world))
+
+
+UNMONITORED = told("shops", "Monitored", "False", "NotInstalled")
+
+
+def monitored(host: str) -> tuple[Expectation, ...]:
+    return (
+        told("shops", "Monitored", "True", "Applied"),
+        spec_of("monitors", "example-1", "host", host),
+    )
+
+
+CLUSTER = Story(
+    "24-cluster",
+    (
+        Step(install_and_create, monitored("shop.example.org")),
+        Step(remove_monitors, (UNMONITORED, said("no shop is monitored any more"))),
+        Step(
+            install_monitors,
+            (
+                *monitored("shop.example.org"),
+                said("kind_added handler look_again succeeded"),
+            ),
+        ),
+        Step(
+            edit({"spec": {"host": "www.example.org"}}, "shops"),
+            (*monitored("www.example.org"), synced("shops")),
+        ),
+        Step(delete("shops", "example-1"), (gone("shops"), gone("monitors"))),
+    ),
+    everywhere=True,
+)
+
 STORIES = (
     MINIMAL,
     CHILDREN,
@@ -987,4 +1128,6 @@ STORIES = (
     TENANTS,
     RECORDS,
     ADMISSION,
+    LOGS,
+    CLUSTER,
 )

@@ -32,14 +32,22 @@ POD = manifests_of("08-event-spies")[0]
 # The kinds that are not of the core group.
 GROUPS = {
     **dict.fromkeys(
-        ("fnopexamples", "databases", "tenants", "records", "sites"), "fnop.dev/v1"
+        (
+            *("fnopexamples", "databases", "tenants", "records", "sites"),
+            *("trainings", "shops", "monitors"),
+        ),
+        "fnop.dev/v1",
     ),
+    "jobs": "batch/v1",
     **dict.fromkeys(("deployments", "replicasets", "statefulsets"), "apps/v1"),
     "networkpolicies": "networking.k8s.io/v1",
     "rolebindings": "rbac.authorization.k8s.io/v1",
 }
 # The examples with a definition of their own.
-OWN_KINDS = ("19-database", "20-tenants", "21-records", "22-admission")
+OWN_KINDS = (
+    *("19-database", "20-tenants", "21-records", "22-admission"),
+    *("23-logs", "24-cluster"),
+)
 
 Manifest = dict[str, Any]
 

@@ -92,6 +92,8 @@ FILES = (
     "20-tenants/example.py",
     "21-records/example.py",
     "22-admission/example.py",
+    "23-logs/example.py",
+    "24-cluster/example.py",
     DEPLOYMENT,
 )
 

@@ -91,11 +91,14 @@ def test_its_readme_shows_commands_that_exist(name: str) -> None:
         assert f"examples/{name}/{file}" in text
 
 
-def test_the_tests_of_an_example_pass() -> None:
+TESTED = ["09-testing", "22-admission", "23-logs", "24-cluster"]
+
+
+@pytest.mark.parametrize("name", TESTED)
+def test_the_tests_of_an_example_pass(name: str) -> None:
     """In a process of their own: they import their operator as an author's tests do."""
     # Without this project's settings of pytest, which are for other plugins, too.
-    folders = ("examples/09-testing", "examples/22-admission")
-    done = pytest_of("-c", os.devnull, *folders, folder=ROOT)
+    done = pytest_of("-c", os.devnull, f"examples/{name}", folder=ROOT)
     assert done.status == 0, done.out
 
 
@@ -139,7 +142,7 @@ def test_the_definition_of_an_example_is_what_its_types_say(tmp_path: Path) -> N
     assert (checked.status, checked.out, checked.err) == (0, "", "")
 
 
-@pytest.mark.parametrize("name", ["19-database", "21-records"])
+@pytest.mark.parametrize("name", ["19-database", "21-records", "23-logs"])
 def test_the_classes_of_an_example_say_what_its_manifest_says(
     name: str, tmp_path: Path
 ) -> None:
