@@ -187,7 +187,7 @@ def subjects_of(
     if is_drawn and not subjects and (pod := pod_for(program)) is not None:
         subjects = [pod]
         notes.append("made up a pod that writes logs; give another with --object")
-    if not subjects and not scripted:
+    if not (subjects or scripted or (is_drawn and program.hears_of_cluster)):
         raise CheckProblem(
             "there is no object to check the operator with; give one with --object"
         )

@@ -18,7 +18,12 @@ from fnop.core.handlers.roles import Family
 from fnop.interpreters.actions import WriteLog
 from fnop.interpreters.check.changes import Change, Sort, at, changes_of
 from fnop.interpreters.check.explore import Case, prepared
-from fnop.interpreters.check.walks import MadeUp, Subject, scripts_for
+from fnop.interpreters.check.walks import (
+    MadeUp,
+    Subject,
+    scripts_for,
+    scripts_of_the_cluster,
+)
 from fnop.interpreters.check.worlds import is_builtin
 from fnop.interpreters.scenario import catalogue_of
 
@@ -44,6 +49,8 @@ def made_up_scripts(case: Case, subjects: Sequence[Manifest]) -> MadeUp:
     """
     catalogue = catalogue_of(prepared(case).base)
     made = [_subject(case, catalogue, each) for each in subjects]
+    if not made:
+        return MadeUp(tuple(scripts_of_the_cluster(case, ())))
     beside = [each for each in case.given if each not in subjects]
     if any(_is_custom(catalogue, each) for each in subjects):
         beside += [each for each in subjects if not _is_custom(catalogue, each)]

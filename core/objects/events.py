@@ -44,7 +44,10 @@ SAME_SECONDS = 600.0
 REPORTS_MAX = 25
 REFILL_SECONDS = 300.0
 
-_NOWHERE = "Kubernetes Events cannot be reported here"
+_NOWHERE = (
+    "Kubernetes Events cannot be reported here; where there is no object, name one: "
+    "about=fnop.target(...)"
+)
 
 _NAME_LENGTH_MAX = 200
 _SUBDOMAIN = re.compile(
@@ -59,7 +62,7 @@ def report_event(
 
     `handler` is the id of the handler that reports it, if one does.
     """
-    if context.is_activity:
+    if context.is_activity and event.target is None:
         context.warn_once("events", _NOWHERE)
         return record
     reports = _reported(context, record.reports, event, record.body, handler)

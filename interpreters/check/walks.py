@@ -38,7 +38,7 @@ from fnop.interpreters.check.trial import Trial
 from fnop.interpreters.interrupts import interruptible
 from fnop.interpreters.simulation import SimulatedRun
 
-__all__ = ["MadeUp", "Subject", "scripts_for"]
+__all__ = ["MadeUp", "Subject", "scripts_for", "scripts_of_the_cluster"]
 
 # An API server is upgraded to this release, and is away for so much longer than the
 # handlers of such times wait.
@@ -118,7 +118,7 @@ def scripts_for(
         Script("delete", (*create, *gone)),
         Script("delete and recreate", (*create, *gone, *create)),
     ]
-    scripts += _of_the_cluster(case, create)
+    scripts += scripts_of_the_cluster(case, create)
     if logs:
         scripts.append(Script("pods write logs", (*create, *logs)))
     known = [each.actions for each in scripts]
@@ -126,7 +126,7 @@ def scripts_for(
     return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))
 
 
-def _of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[Script]:
+def scripts_of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[Script]:
     """The API server is upgraded, and is away for a while: if handlers hear of it."""
     afters = [
         each.after

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 import fnop
+from fnop.adapters.checking import cases_of, subjects_of
+from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.settings import Settings
 from fnop.testing import create, explore, outage, upgrade
 
 MAP = {
@@ -52,3 +55,15 @@ def test_a_crash_loses_a_change_and_a_startup_handler_makes_up_for_it(
     with pytest.raises(AssertionError, match="configmaps/version is missing"):
         lost.must("same_end")
     explore(telling(at_startup=True), create(SECRET), change).must("same_end")
+
+
+def test_an_operator_of_nothing_but_the_cluster_is_checked_without_objects() -> None:
+    registry = Registry()
+
+    @fnop.on.cluster.upgraded(registry=registry)
+    def told(**_: Any) -> fnop.Effect:
+        return fnop.apply(MAP)
+
+    program = Program(registry.handlers, Settings())
+    (case,) = cases_of(program, subjects_of(program, []))
+    assert [type(each).__name__ for each in case.script] == ["Upgrade", "Outage"]

@@ -226,3 +226,18 @@ def test_an_operator_without_such_handlers_asks_for_nothing_more(
 def test_what_cannot_work_is_refused(declared: Any, why: str) -> None:
     with pytest.raises(RegistrationError, match=why):
         declared(fnop.on.cluster)(lambda **_: None)
+
+
+def test_a_kubernetes_event_needs_an_object_to_be_about(registry: Registry) -> None:
+    about = fnop.target("namespaces", name="default")
+
+    @fnop.on.cluster.upgraded(registry=registry)
+    def upgraded(new: Any, **_: Any) -> list[fnop.Effect]:
+        return [fnop.info("Nowhere", "x"), fnop.info("Upgraded", str(new), about=about)]
+
+    simulation = Simulation(registry).settle()
+    simulation.upgrade("1.37").wait(30)
+    (event,) = simulation.events()
+    assert event["reason"] == "Upgraded"
+    assert event["involvedObject"]["name"] == "default"
+    assert "about=fnop.target" in "\n".join(simulation.log)
