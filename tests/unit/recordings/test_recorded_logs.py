@@ -25,7 +25,7 @@ kind: Pod
 metadata:
   name: train
   annotations:
-    simulated.fnop.dev/log: "epoch 1\\nloss=7 of it\\nthe token is s3cr3tT0kenThatIsLong42"
+    simulated.fnop.dev/log: "epoch 1\\nloss=7 of it\\ntoken s3cr3tT0kenThatIsLong42"
 spec:
   containers:
   - {name: main, image: train}
@@ -105,7 +105,7 @@ def test_a_secret_in_a_line_is_a_token(folder: Path) -> None:
     """What has one in it cannot be asked again, and is not said to have changed."""
     told = run("replay", str(folder / "watcher.fnop"))
     assert "s3cr3tT0kenThatIsLong42" not in told
-    assert "the token is redacted-" in told
+    assert "token redacted-" in told
     told = run(
         *("replay", str(folder / "watcher.fnop")),
         *(str(folder / "watcher.py"), "--shadow"),
