@@ -211,7 +211,7 @@ class SimulatedRun:
         self._arrives(Started(seed))
         # The open watches, and the kinds of all listings and watches.
         self._watches: dict[int, _Watched] = {}
-        self.logs = SimulatedLogs(self._arrives)
+        self.logs = SimulatedLogs(self._arriving())
         # Until when the API server does not answer the operator.
         self._back_at = 0.0
         self._kinds: dict[int, str] = {}
@@ -249,7 +249,7 @@ class SimulatedRun:
         twin.unmodelled = {**self.unmodelled}
         twin._inbox = self._inbox.copy()
         twin._watches = {**self._watches}
-        twin.logs = self.logs.fork(twin._arrives)
+        twin.logs = self.logs.fork(twin._arriving())
         twin._kinds = {**self._kinds}
         twin._despair = self._despair.fork()
         twin._restless = Restlessness(twin, bounded=False)
@@ -301,6 +301,17 @@ class SimulatedRun:
 
     def _arrives(self, input: Input, source: str = "") -> None:
         self._inbox.append(Delivery(source, input))
+
+    def _arriving(self) -> Callable[[Input, str], None]:
+        """A function that lets an input arrive, and holds no run in memory."""
+        found = weakref.ref(self)
+
+        def arrives(input: Input, source: str) -> None:
+            run = found()
+            if run is not None:
+                run._arrives(input, source)
+
+        return arrives
 
     def deliverable(self) -> int | None:
         """The position of the next input; None where there is none, or all are held."""
