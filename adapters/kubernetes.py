@@ -67,6 +67,8 @@ _FAILING_PER_SECOND, _FAILING_BURST = 20.0, 100.0
 FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
+# So much of a log is held if the operator does not take its lines, or twice as much.
+_LOG_BUFFER = 2**16
 _SHOWN_TEXT = 1000
 _SHOWN_PAGE = 200
 # The longest advice: a number of very many digits would become infinity, which a
@@ -232,7 +234,7 @@ class KubernetesApi:
         cannot be made or breaks.
         """
         try:
-            response = await self._begun(request, silence_seconds)
+            response = await self._begun(request, silence_seconds, _LOG_BUFFER)
             with _hanging_up(response):
                 async for chunk in response.content.iter_any():
                     yield chunk
@@ -245,9 +247,12 @@ class KubernetesApi:
             raise self._unreachable(problem) from problem
 
     async def _begun(
-        self, request: ApiRequest, silence_seconds: float
+        self,
+        request: ApiRequest,
+        silence_seconds: float,
+        read_buffer: int = _READ_BUFFER,
     ) -> aiohttp.ClientResponse:
-        """A watch that the server has agreed to.  Raises `StreamRefused`."""
+        """A watch, or a log, that the server has agreed to.  Raises `StreamRefused`."""
         timeout = aiohttp.ClientTimeout(
             total=None,
             sock_connect=self._timeout.sock_connect,
@@ -255,7 +260,7 @@ class KubernetesApi:
         )
         async with asyncio.timeout(silence_seconds):
             await self._wait_for_rate()
-            response = await self._open(request, timeout)
+            response = await self._open(request, timeout, read_buffer)
             self._answered(response.status)
             if response.status == 200:
                 return response
@@ -296,14 +301,17 @@ class KubernetesApi:
         return Unreachable(text, sent=True)
 
     async def _open(
-        self, request: ApiRequest, timeout: aiohttp.ClientTimeout
+        self,
+        request: ApiRequest,
+        timeout: aiohttp.ClientTimeout,
+        read_buffer: int = _READ_BUFFER,
     ) -> aiohttp.ClientResponse:
         """Send it, and once more after a 401 that new credentials may cure."""
         _check_time(request)
         await self._follow()
         transport, info = self._transport, self._transport.info
         try:
-            response = await transport.open(request, timeout)
+            response = await transport.open(request, timeout, read_buffer)
         except _OF_TLS as problem:
             if not isinstance(problem, _UNTRUSTED) and _alert_of(problem) is None:
                 raise
@@ -312,7 +320,7 @@ class KubernetesApi:
             if self._transport is transport:
                 raise
             _check_time(request)
-            return await self._transport.open(request, timeout)
+            return await self._transport.open(request, timeout, read_buffer)
         if response.status != 401:
             return response
         text = await response.read()  # it stays with the response
@@ -323,7 +331,7 @@ class KubernetesApi:
                 raise Unreachable(self._problem, sent=False)
             return response
         _check_time(request)
-        return await self._transport.open(request, timeout)
+        return await self._transport.open(request, timeout, read_buffer)
 
     async def _follow(self) -> None:
         """Log in again if the credentials have expired, or their files are others.
@@ -449,7 +457,6 @@ class _Transport:
         self._session = aiohttp.ClientSession(
             connector=_connector(proxy, context),
             cookie_jar=aiohttp.DummyCookieJar(),
-            read_bufsize=_READ_BUFFER,
         )
         self._interrupted = False
         self._options: dict[str, Any] = {"allow_redirects": False}
@@ -467,7 +474,10 @@ class _Transport:
         return _stamps(files_of(self.info)) != self._read
 
     async def open(
-        self, request: ApiRequest, timeout: aiohttp.ClientTimeout
+        self,
+        request: ApiRequest,
+        timeout: aiohttp.ClientTimeout,
+        read_buffer: int = _READ_BUFFER,
     ) -> aiohttp.ClientResponse:
         """Send the request; the response, its body yet to be read."""
         headers = CIMultiDict(_HEADERS)
@@ -489,6 +499,7 @@ class _Transport:
                 else written(request.content_type, request.body),
                 headers=headers,
                 timeout=timeout,
+                read_bufsize=read_buffer,
                 **self._options,
             )
         except BaseException:
