@@ -8,10 +8,19 @@ from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.streams.log_reader import Batch, LogReader, Sieve
 from fnop.core.values.evolve import replace
 
-__all__ = ["QUIET_SECONDS", "last_inputs", "lines_input", "reader_of"]
+__all__ = [
+    "MARK_SECONDS",
+    "QUIET_SECONDS",
+    "last_inputs",
+    "lines_input",
+    "mark_input",
+    "reader_of",
+]
 
 # An event of several lines is complete if nothing more comes for so long.
 QUIET_SECONDS = 1.0
+# How far a log was read is told once in this time, though nobody wants its lines.
+MARK_SECONDS = 60.0
 
 
 def reader_of(command: FollowLog, program: Program) -> LogReader:
@@ -26,7 +35,7 @@ def reader_of(command: FollowLog, program: Program) -> LogReader:
         limit=command.limit,
         multiline=selections[0][1].multiline if selections else False,
         after=command.after,
-        not_before=command.moment or 0,
+        not_before=command.moment,
     )
 
 
@@ -35,12 +44,17 @@ def lines_input(stream: int, batch: Batch) -> LogLines:
     return LogLines(stream, *batch)
 
 
+def mark_input(stream: int, reader: LogReader) -> LogLines:
+    """The input that tells how far a log was read."""
+    return LogLines(stream, (), reader.mark)
+
+
 def last_inputs(
     end: StreamEnded, reader: LogReader, now: float
 ) -> tuple[LogLines, StreamEnded]:
     """The inputs at the end of a stream: how far it was read, and why it has ended."""
     reason = "elsewhere" if reader.is_elsewhere else end.reason
-    mark, place = reader.mark, reader.place
-    return LogLines(end.stream, (), mark), replace(
-        end, reason=reason, place=place, rest=reader.rest(now)
-    )
+    read, place, rest = mark_input(end.stream, reader), reader.place, reader.rest(now)
+    message = end.message or reader.remark
+    told = replace(end, reason=reason, message=message, place=place, rest=rest)
+    return read, told

@@ -71,9 +71,11 @@ from fnop.interpreters.calls import (
 )
 from fnop.interpreters.clock import Clock, SystemClock
 from fnop.interpreters.log_readers import (
+    MARK_SECONDS,
     QUIET_SECONDS,
     last_inputs,
     lines_input,
+    mark_input,
     reader_of,
 )
 from fnop.interpreters.machine import Machine, Observer
@@ -572,9 +574,13 @@ class Runner:
         self, stream: int, reader: LogReader, parts: AsyncGenerator[bytes, None]
     ) -> None:
         """Read a log, part by part, and no further than its lines are taken in."""
+        told = self._clock.now().mono
         async for data in parts:
             reader.feed(data)
             await self._tell_lines(stream, reader)
+            if self._clock.now().mono - told >= MARK_SECONDS:
+                told = self._clock.now().mono
+                self._put(mark_input(stream, reader))
             if reader.is_elsewhere:
                 return
             while reader.holds_event:

@@ -17,9 +17,11 @@ from fnop.core.values.now import Now
 from fnop.interpreters.answers import refused
 from fnop.interpreters.cluster import Cluster, LogFollowed, log_followed, log_more
 from fnop.interpreters.log_readers import (
+    MARK_SECONDS,
     QUIET_SECONDS,
     last_inputs,
     lines_input,
+    mark_input,
     reader_of,
 )
 from fnop.interpreters.protocol import ApiResponse
@@ -47,6 +49,8 @@ class _Open:
     followed: LogFollowed
     waits: bool = False
     is_over: bool = False
+    # When it was told last how far it was read (monotonic).
+    told: float = 0.0
     # When an event of several lines is complete, if nothing more comes (monotonic).
     quiet_at: float | None = None
 
@@ -85,7 +89,8 @@ class SimulatedLogs:
         if isinstance(found, ApiResponse):
             self._arrives(refused(stream, found), source)
             return
-        self._open[stream] = _Open(source, reader_of(command, program), found)
+        reader = reader_of(command, program)
+        self._open[stream] = _Open(source, reader, found, told=now.mono)
         self._feed(stream, cluster)
         self._open[stream].is_over |= not command.follows
         self._tell(stream, now)
@@ -153,11 +158,14 @@ class SimulatedLogs:
         if is_quiet or batch is not None:
             each.quiet_at = None
         if batch is not None:
-            each.waits = True
+            each.waits, each.told = True, now.mono
             self._arrives(lines_input(stream, batch), each.source)
         elif each.is_over or each.reader.is_elsewhere:
             self._end(stream, "eof", now)
             return
+        elif now.mono - each.told >= MARK_SECONDS:
+            each.told = now.mono
+            self._arrives(mark_input(stream, each.reader), each.source)
         if each.reader.holds_event and each.quiet_at is None:
             each.quiet_at = now.mono + QUIET_SECONDS
 

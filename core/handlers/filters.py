@@ -314,7 +314,7 @@ class Filters:
                 _fits(want, sight.annotations.get(key), sight)
                 for key, want in self.annotations
             )
-            and all(_selects(want, sight.at(path), sight) for path, want in self.fields)
+            and all(_selects(path, want, sight) for path, want in self.fields)
             and self._value_fits(sight)
         )
 
@@ -346,8 +346,14 @@ def _fits(want: Wanted, have: Any, sight: Sight) -> bool:
             return have is not None and same_json(want, have)
 
 
-# Field selectors take an absent field for the zero of its type.
-_ZEROS = ("", "0", "false")
+# Fields of Kubernetes' own kinds that field selectors know, and that are no texts: one
+# that is absent has the zero of its type.
+_ZEROS: dict[Path, str] = {
+    ("spec", "unschedulable"): "false",
+    ("spec", "hostNetwork"): "false",
+    ("status", "replicas"): "0",
+    ("status", "successful"): "0",
+}
 
 
 def text_of_field(have: Any) -> str | None:
@@ -365,8 +371,9 @@ def text_of_field(have: Any) -> str | None:
             return None
 
 
-def _selects(want: Wanted, have: Any, sight: Sight) -> bool:
+def _selects(path: Path, want: Wanted, sight: Sight) -> bool:
     """Whether a field has a value, as a field selector of the API server tells."""
+    have = sight.at(path)
     text = text_of_field(have)
     match want:
         case Presence.PRESENT:
@@ -376,6 +383,6 @@ def _selects(want: Wanted, have: Any, sight: Sight) -> bool:
         case Callback():
             return sight.call(want, read_only(have))
         case _ if have is None:
-            return str(want) in _ZEROS
+            return want in ("", _ZEROS.get(path, ""))
         case _:
             return bool(text == want)

@@ -18,6 +18,7 @@ __all__ = ["Begin", "LogSelection", "begin_of", "log_selection_of"]
 Begin = str | float | datetime
 
 _SINCE = ("now", "start")
+_NAME = re.compile(r"[a-z0-9*?-]+")
 
 
 class LogSelection(NamedTuple):
@@ -112,6 +113,12 @@ def _containers(found: Any, label: str) -> tuple[str, ...]:
         )
     if not names:
         raise RegistrationError(f"{label}: container= names no container")
+    for each in names:
+        if not _NAME.fullmatch(each):
+            raise RegistrationError(
+                f"{label}: container={shown(each)} fits no container: names have "
+                "small letters, digits and '-', and patterns '*' and '?'"
+            )
     return tuple(names)
 
 

@@ -29,6 +29,11 @@ __all__ = [
 
 # The fields by which every kind can be selected (Kubernetes: field selectors).
 _FIELDS: dict[tuple[str, ...], str] = {("metadata", "name"): "metadata.name"}
+# Fields that are texts on any server: of others it is not known what an absent one is.
+_TEXTS = (
+    *("spec.nodeName", "spec.serviceAccountName", "spec.schedulerName"),
+    *("status.podIP", "status.nominatedNodeName", "status.phase", "type"),
+)
 _PLAIN = re.compile(r"[A-Za-z0-9]+")
 # A comma that is no part of a value.
 _SEPARATOR = re.compile(r"(?<!\\),")
@@ -121,11 +126,11 @@ def _fields(handler: Handler) -> list[str]:
         name = ".".join(path)
         if not all(map(_PLAIN.fullmatch, path)):
             continue
-        if want is Presence.PRESENT:
+        if want is Presence.PRESENT and name in _TEXTS:
             found.append(f"{name}!=")
-        elif want is Presence.ABSENT:
+        elif want in (Presence.ABSENT, "") and name in _TEXTS:
             found.append(f"{name}=")
-        elif isinstance(want, str):
+        elif isinstance(want, str) and want:
             found.append(f"{name}={_escaped(want)}")
     own, value = _FIELDS.get(handler.field), handler.filters.value
     if own is not None and isinstance(value, str):
@@ -157,18 +162,17 @@ def without_fields(selectors: Selectors, refused: Collection[str]) -> Selectors:
 def refused_fields(selectors: Selectors, message: str) -> frozenset[str]:
     """The fields by which the API server does not select a kind, as its refusal says.
 
-    If it names none of them, these are all but the two that every kind has.
-
     >>> selectors = Selectors("", "metadata.name=a,spec.size=1,spec.of=b")
     >>> sorted(refused_fields(selectors, "field label not supported: spec.size"))
     ['spec.size']
     >>> sorted(refused_fields(selectors, "no"))
-    ['spec.of', 'spec.size']
+    []
     """
     names = {_name_in(each) for each in _SEPARATOR.split(selectors.fields) if each}
     names -= {"metadata.name", "metadata.namespace"}
-    told = {e for e in names if re.search(rf"{re.escape(e)}(?![\w.])", message)}
-    return frozenset(told or names)
+    about = (rf"(?<![\w.]){re.escape(each)}(?![\w.=!])" for each in names)
+    found = zip(names, about, strict=True)
+    return frozenset(name for name, each in found if re.search(each, message))
 
 
 def _name_in(requirement: str) -> str:

@@ -34,7 +34,7 @@ from fnop.core.values.body import Body
 from fnop.core.values.errors import described
 from fnop.core.values.log_lines import LogLine
 
-__all__ = ["go_on", "read_logs", "take_end", "take_lines"]
+__all__ = ["go_on", "read_logs", "take_end", "take_lines", "takes_more"]
 
 # The seconds for which the end of the log of a pod that is gone is awaited.
 LAST_SECONDS = 30.0
@@ -73,18 +73,22 @@ def read_logs(
         for each in context.logs.of_pod(context.key):
             _leave(context, each)
         return
-    wanted = _wanted(context, pod)
+    containers = containers_of(pod)
+    wanted, ways = _wanted(context, pod, containers)
+    present = {each.name for each in containers}
     known = {each.key: each for each in context.logs.of_pod(context.key)}
     for key, stream in known.items():
         if key.uid != pod.uid:
             _leave(context, stream)
-        elif key not in wanted:
+        elif key in wanted:
+            continue
+        elif key.way not in ways or key.container in present:
             _close(context, stream)
     is_new = former is None and type is None and not is_listed
     begun_before = _begun_before(pod if former is None else former)
     for key, found in wanted.items():
-        if (present := known.get(key)) is not None:
-            _show(context, present, found, pod)
+        if (before := known.get(key)) is not None:
+            _show(context, before, found, pod)
             continue
         if is_new or key.container not in begun_before:
             begin: Begin | None = "start"
@@ -104,23 +108,28 @@ def _begun_before(former: Body) -> frozenset[str]:
     return frozenset(each.name for each in containers_of(former))
 
 
-def _wanted(context: Context, pod: Body) -> dict[LogKey, _Wanted]:
-    """The logs that handlers want, each with those that read it in the same way."""
+def _wanted(
+    context: Context, pod: Body, containers: tuple[Container, ...]
+) -> tuple[dict[LogKey, _Wanted], frozenset[int]]:
+    """The logs that handlers want, each with those that read it in the same way.
+
+    Also the ways in which handlers read the pod: the status may lack a container for a
+    moment.
+    """
     found: dict[LogKey, _Wanted] = {}
-    containers, handlers = containers_of(pod), context.kind.log_handlers
-    if not containers:
-        return found
+    handlers, reading = context.kind.log_handlers, set[int]()
     ways = [_selection(each) for each in handlers]
     for handler, own in zip(handlers, ways, strict=True):
         if not log_handler_reads(context, handler, pod):
             continue
         way = next(at for at, e in enumerate(ways) if e is own or e.shares(own))
+        reading.add(way)
         for container in containers:
             if own.takes(container.name):
                 key = LogKey(context.key, pod.uid, container.name, way)
                 others = found[key].handlers if key in found else ()
                 found[key] = _Wanted(container, (*others, handler))
-    return found
+    return found, frozenset(reading)
 
 
 def _selection(handler: Handler) -> LogSelection:
@@ -162,7 +171,7 @@ def _begin(context: Context, handler: Handler, pod: Body) -> Begin | None:
 
 def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> None:
     """Take another version of the pod in."""
-    after = shown(stream, wanted.container, pod)
+    after = shown(stream, wanted.container, pod)._replace(is_gone=False)
     ids = tuple(each.id for each in wanted.handlers)
     if after.handlers != ids:
         after = after._replace(handlers=ids)
@@ -179,12 +188,10 @@ def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> No
         context.read(context.logs.put(after))
 
 
-def _say_lost(context: Context, stream: LogStream) -> None:
-    context.say(
-        "warning",
-        f"the end of a log of container {stream.key.container} is lost: the container "
-        "has begun again, and kubelet keeps the log no more",
-    )
+def _say_lost(context: Context, stream: LogStream, why: str = "") -> None:
+    why = why or "kubelet keeps it no more"
+    what = f"the end of a log of container {stream.key.container} is lost"
+    context.say("warning", f"{what}: {why}")
 
 
 def _wait(context: Context, stream: LogStream) -> None:
@@ -271,15 +278,21 @@ def go_on(context: Context) -> None:
     streams = context.logs.of_pod(context.key)
     if not streams:
         return
-    record = context.record
-    work = (None if record is None else record.work) or IDLE
-    waiting = sum(each.line is not None for each in work.pending_events)
+    may_read = takes_more(context)
     for stream in streams:
         if stream.is_gone and stream.due <= context.now.mono:
             _close(context, stream)
-        elif stream.is_held and waiting < WAITING_LINES:
+        elif stream.is_held and may_read:
             context.emit(MoreLines(stream.id))
             context.read(context.logs.put(stream._replace(is_held=False)))
+
+
+def takes_more(context: Context) -> bool:
+    """Whether few enough lines of a pod wait for their handlers."""
+    record = context.record
+    work = (None if record is None else record.work) or IDLE
+    waiting = sum(each.line is not None for each in work.pending_events)
+    return waiting < WAITING_LINES
 
 
 def _told_of_dropped(
@@ -325,8 +338,10 @@ def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
     after = ended(stream, end, context.now, context.jitter())
     if end.reason == "eof" and is_finished(stream, after):
         _take(context, stream, end.rest)
-    if is_lost(stream, after) and end.reason != "eof":
-        _say_lost(context, stream)
+        if end.place is not None and end.place.missing:
+            _say_lost(context, stream, end.message)
+    elif is_lost(stream, after):
+        _say_lost(context, stream, end.message)
     if after.refusal and not stream.refusal:
         remedy = "grant the verb get on pods/log to this operator"
         context.warn_once(

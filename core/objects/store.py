@@ -49,7 +49,7 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     record = was = context.record
     tell_seen(context, type, was and was.body, body)
     before: Work | None = None
-    if record is not None and record.body.uid != body.uid:
+    if record is not None and _is_of_another(record, type, body):
         if type == "DELETED":
             return  # the object has been replaced already
         before = _replaced(context, record)
@@ -85,6 +85,15 @@ def observe(context: Context, stream: Stream, type: str | None, body: Body) -> N
     _make_due(context, record)
 
 
+def _is_of_another(record: ObjectRecord, type: str | None, body: Body) -> bool:
+    """Whether a record is not that of this object, or of its former sight.
+
+    One that is selected again was gone as far as the watch has told.
+    """
+    is_back = record.gone and type != "DELETED"
+    return is_back or record.body.uid != body.uid
+
+
 def _shown(
     context: Context,
     record: ObjectRecord,
@@ -96,7 +105,8 @@ def _shown(
     """The record after a version was shown to handlers of events, and of logs."""
     kind = context.kind
     if kind.log_handlers:
-        is_listed = type is None and not stream.lists
+        # A stream that begins later is of a namespace that is new.
+        is_listed = type is None and not (stream.lists or context.is_ready)
         read_logs(context, type, body, former, is_listed=is_listed)
     if kind.event_handlers:
         return _with_pending_events(context, record, kind, type, body, former)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.core.objects.log_reading import take_end, take_lines
+from fnop.core.objects.log_reading import take_end, take_lines, takes_more
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.state.context import Context
@@ -11,6 +11,9 @@ from fnop.core.state.turn import Turn
 from fnop.core.streams.log_stream import LogPhase, opened
 
 __all__ = ["follow_logs", "logs_due", "on_log_ended", "on_log_lines"]
+
+# A log of a pod whose lines are not handled yet is opened so much later.
+BUSY_SECONDS = 1.0
 
 
 def follow_logs(turn: Turn) -> None:
@@ -26,9 +29,14 @@ def follow_logs(turn: Turn) -> None:
         key, queue = turn.logs.queue.take(turn.now.mono)
         if key is None:
             return
+        waiting = turn.logs.read[key]
+        if not takes_more(Context(turn, key.pod)):
+            later = waiting._replace(due=turn.now.mono + BUSY_SECONDS)
+            turn.logs = turn.logs.waits(later)
+            continue
         settings, number = turn.settings, turn.next_serial()
         stream, command = opened(
-            turn.logs.read[key],
+            waiting,
             number,
             turn.now,
             silence_seconds=settings.log_silence_seconds,

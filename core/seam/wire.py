@@ -192,8 +192,9 @@ def _of_log_end(given: dict[str, Any]) -> dict[str, Any]:
     """The place and the rest of a log that has ended; raises as `_of_log`."""
     place = given.get("place")
     if place is not None:
-        mark, held = place
-        place = LogPlace(None if mark is None else LogMark(*mark), int(held))
+        mark, held, missing = place
+        known = None if mark is None else LogMark(*mark)
+        place = LogPlace(known, int(held), int(missing))
     rest = tuple(LogLine(*each) for each in given.get("rest") or ())
     return {"place": place, "rest": rest}
 

@@ -121,6 +121,11 @@ class Context:
         return self._turn.lifecycle.phase
 
     @property
+    def is_ready(self) -> bool:
+        """Whether every served kind has been listed once."""
+        return self._turn.lifecycle.ready
+
+    @property
     def keeps_still(self) -> bool:
         """Whether a handler's freeze forbids to begin anything more."""
         return self._turn.lifecycle.frozen is not None and not self.is_activity

@@ -88,7 +88,7 @@ class LogReader:
         limit: int,
         multiline: re.Pattern[str] | bool = False,
         after: LogMark | None = None,
-        not_before: int = 0,
+        not_before: int | None = None,
     ) -> None:
         self._sieves, self._limit, self._multiline = sieves, limit, multiline
         self._not_before = not_before
@@ -179,12 +179,16 @@ class LogReader:
 
     @property
     def place(self) -> LogPlace | None:
-        """Where the log is now; None while lines come a second time."""
+        """Where the log is now; None if that is not known."""
         if self.is_elsewhere or self._lines:
             return None
-        if self._after is not None and self._to_skip is not None:
-            return None
-        return LogPlace(self._place(), len(self._rest))
+        missing = 0 if self._after is None else self._to_skip or 0
+        return LogPlace(self._place(), len(self._rest), missing)
+
+    @property
+    def remark(self) -> str:
+        """Something that kubelet has said instead of a line, and nobody was told."""
+        return self._remark
 
     def rest(self, now: float) -> tuple[LogLine, ...]:
         """The lines that are held back, as if nothing more came; nothing is read then.
@@ -282,7 +286,7 @@ class LogReader:
         begins = self._earlier is None
         self._count(time)
         if after is None:
-            return time >= self._not_before
+            return self._not_before is None or time >= self._not_before
         if self._to_skip is None:
             if time <= after.last:
                 return False

@@ -48,6 +48,8 @@ __all__ = [
 
 # A stream that was open for this many seconds was well.
 _WELL = 5.0
+# The last day that RFC 3339 can write (Unix seconds).
+_LATEST = 253_402_214_400.0
 # If a stream ends, the container may have ended, too: for so long its status is
 # awaited before the log is opened again, which could be that of the next instance.
 _STATUS_SECONDS = 10.0
@@ -136,9 +138,12 @@ def begun(
 ) -> LogStream:
     """The stream of a container that is read from now on.
 
-    One that has ended writes nothing from now on.
+    One that has ended writes nothing from now on.  Unless it is read from now on, the
+    instance before comes first.
     """
-    stream = LogStream(key, body, handlers, container.instance, container, begin)
+    instance = container.instance if begin == "now" else container.previous
+    instance = instance or container.instance
+    stream = LogStream(key, body, handlers, instance, container, begin)
     is_over = begin == "now" and container.has_ended
     return stream._replace(phase=LogPhase.FINISHED) if is_over else stream
 
@@ -159,7 +164,8 @@ def opened(
     )
     seconds = moment = None
     if stream.mark is None and isinstance(stream.begin, datetime):
-        moment = int(stream.begin.timestamp() * 1_000_000) * 1000
+        seconds_of_unix = min(max(0.0, stream.begin.timestamp()), _LATEST)
+        moment = int(seconds_of_unix * 1_000_000) * 1000
     elif stream.mark is None and isinstance(stream.begin, (int, float)):
         # Lines that were written meanwhile are to be read, too.
         seconds = max(1, round(stream.begin + now.mono - since))
@@ -211,9 +217,11 @@ def is_finished(before: LogStream, after: LogStream) -> bool:
 
 
 def _next_instance(stream: LogStream) -> LogStream:
-    """Read the present instance from its first line."""
+    """Read the next instance from its first line, also one that was missed."""
+    latest = stream.latest
+    was_missed = latest.previous not in ("", stream.instance)
     return stream._replace(
-        instance=stream.latest.instance,
+        instance=latest.previous if was_missed else latest.instance,
         begin="start",
         mark=None,
         since=None,

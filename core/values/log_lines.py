@@ -60,11 +60,14 @@ class LogMark(NamedTuple):
 class LogPlace(NamedTuple):
     """The place where a reading has ended: behind all lines, and `held` bytes more.
 
-    These are the beginning of a line.  Without a mark there was no line.
+    These are the beginning of a line.  Without a mark there was no line.  So many of
+    the lines that were seen before were `missing`, as where kubelet has their file no
+    more.
     """
 
     mark: LogMark | None
     held: int
+    missing: int = 0
 
 
 @lru_cache(maxsize=64)

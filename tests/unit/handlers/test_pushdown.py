@@ -41,6 +41,7 @@ def asked(*declared: Any, given: str = "") -> tuple[str, str]:
 
 A, B = {"labels": {"app": "a"}}, {"labels": {"app": "b"}}
 BOTH = {"labels": {"app": "a", "tier": fnop.PRESENT, "test": fnop.ABSENT}}
+NODE = "spec.nodeName"
 NAMED = {"field": "metadata.name", "value": "one"}
 IN_FIELDS = ("", "b=y\\,z\\=\\\\,spec.a=x")
 
@@ -56,8 +57,10 @@ IN_FIELDS = ("", "b=y\\,z\\=\\\\,spec.a=x")
         ([(fnop.timer, {**A, "interval": 1}), (fnop.index, A)], ("app=a", "")),
         ([(fnop.on.resume, NAMED)], ("", "metadata.name=one")),
         ([(fnop.index, {"fields": {"spec.a": "x", "b": "y,z=\\"}})], IN_FIELDS),
-        ([(fnop.index, {"fields": {"spec.a": fnop.PRESENT}})], ("", "spec.a!=")),
-        ([(fnop.index, {"fields": {"spec.a": fnop.ABSENT}})], ("", "spec.a=")),
+        ([(fnop.index, {"fields": {NODE: fnop.PRESENT}})], ("", f"{NODE}!=")),
+        ([(fnop.index, {"fields": {NODE: fnop.ABSENT}})], ("", f"{NODE}=")),
+        # The zero of another type is not known.
+        ([(fnop.index, {"fields": {"spec.a": fnop.ABSENT}})], ("", "")),
         ([(fnop.index, {"fields": {"a": lambda value: True}})], ("", "")),
         ([(fnop.index, {"fields": {"a": "1"}}), (fnop.index, A)], ("", "")),
         ([(fnop.on.event, {"fields": {"a": "1"}})], ("", "")),
@@ -224,8 +227,9 @@ VALUES = [
     ("1", {"data": {"a": "1"}}, True),
     ("1", {"data": {"a": 1}}, True),
     ("true", {"data": {"a": True}}, True),
-    ("false", {"data": {}}, True),
-    ("0", {}, True),
+    ("false", {"data": {}}, False),
+    ("0", {}, False),
+    ("", {}, True),
     ("", {"data": {"a": ""}}, True),
     ("1", {}, False),
     ("1", {"data": {"a": ["1"]}}, False),

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ import pytest
 import fnop
 from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
+from fnop.interpreters.cluster.storage.logs import Log
 from fnop.testing import Off, Simulation
 from tests.simulations import ROOT
 
@@ -331,11 +333,92 @@ def test_two_restarts_while_nobody_reads_are_told() -> None:
     runs(simulation, 0)
     simulation.settle().log_line("pods/p", "zero").settle().outage(30)
     runs(simulation, 1)
-    simulation.log_line("pods/p", "lost")
+    simulation.log_line("pods/p", "one")
     runs(simulation, 2)
     simulation.log_line("pods/p", "two").wait(60)
-    assert found == ["c: zero", "c: two"]
+    # kubelet keeps the log of the instance before, but not the one before that.
+    assert found == ["c: zero", "c: one", "c: two"]
     assert "the end of a log of container c is lost" in "\n".join(simulation.log)
+
+
+def test_a_log_that_kubelet_lost_is_given_up_and_told() -> None:
+    """It answers with fewer lines than were seen, or with a text of its own."""
+    registry, found = reading()
+    simulation = by_hand(registry)
+    runs(simulation, 0)
+    simulation.settle().log_line("pods/p", "one\ntwo").settle()
+    run = simulation._run
+    (uid,) = run.cluster.logs
+    lost = run.cluster.logs[uid]["c"]._replace(present=Log(0))
+    logs = run.cluster.logs.set(uid, run.cluster.logs[uid].set("c", lost))
+    run.cluster = replace(run.cluster, logs=logs)
+    runs(simulation, 1)
+    simulation.log_line("pods/p", "three").wait(60)
+    assert found == ["c: one", "c: two", "c: three"]
+    assert "is lost" in "\n".join(simulation.log)
+
+
+def test_a_container_that_its_status_lacks_for_a_moment_is_read_once() -> None:
+    registry, found = reading()
+    simulation = by_hand(registry)
+    runs(simulation, 0)
+    simulation.settle().log_line("pods/p", "one").settle()
+    simulation.edit("pods/p", status={"containerStatuses": []}).settle()
+    runs(simulation, 0)
+    simulation.settle().log_line("pods/p", "two").settle()
+    assert found == ["c: one", "c: two"]
+
+
+def test_a_pod_that_is_selected_again_is_read_on() -> None:
+    registry, found = reading()
+    simulation = begun(registry)
+    simulation.log_line("pods/p", "one").settle()
+    simulation.edit("pods/p", metadata={"labels": {"read": None}}).wait(2)
+    simulation.edit("pods/p", metadata={"labels": SELECTED}).wait(2)
+    for number in range(3):
+        simulation.log_line("pods/p", str(number)).wait(40)
+    assert found == ["c: one", "c: 0", "c: 1", "c: 2"]
+
+
+def test_lines_that_wait_do_not_pile_up_by_reopening() -> None:
+    registry, _ = reading()
+
+    @fnop.on.log("pods", labels=SELECTED, registry=registry)
+    async def slow(**_: Any) -> None:
+        await fnop.sleep(10_000)
+
+    @fnop.on.log("pods", annotations={"b": "1"}, registry=registry)
+    def other(**_: Any) -> None: ...
+
+    simulation = begun(registry)
+    simulation.log_line("pods/p", "\n".join(map(str, range(3000)))).wait(5)
+    for number in range(6):
+        noted = {"annotations": {"b": str(number % 2)}}
+        simulation.edit("pods/p", metadata=noted).wait(5)
+    (record,) = [
+        each
+        for key, each in simulation._run.state.objects.records.items()
+        if key.name == "p"
+    ]
+    assert record.work is not None
+    assert len(record.work.pending_events) < 300
+
+
+@pytest.mark.parametrize(
+    "since",
+    [
+        datetime.min.replace(tzinfo=UTC),
+        datetime.max.replace(tzinfo=UTC),
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=14))),
+    ],
+    ids=range(3),
+)
+def test_any_time_may_be_a_mark(since: datetime) -> None:
+    registry, _ = reading(since=lambda **_: since)
+    simulation = begun(registry)
+    simulation.restart()
+    simulation.settle().log_line("pods/p", "x").settle()
+    assert simulation.settled
 
 
 def test_a_container_that_ends_is_read_to_its_end_and_no_more() -> None:
@@ -501,6 +584,7 @@ MISTAKES = [
     ({"rate": True}, "above zero"),
     ({"container": 3}, "container= is a name"),
     ({"container": []}, "names no container"),
+    ({"container": "a-[0-9]"}, "fits no container"),
     ({"since": "never"}, 'since= is "now", "start", seconds or a time'),
     ({"since": -1}, "since="),
     ({"since": "2026-01-01T00:00"}, "a time with its zone"),
