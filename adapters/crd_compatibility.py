@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from fnop.adapters.manifests import read_manifests
+from fnop.adapters.manifests import ManifestProblem, read_manifests
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.planned.compatibility import breaking_changes
 from fnop.interpreters.answers import message_of
@@ -40,12 +40,34 @@ def breaks_of_file(
         for each in read_manifests([file])
         if each.get("kind") == DEFINITIONS.kind
     }
+    if not released:
+        raise ManifestProblem(f"{file} has no definition (CustomResourceDefinition)")
+    for name, found in released.items():
+        _check(found, f"{file}: {name}")
     for each in definitions:
         name = each["metadata"]["name"]
         if name in released:
             yield from _broken(name, released.pop(name), each)
     for name in released:
         yield name, "the kind is gone"
+
+
+def _check(definition: Definition, name: str) -> None:
+    """Raise `ManifestProblem` for a definition that is none of the present form."""
+    spec = definition.get("spec")
+    versions = spec.get("versions") if isinstance(spec, dict) else None
+    if (
+        not isinstance(spec, dict)
+        or not isinstance(spec.get("names"), dict)
+        or not isinstance(versions, list)
+        or not all(
+            isinstance(e, dict) and isinstance(e.get("name"), str) for e in versions
+        )
+    ):
+        raise ManifestProblem(
+            f"{name} is no definition of apiextensions.k8s.io/v1, with spec.names and "
+            "named spec.versions"
+        )
 
 
 def _broken(

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from fnop.effects.values import canonical, shown
+from fnop.effects.values import canonical, same_json, shown
 
 __all__ = ["BreakingChange", "breaking_changes"]
 
@@ -19,15 +19,21 @@ Schema = Mapping[str, Any]
 _OPEN = "x-kubernetes-preserve-unknown-fields"
 _RULES = "x-kubernetes-validations"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
-# Limits that allow less if they are raised, and if they are lowered.
-_LOWER = ("minimum", "minLength", "minItems", "minProperties")
+_EMBEDDED = "x-kubernetes-embedded-resource"
+_LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
+# Limits that allow less if they are raised, with those that are none; and if lowered.
+_LOWER = {"minimum": None, "minLength": 0, "minItems": 0, "minProperties": 0}
 _UPPER = ("maximum", "maxLength", "maxItems", "maxProperties")
+_COMBINED = ("allOf", "anyOf", "oneOf", "not")
 # Types that take all values of another one.
 _WIDER = (
     *(("integer", "number"), ("integer", "int or string")),
     ("string", "int or string"),
 )
-_EXACT = ("pattern", "format", "multipleOf", "x-kubernetes-list-type")
+# Formats of numbers that take all of them.
+_WIDE_FORMATS = ("int64", "float", "double")
+# Fields of each object, which a definition need not describe.
+_OF_ALL = ("apiVersion", "kind", "metadata")
 
 
 class BreakingChange(NamedTuple):
@@ -64,13 +70,7 @@ def _changes(
     before: Mapping[str, Any], after: Mapping[str, Any]
 ) -> Iterator[BreakingChange]:
     old, new = before["spec"], after["spec"]
-    if old.get("scope") != new.get("scope"):
-        why = f"the scope is {new.get('scope')}, and was {old.get('scope')}"
-        yield BreakingChange("", "", f"{why}; it cannot be changed")
-    for name in ("kind", "plural"):
-        was, now = old["names"].get(name), new["names"].get(name)
-        if was != now:
-            yield BreakingChange("", "", f"the {name} is {now!r}, and was {was!r}")
+    yield from (BreakingChange("", "", why) for why in _of_kinds(old, new))
     versions = {each["name"]: each for each in new["versions"]}
     stored = (before.get("status") or {}).get("storedVersions") or ()
     for each in old["versions"]:
@@ -80,21 +80,52 @@ def _changes(
             yield BreakingChange(name, "", f"{why} that")
         elif each.get("served") and not (found and found.get("served")):
             yield BreakingChange(name, "", "it is no longer served")
-        elif found is not None:
+        elif found is not None and (each.get("served") or name in stored):
             yield from (
                 BreakingChange(name, path or "the object", why)
                 for path, why in _of_schemas(_schema(each), _schema(found), "")
             )
-            if _status(each) and not _status(found):
-                yield BreakingChange(name, "", "the status subresource is gone")
+            yield from (BreakingChange(name, "", why) for why in _beside(each, found))
+
+
+def _of_kinds(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    if old.get("scope") != new.get("scope"):
+        why = f"the scope is {new.get('scope')}, and was {old.get('scope')}"
+        yield f"{why}; it cannot be changed"
+    for name in ("kind", "plural"):
+        was, now = old["names"].get(name), new["names"].get(name)
+        if was != now:
+            yield f"the {name} is {now!r}, and was {was!r}"
+    converts = [(e.get("conversion") or {}).get("strategy") for e in (old, new)]
+    if converts[0] == "Webhook" and converts[1] != "Webhook":
+        yield "versions are no longer converted by a webhook"
+
+
+def _beside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """The reasons beside the schema for which clients of a version may fail."""
+    was, now = (each.get("subresources") or {} for each in (old, new))
+    for name in ("status", "scale"):
+        if name in was and name not in now:
+            yield f"the {name} subresource is gone"
+    if "status" in now and "status" not in was:
+        yield "the status has a subresource now: writes of the object leave it as it is"
+    paths = [
+        {e.get("jsonPath") for e in each.get("selectableFields") or ()}
+        for each in (old, new)
+    ]
+    for path in sorted(map(str, paths[0] - paths[1])):
+        yield f"field selectors no longer know {path}"
 
 
 def _schema(version: Mapping[str, Any]) -> Schema:
-    return (version.get("schema") or {}).get("openAPIV3Schema") or {}
-
-
-def _status(version: Mapping[str, Any]) -> bool:
-    return "status" in (version.get("subresources") or {})
+    """The schema of the objects of a version, without what all objects have."""
+    found = (version.get("schema") or {}).get("openAPIV3Schema") or {}
+    fields = found.get("properties") or {}
+    return {
+        **found,
+        "properties": {k: v for k, v in fields.items() if k not in _OF_ALL},
+        "required": [e for e in found.get("required") or () if e not in _OF_ALL],
+    }
 
 
 def _of_schemas(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
@@ -103,12 +134,11 @@ def _of_schemas(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]
         return
     yield from ((path, why) for why in _of_values(old, new))
     yield from _of_fields(old, new, path)
-    was, now = old.get("additionalProperties"), new.get("additionalProperties")
-    if isinstance(was, Mapping) and isinstance(now, Mapping):
-        yield from _of_schemas(was, now, f"{path}.*" if path else "*")
     was, now = old.get("items"), new.get("items")
     if isinstance(was, Mapping) and isinstance(now, Mapping):
         yield from _of_schemas(was, now, f"{path}[]")
+    elif isinstance(now, Mapping) and now and not was:
+        yield f"{path}[]", "its values have a schema now"
 
 
 def _of_values(old: Schema, new: Schema) -> Iterator[str]:
@@ -120,36 +150,75 @@ def _of_values(old: Schema, new: Schema) -> Iterator[str]:
         yield "null is no longer valid"
     yield from _of_enums(old, new)
     yield from _of_limits(old, new)
-    known = {each.get("rule") for each in old.get(_RULES) or ()}
+    yield from _of_forms(old, new)
+    known = {_rule(each) for each in old.get(_RULES) or ()}
     for each in new.get(_RULES) or ():
-        if each.get("rule") not in known:
+        if _rule(each) not in known:
             yield f"the rule {shown(each.get('rule'))} is new"
+    for name in _COMBINED:
+        if name in new and not same_json(new[name], old.get(name)):
+            yield f"{name} is new, or another one"
+
+
+def _rule(given: Mapping[str, Any]) -> str:
+    return " ".join(str(given.get("rule")).split())
 
 
 def _of_enums(old: Schema, new: Schema) -> Iterator[str]:
     if "enum" not in new:
         return
-    values = [canonical(each) for each in new["enum"]]
-    lost = [e for e in old.get("enum", ()) if canonical(e) not in values]
-    if "enum" not in old:
+    possible = [True, False] if _type(old) == "boolean" else None
+    before = old.get("enum", possible)
+    if before is None:
         yield f"only {', '.join(map(shown, new['enum']))} are valid now"
-    elif lost:
+        return
+    lost = [e for e in before if not any(_is_equal(e, other) for other in new["enum"])]
+    if lost:
         yield f"{', '.join(map(shown, lost))} are no longer valid"
 
 
+def _is_equal(one: Any, other: Any) -> bool:
+    numbers = [
+        isinstance(e, (int, float)) and not isinstance(e, bool) for e in (one, other)
+    ]
+    return bool(one == other) if all(numbers) else same_json(one, other)
+
+
 def _of_limits(old: Schema, new: Schema) -> Iterator[str]:
-    for name in _LOWER:
-        if new.get(name) is not None and new[name] > old.get(name, float("-inf")):
+    for name, least in _LOWER.items():
+        before = old.get(name, least)
+        if new.get(name) is not None and (before is None or new[name] > before):
             yield f"{name} is {new[name]}{_was(old, name)}"
     for name in _UPPER:
-        if new.get(name) is not None and new[name] < old.get(name, float("inf")):
+        before = old.get(name)
+        if new.get(name) is not None and (before is None or new[name] < before):
             yield f"{name} is {new[name]}{_was(old, name)}"
-    for name in _EXACT:
-        if new.get(name) is not None and new[name] != old.get(name):
-            yield f"{name} is {shown(new[name])}{_was(old, name)}"
-    for name in ("exclusiveMinimum", "exclusiveMaximum", "uniqueItems"):
-        if new.get(name) and not old.get(name):
-            yield f"{name} is new"
+    for side, limit in (
+        ("exclusiveMinimum", "minimum"),
+        ("exclusiveMaximum", "maximum"),
+    ):
+        same = old.get(limit) == new.get(limit)
+        if new.get(side) and not old.get(side) and same:
+            yield f"{side} is new"
+    factor, before = new.get("multipleOf"), old.get("multipleOf")
+    if factor is not None and (before is None or before % factor):
+        yield f"multipleOf is {factor}{_was(old, 'multipleOf')}"
+
+
+def _of_forms(old: Schema, new: Schema) -> Iterator[str]:
+    if new.get("pattern") is not None and new["pattern"] != old.get("pattern"):
+        yield f"pattern is {shown(new['pattern'])}{_was(old, 'pattern')}"
+    form = new.get("format")
+    if form is not None and form != old.get("format") and form not in _WIDE_FORMATS:
+        yield f"format is {shown(form)}{_was(old, 'format')}"
+    if new.get("uniqueItems") and not old.get("uniqueItems"):
+        yield "uniqueItems is new"
+    for name, usual in ((_LIST_TYPE, "atomic"), (_LIST_KEYS, None)):
+        now = new.get(name, usual)
+        if now != usual and not same_json(now, old.get(name, usual)):
+            yield f"{name} is {now}{_was(old, name)}"
+    if new.get(_EMBEDDED) and not old.get(_EMBEDDED):
+        yield "it has to be a whole object now, with apiVersion and kind"
 
 
 def _was(old: Schema, name: str) -> str:
@@ -163,17 +232,47 @@ def _type(schema: Schema) -> str:
 def _of_fields(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
     """The fields that are required now, that are pruned, and those within them."""
     before, after = old.get("properties") or {}, new.get("properties") or {}
-    required = {*(new.get("required") or ())} - {*(old.get("required") or ())}
-    for name in sorted(required):
-        field = f"{path}.{name}".lstrip(".")
-        if "default" not in (after.get(name) or {}):
-            yield field, "it is required now, and has no default"
-    is_open = bool(new.get(_OPEN)) or "additionalProperties" in new
-    if old.get(_OPEN) and not is_open:
-        yield path, "unknown fields are pruned now"
+    was_required = {*(old.get("required") or ())}
+    for name in sorted(new.get("required") or ()):
+        default = (after.get(name) or {}).get("default")
+        had_default = (before.get(name) or {}).get("default") is not None
+        if default is None and (name not in was_required or had_default):
+            yield _within(path, name), "it is required now, and has no default"
+    yield from _of_others(old, new, path)
+    others = new.get("additionalProperties")
     for name, schema in before.items():
-        field = f"{path}.{name}".lstrip(".")
+        field = _within(path, name)
         if name in after:
             yield from _of_schemas(schema, after[name], field)
-        elif not is_open:
+        elif isinstance(others, Mapping):
+            yield from _of_schemas(schema, others, field)
+        elif not _is_open(new):
             yield field, "it is gone: stored values are pruned"
+    for name in sorted({*after} - {*before}):
+        if _is_open(old) and after[name]:
+            yield _within(path, name), "it has a schema now"
+
+
+def _of_others(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
+    """The changes for fields that the schema does not name."""
+    was, now = old.get("additionalProperties"), new.get("additionalProperties")
+    if isinstance(was, Mapping) and isinstance(now, Mapping):
+        yield from _of_schemas(was, now, _within(path, "*"))
+    if _is_open(new) or not (_is_open(old) or isinstance(was, Mapping)):
+        return
+    if isinstance(now, Mapping):
+        if _is_open(old):
+            yield path, "its values have a schema now"
+    elif _is_open(old) or not new.get("properties"):
+        yield path, "unknown fields are pruned now"
+    else:
+        yield path, "values by other names are pruned now"
+
+
+def _is_open(schema: Schema) -> bool:
+    """Whether fields without a schema are kept."""
+    return bool(schema.get(_OPEN)) or schema.get("additionalProperties") is True
+
+
+def _within(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

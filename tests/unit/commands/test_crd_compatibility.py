@@ -61,6 +61,10 @@ TEXT, NUMBER = {"type": "string"}, {"type": "integer"}
 OPEN = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
 EITHER = {"x-kubernetes-int-or-string": True}
 RULE = {"rule": "self > 1"}
+FLAG = {"type": "boolean"}
+LIST = {"type": "array", "items": TEXT}
+MAP = {"type": "object", "additionalProperties": TEXT}
+STRUCT = {"type": "object", "properties": {"b": TEXT}}
 
 FIELDS: list[tuple[Any, Any, str]] = [
     (TEXT, TEXT, ""),
@@ -93,6 +97,37 @@ FIELDS: list[tuple[Any, Any, str]] = [
         "spec.a.*: minLength is 1",
     ),
     (NUMBER, {**NUMBER, "default": 3, "description": "another"}, ""),
+    (TEXT, {**TEXT, "minLength": 0}, ""),
+    (TEXT, {**TEXT, "allOf": [{"minLength": 3}]}, "allOf is new, or another one"),
+    ({**NUMBER, "format": "int32"}, {**NUMBER, "format": "int64"}, ""),
+    ({**NUMBER, "format": "int64"}, {**NUMBER, "format": "int32"}, "format is 'int32'"),
+    ({**NUMBER, "multipleOf": 4}, {**NUMBER, "multipleOf": 2}, ""),
+    ({**NUMBER, "multipleOf": 2}, {**NUMBER, "multipleOf": 4}, "multipleOf is 4"),
+    ({**NUMBER, "enum": [1, 2]}, {**NUMBER, "enum": [1.0, 2.0]}, ""),
+    (FLAG, {**FLAG, "enum": [True, False]}, ""),
+    (FLAG, {**FLAG, "enum": [True]}, "False are no longer valid"),
+    (
+        {**NUMBER, "x-kubernetes-validations": [RULE]},
+        {**NUMBER, "x-kubernetes-validations": [{"rule": " self  >\n1"}]},
+        "",
+    ),
+    (LIST, {**LIST, "x-kubernetes-list-type": "atomic"}, ""),
+    (LIST, {**LIST, "x-kubernetes-list-type": "set"}, "x-kubernetes-list-type is set"),
+    (MAP, STRUCT, "values by other names are pruned now"),
+    (STRUCT, MAP, ""),
+    (MAP, {"type": "object"}, "unknown fields are pruned now"),
+    ({"type": "object", "additionalProperties": True}, OPEN, ""),
+    (
+        {"type": "object", "additionalProperties": True},
+        MAP,
+        "its values have a schema now",
+    ),
+    (
+        STRUCT,
+        {"type": "object", "additionalProperties": NUMBER},
+        "spec.a.b: the type is integer, and was string",
+    ),
+    (OPEN, {**OPEN, **STRUCT}, "spec.a.b: it has a schema now"),
 ]
 
 
@@ -109,6 +144,21 @@ def test_a_field_that_takes_less_breaks(before: Any, after: Any, why: str) -> No
 
 
 V2 = version(name="v2", storage=False)
+NOT_SERVED = version(name="v2", storage=False, served=False)
+# controller-gen describes the fields of all objects, and requires them.
+OF_ALL = {
+    "type": "object",
+    "properties": {
+        "apiVersion": TEXT,
+        "kind": TEXT,
+        "metadata": {"type": "object"},
+        "spec": {"type": "object"},
+    },
+    "required": ["apiVersion", "kind", "metadata"],
+}
+GENERATED = version(schema={"openAPIV3Schema": OF_ALL})
+SCALE = {"scale": {"specReplicasPath": ".spec.a", "statusReplicasPath": ".status.a"}}
+CONVERTED = {"conversion": {"strategy": "Webhook"}}
 DROPPED = "v2: it is dropped, and objects are stored in it: the API server refuses that"
 KINDS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
     (definition(), definition(), []),
@@ -130,6 +180,32 @@ KINDS: list[tuple[dict[str, Any], dict[str, Any], list[str]]] = [
         definition(),
         ["v1: the status subresource is gone"],
     ),
+    (
+        definition(),
+        definition(version(subresources={"status": {}})),
+        [
+            "v1: the status has a subresource now: writes of the object leave it as "
+            "it is"
+        ],
+    ),
+    (
+        definition(version(subresources=SCALE)),
+        definition(),
+        ["v1: the scale subresource is gone"],
+    ),
+    (
+        definition(version(selectableFields=[{"jsonPath": ".spec.a"}])),
+        definition(),
+        ["v1: field selectors no longer know .spec.a"],
+    ),
+    (
+        definition(**CONVERTED),
+        definition(),
+        ["versions are no longer converted by a webhook"],
+    ),
+    (definition(version(), NOT_SERVED), definition(), []),
+    (definition(GENERATED), definition(), []),
+    (definition(), definition(GENERATED), []),
     (definition(of(a=TEXT)), definition(of(a=TEXT, b=TEXT)), []),
     (
         definition(of(a=TEXT, b=TEXT)),
@@ -156,6 +232,14 @@ def test_a_field_that_is_required_now_breaks_without_a_default(
     new = {**spec, "properties": {"a": TEXT, "b": field}, "required": ["b"]}
     found = breaking_changes(definition(version(spec)), definition(version(new)))
     assert bool(found) is breaks
+
+
+def test_a_required_field_that_loses_its_default_breaks() -> None:
+    spec = {"type": "object", "required": ["a"], "properties": {"a": TEXT}}
+    old = {**spec, "properties": {"a": {**TEXT, "default": "x"}}}
+    found = breaking_changes(definition(version(old)), definition(version(spec)))
+    assert [*map(str, found)] == ["v1 spec.a: it is required now, and has no default"]
+    assert breaking_changes(definition(version(spec)), definition(version(spec))) == ()
 
 
 def test_objects_are_tried_with_the_new_definition() -> None:
@@ -187,3 +271,27 @@ def test_the_command_refuses_what_breaks_a_release(tmp_path: Path) -> None:
         "widgets.e.com v1 spec.size: it is required now, and has no default\n"
     )
     assert "a change breaks what exists" in other.err
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "released.yaml has no definition (CustomResourceDefinition)"),
+        (
+            "apiVersion: apiextensions.k8s.io/v1\n"
+            "kind: CustomResourceDefinition\nmetadata: {name: x}\n"
+            "spec: {versions: [3]}\n",
+            "x is no definition of apiextensions.k8s.io/v1",
+        ),
+    ],
+    ids=["empty", "malformed"],
+)
+def test_a_file_without_definitions_is_a_clear_error(
+    tmp_path: Path, text: str, why: str
+) -> None:
+    (tmp_path / "old.py").write_text(KIND.format(fields="size: int = 1"))
+    (tmp_path / "released.yaml").write_text(text)
+    found = fnop("crd", "old.py", "--compatible-with", "released.yaml", folder=tmp_path)
+    assert (found.status, found.out) == (1, "")
+    assert why in found.err
+    assert "Traceback" not in found.err
