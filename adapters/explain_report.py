@@ -8,6 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from fnop.core.explaining.advice import ago, span
+from fnop.core.explaining.facts import Requested
 from fnop.core.explaining.story import (
     Child,
     ConditionTold,
@@ -248,6 +249,20 @@ def _handlers(story: Story) -> Iterator[str]:
         yield from _table(rows)
     elif story.handlers is not None:
         yield f"none of {story.subject.resource}"
+    if (text := _requested(story.requested)) and rows:
+        yield f"asked of the API server: {text}"
+
+
+def _requested(requested: Requested | None) -> str:
+    """What is asked for of a kind; "" if it is all of all objects."""
+    if requested is None:
+        return ""
+    labels, fields = requested.selectors.labels, requested.selectors.fields
+    named = (("labels", labels), ("fields", fields))
+    parts = [f"{name} {text}" for name, text in named if text]
+    if requested.metadata_only:
+        parts.append("metadata only")
+    return ", ".join(parts)
 
 
 def _conditions(

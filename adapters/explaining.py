@@ -11,7 +11,7 @@ from fnop.adapters.recorded import CUT_OFF
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import Evidence, Recorded
-from fnop.core.explaining.fitting import handlers_for
+from fnop.core.explaining.fitting import handlers_for, requested_for
 from fnop.core.explaining.recorded import recorded_of
 from fnop.core.explaining.surroundings import operators_on
 from fnop.core.handlers.handler import Handler
@@ -66,7 +66,8 @@ async def explained(
     if handlers is None:
         return evidence
     facts = handlers_for(handlers, catalogue, resource, found, settings, wall)
-    return replace(evidence, handlers=facts)
+    requested = requested_for(handlers, catalogue, resource, settings)
+    return replace(evidence, handlers=facts, requested=requested)
 
 
 def _resource(catalogue: Catalogue, kind: str, problem: str | None) -> Resource:

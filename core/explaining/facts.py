@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fnop.core.api.resources import Resource
+from fnop.core.api.resources import Resource, Selectors
 from fnop.core.handlers.settings import Settings
 from fnop.core.values.now import parse_time
 
@@ -19,6 +19,7 @@ __all__ = [
     "Evidence",
     "HandlerFact",
     "Recorded",
+    "Requested",
     "fields_within",
     "items",
     "line",
@@ -59,6 +60,17 @@ class HandlerFact:
 
 
 @dataclass(frozen=True, slots=True)
+class Requested:
+    """What the operator asks the API server for, of the object's kind.
+
+    With `metadata_only` no handler looks at more of its objects.
+    """
+
+    selectors: Selectors
+    metadata_only: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Recorded:
     """A line of a recording's story: the time (Unix seconds), who, and what."""
 
@@ -74,7 +86,8 @@ class Evidence:
     `settings` are those of the operator that is asked about. `leases` and `peerings`
     are the objects by which operators show that they are alive; `sees_operators` tells
     whether these could be read. `handlers` and `recorded` are None where no file was
-    given. `unread` has a sentence for each thing that could not be read.
+    given, as is `requested`. `unread` has a sentence for each thing that could not be
+    read.
     """
 
     resource: Resource
@@ -89,6 +102,7 @@ class Evidence:
     handlers: tuple[HandlerFact, ...] | None = None
     recorded: tuple[Recorded, ...] | None = None
     unread: tuple[str, ...] = ()
+    requested: Requested | None = None
 
 
 def mapping(value: Any) -> Mapping[str, Any]:

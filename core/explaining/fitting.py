@@ -1,12 +1,12 @@
-"""Which handlers of an operator's files are for an object, by their filters."""
+"""The handlers that an operator's files have for an object, and what they look at."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.resources import Resource
-from fnop.core.explaining.facts import HandlerFact
+from fnop.core.api.resources import Resource, Selectors
+from fnop.core.explaining.facts import HandlerFact, Requested
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import kind_of
@@ -18,7 +18,7 @@ from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 
-__all__ = ["handlers_for"]
+__all__ = ["handlers_for", "requested_for"]
 
 
 def handlers_for(
@@ -34,16 +34,40 @@ def handlers_for(
     A function among the filters that asks for what is not known here, such as an index,
     leaves that open.
     """
-    served = (
-        each
-        for each in handlers
-        if each.selector is not None and resource in catalogue.find(each.selector)
-    )
     return tuple(
         HandlerFact(
             e.id, e.role.value, _fits(e, resource, body, settings, wall), e.place
         )
-        for e in served
+        for e in _serving(handlers, catalogue, resource)
+    )
+
+
+def requested_for(
+    handlers: tuple[Handler, ...],
+    catalogue: Catalogue,
+    resource: Resource,
+    settings: Settings,
+) -> Requested | None:
+    """What the handlers of a kind ask the API server for; None if there are none.
+
+    Kinds that others own are asked for as a whole.
+    """
+    serving = _serving(handlers, catalogue, resource)
+    owned = (selector for each in handlers for _, selector in each.owns)
+    if any(resource in catalogue.find(each) for each in owned):
+        return Requested(Selectors(), metadata_only=False)
+    kind = kind_of(resource, serving, settings)
+    return Requested(kind.selectors, kind.metadata_only) if serving else None
+
+
+def _serving(
+    handlers: Iterable[Handler], catalogue: Catalogue, resource: Resource
+) -> tuple[Handler, ...]:
+    """The handlers of a kind."""
+    return tuple(
+        each
+        for each in handlers
+        if each.selector is not None and resource in catalogue.find(each.selector)
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from fnop.core.explaining.facts import HandlerFact, Recorded
+from fnop.core.explaining.facts import HandlerFact, Recorded, Requested
 
 __all__ = [
     "Advice",
@@ -254,3 +254,4 @@ class Story:
     recorded: tuple[Recorded, ...] | None
     unread: tuple[str, ...]
     advice: tuple[Advice, ...]
+    requested: Requested | None

@@ -46,5 +46,6 @@ def explain(evidence: Evidence) -> Story:
         evidence.recorded,
         evidence.unread,
         (),
+        evidence.requested,
     )
     return replace(story, advice=advice_for(story))

@@ -217,6 +217,31 @@ def test_the_filters_of_the_operator_s_file_are_asked(
     assert not any(each.startswith("other") for each in lines)
 
 
+@pytest.mark.parametrize(
+    ("asks", "told"),
+    [
+        ("name", "asked of the API server: labels a=b, metadata only"),
+        ("spec", "asked of the API server: labels a=b"),
+    ],
+)
+def test_the_story_tells_what_the_api_server_is_asked_for(
+    served: Served, tmp_path: Path, asks: str, told: str
+) -> None:
+    file = tmp_path / "asked.py"
+    file.write_text(
+        "import fnop\n"
+        "@fnop.index('fnopexamples', labels={'a': 'b'})\n"
+        f"def seen({asks}, **_): ...\n"
+    )
+    done = run(served, "fex/one", "--operator", str(file))
+    assert done.exit_code == 0, done.output
+    assert told in [each.strip() for each in done.stdout.splitlines()]
+    done = run(served, "fex/one", "--operator", str(file), "-o", "json")
+    requested = json.loads(done.stdout)["requested"]
+    assert requested["selectors"] == {"labels": "a=b", "fields": ""}
+    assert requested["metadata_only"] is (asks == "name")
+
+
 def test_the_signature_is_checked_with_the_keys_of_a_file(
     served: Served, tmp_path: Path
 ) -> None:
