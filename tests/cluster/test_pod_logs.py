@@ -110,6 +110,8 @@ class LogsWorld:
         return datetime.now(UTC)
 
     def create(self, name: str) -> None:
+        # Its containers are none of a former pod of this name.
+        self.kubelet.remove(self.namespace, name)
         self.pods.create(name, CONTAINER)
         self._names.add(name)
 
