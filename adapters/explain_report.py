@@ -254,7 +254,7 @@ def _handlers(story: Story) -> Iterator[str]:
 
 
 def _requested(requested: Requested | None) -> str:
-    """What is asked for of a kind; "" if it is all of all objects."""
+    """The selectors for a kind, and how much is asked for; "" for all."""
     if requested is None:
         return ""
     labels, fields = requested.selectors.labels, requested.selectors.fields

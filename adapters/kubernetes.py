@@ -67,7 +67,7 @@ _FAILING_PER_SECOND, _FAILING_BURST = 20.0, 100.0
 FAREWELL_SECONDS = 0.1
 # Large enough for the biggest object (etcd's limit is 1.5 MB) in one go.
 _READ_BUFFER = 2**21
-# So much of a log is held if the operator does not take its lines, or twice as much.
+# Bytes of a log that are held, or twice as many, until the operator takes its lines.
 _LOG_BUFFER = 2**16
 _SHOWN_TEXT = 1000
 _SHOWN_PAGE = 200

@@ -19,7 +19,7 @@ __all__ = [
 
 # An event of several lines is complete if nothing more comes for so long.
 QUIET_SECONDS = 1.0
-# How far a log was read is told once in this time, though nobody wants its lines.
+# The progress of a log is told once in this time, though nobody wants its lines.
 MARK_SECONDS = 60.0
 
 
