@@ -21,6 +21,7 @@ from fnop.core.values.evolve import replace
 from fnop.interpreters.answers import is_object, message_of
 from fnop.interpreters.protocol import Api, ApiRequest, Unreachable
 from fnop.interpreters.reading import Expired, Reader, ReadProblem
+from fnop.interpreters.requests import PARTIAL_LIST
 
 __all__ = ["CHILDREN_MAX", "Gatherer", "NotFound"]
 
@@ -31,9 +32,6 @@ PAGES_MAX = 4
 CONCURRENCY = 16
 _NAMED_MAX = 5
 _EVENTS_LIMIT = "100"
-_METADATA = (
-    "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=1,application/json"
-)
 _EVENTS = Resource("", "v1", "events", "Event")
 # Their objects are told of below a child that owns them, too; so deep.
 _WORKLOADS = frozenset((("", "pods"), ("apps", "replicasets"), ("batch", "jobs")))
@@ -169,7 +167,7 @@ class Gatherer:
         pages = 0
         try:
             async for page in self.reader.pages(
-                kind, place, selected=selected, accept=_METADATA
+                kind, place, selected=selected, accept=PARTIAL_LIST
             ):
                 if pages == PAGES_MAX:
                     self._unread.append(f"{kind.label} after {PAGES_MAX} pages")

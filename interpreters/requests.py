@@ -42,6 +42,7 @@ from fnop.interpreters.protocol import (
 )
 
 __all__ = [
+    "PARTIAL_LIST",
     "fetch_request",
     "list_request",
     "log_request",

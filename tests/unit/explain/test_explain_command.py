@@ -321,6 +321,11 @@ async def test_nothing_is_written_and_no_secret_is_read(world: SpoiledCluster) -
     of_secrets = [each for each in world.sent if "/secrets" in each.path]
     assert of_secrets
     assert all("PartialObjectMetadataList" in each.accept for each in of_secrets)
+    # It would answer an unknown form with whole objects.
+    for each in of_secrets:
+        answer = await world.send(each)
+        assert answer.body["kind"] == "PartialObjectMetadataList"
+        assert not any("data" in item for item in answer.body["items"])
 
 
 @pytest.mark.parametrize(
