@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from fnop.adapters.manifests import ManifestProblem, read_manifests
-from fnop.core.api.resources import Resource, path_of
+from fnop.core.api.resources import Resource, segment
+from fnop.core.api.statuses import DEFINITIONS
 from fnop.core.planned.compatibility import breaking_changes
 from fnop.interpreters.answers import message_of
 from fnop.interpreters.clock import SystemClock
@@ -17,13 +18,6 @@ from fnop.interpreters.tried_definitions import cluster_with, refusal_of
 __all__ = ["breaks_of_file", "breaks_of_live"]
 
 Definition = Mapping[str, Any]
-DEFINITIONS = Resource(
-    "apiextensions.k8s.io",
-    "v1",
-    "customresourcedefinitions",
-    "CustomResourceDefinition",
-    namespaced=False,
-)
 # The most objects of one kind that are named.
 NAMED_MOST = 20
 
@@ -33,12 +27,12 @@ def breaks_of_file(
 ) -> Iterator[tuple[str, str]]:
     """The breaking changes since the definitions in a file, each with its kind.
 
-    Raises `ManifestProblem` for a file that is no manifest.
+    Raises `ManifestProblem` unless the file has definitions of apiextensions.k8s.io/v1.
     """
     released = {
         each["metadata"]["name"]: each
         for each in read_manifests([file])
-        if each.get("kind") == DEFINITIONS.kind
+        if each.get("kind") == "CustomResourceDefinition"
     }
     if not released:
         raise ManifestProblem(f"{file} has no definition (CustomResourceDefinition)")
@@ -53,7 +47,7 @@ def breaks_of_file(
 
 
 def _check(definition: Definition, name: str) -> None:
-    """Raise `ManifestProblem` for a definition that is none of the present form."""
+    """Raise `ManifestProblem` unless a definition is of apiextensions.k8s.io/v1."""
     spec = definition.get("spec")
     versions = spec.get("versions") if isinstance(spec, dict) else None
     if (
@@ -65,8 +59,8 @@ def _check(definition: Definition, name: str) -> None:
         )
     ):
         raise ManifestProblem(
-            f"{name} is no definition of apiextensions.k8s.io/v1, with spec.names and "
-            "named spec.versions"
+            f"{name} is no definition of apiextensions.k8s.io/v1: it lacks spec.names, "
+            "or spec.versions with names"
         )
 
 
@@ -89,8 +83,8 @@ async def breaks_of_live(
     reader = Reader(api)
     for each in definitions:
         name = each["metadata"]["name"]
-        request = ApiRequest("GET", path_of(DEFINITIONS, None, name))
-        response = await reader.ask(request)
+        path = f"{DEFINITIONS}{segment(name)}"
+        response = await reader.ask(ApiRequest("GET", path))
         if response.status == 404:
             continue  # the kind is new
         if response.status >= 300:
@@ -101,7 +95,7 @@ async def breaks_of_live(
 
 
 async def _misfits(reader: Reader, before: Definition, after: Definition) -> Any:
-    """The live objects that could not be stored any more, each with why."""
+    """The live objects that that the new definition refuses, each with why."""
     versions = [each["name"] for each in after["spec"]["versions"]]
     served = [e["name"] for e in before["spec"]["versions"] if e.get("served")]
     both = [each for each in served if each in versions]

@@ -206,7 +206,7 @@ class KubernetesApi:
         `Unreachable` when the connection cannot be made or breaks.
         """
         now = asyncio.get_running_loop().time
-        try:
+        with self._telling_breaks(silence_seconds):
             response = await self._begun(request, silence_seconds)
             with _hanging_up(response):
                 unfinished: list[bytes] = []
@@ -217,13 +217,6 @@ class KubernetesApi:
                         heard = now()
                     if now() - heard > silence_seconds:
                         raise TimeoutError  # bytes come, but no line
-        except aiohttp.ConnectionTimeoutError as problem:
-            raise self._unreachable(problem) from problem
-        except TimeoutError as problem:
-            text = f"nothing came for {silence_seconds:g} seconds"
-            raise StreamSilent(text) from problem
-        except _FAILURES as problem:
-            raise self._unreachable(problem) from problem
 
     async def follow(
         self, request: ApiRequest, *, silence_seconds: float
@@ -233,11 +226,17 @@ class KubernetesApi:
         Raises `StreamRefused`, `StreamSilent`, or `Unreachable` when the connection
         cannot be made or breaks.
         """
-        try:
+        with self._telling_breaks(silence_seconds):
             response = await self._begun(request, silence_seconds, _LOG_BUFFER)
             with _hanging_up(response):
                 async for chunk in response.content.iter_any():
                     yield chunk
+
+    @contextmanager
+    def _telling_breaks(self, silence_seconds: float) -> Iterator[None]:
+        """Raise `StreamSilent`, or `Unreachable`, if a stream does not go on."""
+        try:
+            yield
         except aiohttp.ConnectionTimeoutError as problem:
             raise self._unreachable(problem) from problem
         except TimeoutError as problem:

@@ -18,12 +18,12 @@ from fnop.core.values.patterns import is_pattern, matches
 
 __all__ = [
     "EVERYTHING",
-    "VERSION",
     "Everything",
     "Nearness",
     "Resource",
     "Selector",
     "Selectors",
+    "dotted",
     "group_parts",
     "path_of",
     "segment",
@@ -223,7 +223,7 @@ def _plain(value: Any) -> Any:
 # Events are left out of broad selectors: a handler of all kinds does not mean them, and
 # one that answers each with an Event would never end.
 EVENTS = (("", "events"), ("events.k8s.io", "events"))
-VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
+_VERSION = re.compile(r"v\d+((alpha|beta)\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,7 +279,7 @@ class Selector:
             case ():
                 pass
             case (name,):
-                name, version, group = _dotted(name, version, group)
+                name, version, group = dotted(name, version, group)
             case (prefix, name):
                 group, version = _api_version(prefix)
             case (group, version, name):
@@ -428,15 +428,21 @@ def _fits(wanted: str | None, names: Iterable[str]) -> bool:
     return any(matches(wanted, name) for name in names)
 
 
-def _dotted(
-    text: str, version: str | None, group: str | None
+def dotted(
+    text: str, version: str | None = None, group: str | None = None
 ) -> tuple[str, str | None, str | None]:
-    """Split `name`, `name.group`, `name.version.group` and `name.version.`."""
+    """Split `name`, `name.group`, `name.version.group` and `name.version.`.
+
+    The `version` and the `group` stand for those that the text lacks.
+
+    >>> dotted("statefulsets.v1.apps"), dotted("events.events.k8s.io")
+    (('statefulsets', 'v1', 'apps'), ('events', None, 'events.k8s.io'))
+    """
     name, _, rest = text.partition(".")
     if not rest:
         return name, version, group
     head, dot, tail = rest.partition(".")
-    if VERSION.fullmatch(head):
+    if _VERSION.fullmatch(head):
         return name, head, tail if dot else group
     return name, version, rest
 
@@ -445,4 +451,4 @@ def _api_version(text: str) -> tuple[str | None, str | None]:
     group, slash, version = text.rpartition("/")
     if slash:
         return group, version
-    return ("", text) if VERSION.fullmatch(text) else (text, None)
+    return ("", text) if _VERSION.fullmatch(text) else (text, None)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
 
 from fnop.core.api.definitions import named
-from fnop.core.api.resources import VERSION, Resource
+from fnop.core.api.resources import Resource, dotted
 from fnop.core.values.body import Body, Key, View
 from fnop.core.values.models import Unfit, reader_of
 from fnop.core.values.table import NOTHING
@@ -216,18 +216,6 @@ class ReadOnes(Mapping[str, T]):
         return len(self._views)
 
 
-def _parts(word: str) -> tuple[str, str, str]:
-    """The plural, the version and the group in a word; "" for parts that it lacks.
-
-    >>> _parts("statefulsets.v1.apps"), _parts("events.events.k8s.io")
-    (('statefulsets', 'v1', 'apps'), ('events', '', 'events.k8s.io'))
-    """
-    plural, _, rest = word.partition(".")
-    version, _, group = rest.partition(".")
-    found = VERSION.fullmatch(version) is not None
-    return (plural, version, group) if found else (plural, "", rest)
-
-
 def _may_mean_the_same(one: str, other: str) -> bool:
     """Whether two words may name one kind, of which each may lack parts.
 
@@ -236,9 +224,9 @@ def _may_mean_the_same(one: str, other: str) -> bool:
     >>> _may_mean_the_same("a", "a.b.c"), _may_mean_the_same("a.b", "a.c")
     (True, False)
     """
-    plurals, *others = zip(_parts(one), _parts(other), strict=True)
+    plurals, *others = zip(dotted(one), dotted(other), strict=True)
     return plurals[0] == plurals[1] and all(
-        mine == yours or "" in (mine, yours) for mine, yours in others
+        mine == yours or None in (mine, yours) for mine, yours in others
     )
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.api.resources import Resource, Selectors
+from fnop.core.api.resources import Resource
 from fnop.core.explaining.facts import HandlerFact, Requested
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import kind_of
+from fnop.core.handlers.program import OwnedBy, kind_of
 from fnop.core.handlers.roles import CHANGES, LEVELS
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.last_seen import Stored
@@ -48,16 +48,19 @@ def requested_for(
     resource: Resource,
     settings: Settings,
 ) -> Requested | None:
-    """What the handlers of a kind ask the API server for; None if there are none.
-
-    Kinds that others own are asked for as a whole.
-    """
+    """What is asked for, for handlers of a kind or of its owners; None without any."""
     serving = _serving(handlers, catalogue, resource)
-    owned = (selector for each in handlers for _, selector in each.owns)
-    if any(resource in catalogue.find(each) for each in owned):
-        return Requested(Selectors(), metadata_only=False)
-    kind = kind_of(resource, serving, settings)
-    return Requested(kind.selectors, kind.metadata_only) if serving else None
+    owned_by = tuple(
+        OwnedBy(owner, each, sees_all=False)
+        for each in handlers
+        if each.selector is not None
+        and any(resource in catalogue.find(selector) for _, selector in each.owns)
+        for owner in catalogue.find(each.selector)
+    )
+    kind = kind_of(resource, serving, settings, owned_by=owned_by)
+    if not (serving or owned_by):
+        return None
+    return Requested(kind.selectors, kind.metadata_only)
 
 
 def _serving(

@@ -526,7 +526,8 @@ def declare(
     return decorate
 
 
-_PODS = ("pods", "pod", "po")
+# The words for pods, and for their version.
+_PODS = frozenset(("pods", "pod", "po", "v1"))
 
 
 def _of_pods(
@@ -536,12 +537,8 @@ def _of_pods(
 
     Raises `RegistrationError` for any other kind.
     """
-    given = {name: options[name] for name in _SELECTORS if options.get(name)}
-    named_ = {str(each).lower() for each in words} - {"v1"}
-    if not named_ <= {*_PODS} or not {str(e).lower() for e in given.values()} <= {
-        *_PODS,
-        "v1",
-    }:
+    given = [options[name] for name in _SELECTORS if options.get(name)]
+    if not {str(each).lower() for each in (*words, *given)} <= _PODS:
         raise RegistrationError(
             f"{label}: only pods have logs; use it as {label}('pods', labels=...), and "
             "select the pods by their labels"

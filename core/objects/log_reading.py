@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from fnop.core.handlers.arguments import Situation, filter_arguments
+from fnop.core.handlers.arguments import filter_arguments
 from fnop.core.handlers.filters import Callback
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.log_selection import Begin, LogSelection, begin_of
-from fnop.core.objects.selecting_events import event_handler_wants, log_handler_reads
+from fnop.core.objects.selecting_events import (
+    log_handler_reads,
+    pod_situation,
+    wanted_events,
+)
 from fnop.core.seam.commands import CloseStream, MoreLines
 from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.state.context import Context
@@ -142,17 +146,7 @@ def _begin(context: Context, handler: Handler, pod: Body) -> Begin | None:
     since = _selection(handler).since
     if not isinstance(since, Callback):
         return since
-    record = context.record
-    memo = context.memo if record is None else record.memo
-    situation = Situation(
-        handler,
-        context.settings,
-        context.now,
-        context.kind.resource,
-        pod,
-        memo=memo,
-        indices=context.indices,
-    )
+    situation = pod_situation(context, handler, pod)
     try:
         arguments = filter_arguments(situation, since.wants, since.rest)
         return begin_of(since.call((), arguments))
@@ -244,12 +238,7 @@ def _take(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None
     record = context.record
     if record is None or not context.is_served:
         return
-    fresh = tuple(
-        each
-        for each in _events(context, record, stream, lines)
-        if each.handler.filters.asks_indices
-        or event_handler_wants(context, record, each)
-    )
+    fresh = wanted_events(context, record, _events(context, record, stream, lines))
     if fresh:
         work = record.work or IDLE
         work = work._replace(pending_events=(*work.pending_events, *fresh))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.handler import Handler
@@ -13,7 +13,12 @@ from fnop.core.state.record import ObjectRecord, PendingEvent
 from fnop.core.values.body import Body
 from fnop.core.values.errors import described
 
-__all__ = ["event_handler_wants", "log_handler_reads"]
+__all__ = [
+    "event_handler_wants",
+    "log_handler_reads",
+    "pod_situation",
+    "wanted_events",
+]
 
 
 def event_handler_wants(
@@ -37,20 +42,40 @@ def event_handler_wants(
     return _selects(context, handler, event.body, lambda: selects(handler, situation))
 
 
+def wanted_events(
+    context: Context, record: ObjectRecord, events: Iterable[PendingEvent]
+) -> tuple[PendingEvent, ...]:
+    """The events that handlers may want.
+
+    Indices may not be filled yet: then the filters that ask for them are evaluated
+    later.
+    """
+    return tuple(
+        each
+        for each in events
+        if each.handler.filters.asks_indices
+        or event_handler_wants(context, record, each)
+    )
+
+
 def log_handler_reads(context: Context, handler: Handler, pod: Body) -> bool:
     """Whether a log handler is for a pod; if its filters fail, it is not."""
+    situation = pod_situation(context, handler, pod)
+    return _selects(context, handler, pod, lambda: reads_log_of(handler, situation))
+
+
+def pod_situation(context: Context, handler: Handler, pod: Body) -> Situation:
+    """The facts about a pod before there is a line of its logs."""
     record = context.record
-    memo = context.memo if record is None else record.memo
-    situation = Situation(
+    return Situation(
         handler,
         context.settings,
         context.now,
         context.kind.resource,
         pod,
-        memo=memo,
+        memo=context.memo if record is None else record.memo,
         indices=context.indices,
     )
-    return _selects(context, handler, pod, lambda: reads_log_of(handler, situation))
 
 
 def _selects(

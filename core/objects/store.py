@@ -20,7 +20,7 @@ from fnop.core.objects.explaining import tell_seen
 from fnop.core.objects.indexing import indexed, unindexed
 from fnop.core.objects.log_reading import read_logs
 from fnop.core.objects.mapping import bounded, with_events
-from fnop.core.objects.selecting_events import event_handler_wants
+from fnop.core.objects.selecting_events import wanted_events
 from fnop.core.state.context import Context
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
@@ -407,13 +407,7 @@ def _with_pending_events(
         for handler in kind.event_handlers
         for each in _looked_at(handler, former, body)
     )
-    fresh = tuple(
-        each
-        for each in events
-        # Indices may not be filled yet: then its filters are evaluated later.
-        if each.handler.filters.asks_indices
-        or event_handler_wants(context, record, each)
-    )
+    fresh = wanted_events(context, record, events)
     if not fresh:
         return record
     work = record.work or IDLE

@@ -65,7 +65,7 @@ def _container(status: Mapping[str, Any]) -> Container | None:
     One that waits for its restart still shows the log of the instance that has ended
     (kubelet: validateContainerLogStatus).
     """
-    name, state, last = status["name"], _state(status, "state"), None
+    name, state = status["name"], _state(status, "state")
     before = _state(status, "lastState").get("terminated")
     last = before if isinstance(before, dict) else None
     restarts = status.get("restartCount")

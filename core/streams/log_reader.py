@@ -23,13 +23,13 @@ from fnop.core.values.log_lines import (
 
 __all__ = ["BATCH_LINES", "Batch", "LogReader", "Sieve"]
 
-# Lines without indentation that go on with a traceback of Python or Java.
-_GOES_ON = (
-    "Caused by: ",
-    "... ",
+# Lines between two tracebacks of Python that belong together.
+_CHAINS = (
     "During handling of the above exception",
     "The above exception was the direct cause",
 )
+# Lines without indentation that go on with a traceback of Python or Java.
+_GOES_ON = ("Caused by: ", "... ", *_CHAINS)
 _TRACEBACK = "Traceback (most recent call last)"
 
 # The most lines of one batch.
@@ -236,7 +236,7 @@ class LogReader:
         if not line or line[0].isspace() or line.startswith(_GOES_ON):
             return False
         last = next((each for each in reversed(self._event) if each), "")
-        if last.startswith(_GOES_ON[2:]):
+        if last.startswith(_CHAINS):
             return False
         # The error itself is behind the frames, which are indented.
         is_python = any(each.startswith(_TRACEBACK) for each in self._event)

@@ -121,7 +121,12 @@ class LogStream(NamedTuple):
     @property
     def has_ended(self) -> bool:
         """Whether the instance writes no more."""
-        return self.instance != self.latest.instance or self.latest.has_ended
+        return self.is_former or self.latest.has_ended
+
+    @property
+    def is_former(self) -> bool:
+        """Whether it reads an instance before the present one."""
+        return self.instance != self.latest.instance
 
     @property
     def label(self) -> str:
@@ -177,7 +182,7 @@ def opened(
         container=stream.key.container,
         handlers=() if is_locating else stream.handlers,
         follows=not (is_locating or after.had_ended),
-        previous=stream.instance != stream.latest.instance,
+        previous=stream.is_former,
         tail=1 if is_locating else None,
         seconds=seconds,
         moment=moment,
@@ -245,7 +250,7 @@ def marked(stream: LogStream, mark: LogMark | None) -> LogStream:
 
 def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogStream:
     """The stream after an end: finished, or to go on at once or after a backoff."""
-    if _is_former(stream) and end.status in (400, 404):
+    if stream.is_former and end.status in (400, 404):
         return _next_instance(stream)  # kubelet keeps its log no more
     if end.reason == "elsewhere":
         return _elsewhere(stream, now)
@@ -275,16 +280,11 @@ def ended(stream: LogStream, end: StreamEnded, now: Now, jitter: float) -> LogSt
     )
 
 
-def _is_former(stream: LogStream) -> bool:
-    """Whether it reads an instance before the present one."""
-    return stream.instance != stream.latest.instance
-
-
 def _finished(stream: LogStream) -> LogStream:
     finished = stream._replace(
         phase=LogPhase.FINISHED, failures=0, refusal=None, is_held=False, rest=()
     )
-    return _next_instance(finished) if _is_former(stream) else finished
+    return _next_instance(finished) if stream.is_former else finished
 
 
 def _located(stream: LogStream, now: Now) -> LogStream:

@@ -275,19 +275,13 @@ def _with_inits_stopped(status: dict[str, Any], now: float) -> dict[str, Any]:
 
 def _init_statuses(pod: Object, since: str) -> list[dict[str, Any]]:
     """The statuses of init containers in a pod that starts: they have completed."""
-    ended = {
-        "exitCode": 0,
-        "reason": "Completed",
-        "startedAt": since,
-        "finishedAt": since,
-    }
     return [
         _status(
             pod,
             container,
             {"running": {"startedAt": since}}
             if container.get("restartPolicy") == "Always"
-            else {"terminated": ended},
+            else {"terminated": _terminated(since, since)},
             ready=True,
         )
         for container in _containers(pod, "initContainers")
@@ -299,13 +293,9 @@ def _stopped(status: dict[str, Any], now: float) -> dict[str, Any]:
     state = status.get("state") or {}
     if "running" not in state:
         return status
-    ended = {
-        "exitCode": 0,
-        "reason": "Completed",
-        "startedAt": state["running"].get("startedAt"),
-        "finishedAt": timestamp(now),
-        "containerID": status.get("containerID", ""),
-    }
+    since = state["running"].get("startedAt")
+    ended = _terminated(since, timestamp(now))
+    ended["containerID"] = status.get("containerID", "")
     return {**status, "ready": False, "started": False, "state": {"terminated": ended}}
 
 
@@ -397,14 +387,19 @@ def _end(desk: Desk, pod: Object, policy: str, since: str) -> None:
     desk.status(pod, status)
 
 
-def _ended(pod: Object, code: int, since: str, now: float) -> dict[str, Any]:
-    """The pod's status when its containers have ended with this code."""
-    ended = {
+def _terminated(since: str, until: str, code: int = 0) -> dict[str, Any]:
+    """How an instance of a container has ended."""
+    return {
         "exitCode": code,
         "reason": "Error" if code else "Completed",
         "startedAt": since,
-        "finishedAt": timestamp(now),
+        "finishedAt": until,
     }
+
+
+def _ended(pod: Object, code: int, since: str, now: float) -> dict[str, Any]:
+    """The pod's status when its containers have ended with this code."""
+    ended = _terminated(since, timestamp(now), code)
     status = dict(pod.get("status") or {})
     conditions = status.get("conditions") or []
     reason = "PodFailed" if code else "PodCompleted"
