@@ -65,8 +65,8 @@ def crd(
       fnop crd operator.py --compatible-with released.yaml
       fnop crd operator.py --live
 
-    Breaking changes are versions that are no longer served, fields that are required
-    now or pruned, and values that are no longer valid.
+    A change breaks if a version stops being served, a field becomes required or is
+    pruned, or a valid value is rejected.
 
     A definition that an API server would refuse is not printed; the class, the field
     and the reason are told.

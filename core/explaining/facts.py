@@ -61,9 +61,9 @@ class HandlerFact:
 
 @dataclass(frozen=True, slots=True)
 class Requested:
-    """What the operator asks the API server for, of the object's kind.
+    """How the operator lists and watches the object's kind.
 
-    With `metadata_only` no handler looks at more of its objects.
+    `metadata_only` means that no handler looks at more than metadata.
     """
 
     selectors: Selectors

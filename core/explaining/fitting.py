@@ -48,7 +48,7 @@ def requested_for(
     resource: Resource,
     settings: Settings,
 ) -> Requested | None:
-    """What is asked for, for handlers of a kind or of its owners; None without any."""
+    """How a kind is watched for its handlers and its owners; None if it is not."""
     serving = _serving(handlers, catalogue, resource)
     owned_by = tuple(
         OwnedBy(owner, each, sees_all=False)

@@ -1,7 +1,7 @@
-"""The logs of one pod: which are read, and the way of their lines to the handlers.
+"""The logs of one pod: decide which to read, and pass their lines to the handlers.
 
-A pod that is gone is kept until its open logs have ended, for a while: the last lines
-may still be on their way.
+After a pod is deleted, its open logs are read to their end for a while, as the last
+lines may still arrive.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ from fnop.core.values.log_lines import LogLine
 
 __all__ = ["go_on", "read_logs", "take_end", "take_lines", "takes_more"]
 
-# The seconds for which the end of the log of a pod that is gone is awaited.
+# After a pod is deleted, its open logs may go on for so many seconds.
 LAST_SECONDS = 30.0
-# While more lines of a pod than this wait for their handlers, no more are asked for.
+# fnop reads no further lines of a pod while this many wait for their handlers.
 WAITING_LINES = 100
 # The seconds between two lines about those beyond a rate.
 TELL_SECONDS = 60.0
@@ -69,9 +69,8 @@ def read_logs(
     """Read the logs of a pod that handlers want, after it was seen in a version.
 
     A container that has begun since the `former` version is read from its first line.
-    In a pod that the watch has added some can have begun only before it was selected.
-    One that a later listing shows is new.  Of a pod that is gone no more logs are
-    opened.
+    If the watch has added the pod, containers may have begun before it was selected.
+    A pod that a later listing shows is new.  No log of a deleted pod is opened.
     """
     if type == "DELETED":
         for each in context.logs.of_pod(context.key):
@@ -115,10 +114,10 @@ def _begun_before(former: Body) -> frozenset[str]:
 def _wanted(
     context: Context, pod: Body, containers: tuple[Container, ...]
 ) -> tuple[dict[LogKey, _Wanted], frozenset[int]]:
-    """The logs that handlers want, each with those that read it in the same way.
+    """The logs to read, each with the handlers that share one stream of it.
 
-    Also the ways in which handlers read the pod: the status may lack a container for a
-    moment.
+    Also the ways in which handlers read this pod, because the status may lack a
+    container for a moment.
     """
     found: dict[LogKey, _Wanted] = {}
     handlers, reading = context.kind.log_handlers, set[int]()
@@ -263,7 +262,7 @@ def _events(
 
 
 def go_on(context: Context) -> None:
-    """Ask for more lines if few wait; end logs of a pod that is gone for long."""
+    """Ask for more lines if few wait, and close late logs of deleted pods."""
     streams = context.logs.of_pod(context.key)
     if not streams:
         return
@@ -287,7 +286,7 @@ def takes_more(context: Context) -> bool:
 def _told_of_dropped(
     context: Context, stream: LogStream, dropped: tuple[tuple[str, int], ...]
 ) -> LogStream:
-    """The stream after lines beyond a rate, which are told once in a while."""
+    """The stream after lines beyond a rate, which fnop logs once a minute."""
     if not dropped:
         return stream
     counts = dict(stream.dropped)
@@ -300,7 +299,7 @@ def _told_of_dropped(
 
 
 def tell_dropped(context: Context, stream: LogStream) -> LogStream:
-    """The stream after the lines beyond a rate were told."""
+    """The stream after logging how many lines were beyond a rate."""
     handlers = {each.id: each for each in context.kind.log_handlers}
     for name, number in stream.dropped:
         handler = handlers.get(name)

@@ -12,14 +12,14 @@ from fnop.core.streams.log_stream import LogPhase, opened
 
 __all__ = ["follow_logs", "logs_due", "on_log_ended", "on_log_lines"]
 
-# A log of a pod whose lines are not handled yet is opened so much later.
+# The delay of opening a log while lines of its pod still wait for handlers.
 BUSY_SECONDS = 1.0
 
 
 def follow_logs(turn: Turn) -> None:
-    """Open the logs that are due, as far as there are places.
+    """Open the logs that are due, up to the limit of open streams.
 
-    Where no handler is called, none is read; later it goes on from its mark.
+    While no handler may be called, no log is read; later it resumes at its mark.
     """
     if not _calls_handlers(turn):
         if len(turn.logs.numbers):

@@ -1,8 +1,8 @@
-"""Breaking changes of a definition (CRD): what the one before it accepted or served.
+"""Find the breaking changes between two versions of a CustomResourceDefinition.
 
-A change breaks if an object that is stored, or a client that works, may fail with it:
-a version is no longer served, a value is no longer valid, a field is pruned.  New
-rules are not evaluated here; whoever has objects asks whether these are valid.
+A change breaks if it can fail stored objects or working clients: a version stops being
+served, a valid value is rejected, a field is pruned.  Every new rule counts; only
+`fnop crd --live` evaluates rules, over stored objects.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ _RULES = "x-kubernetes-validations"
 _INT_OR_STRING = "x-kubernetes-int-or-string"
 _EMBEDDED = "x-kubernetes-embedded-resource"
 _LIST_TYPE, _LIST_KEYS = "x-kubernetes-list-type", "x-kubernetes-list-map-keys"
-# Limits that allow less if they are raised, with those that are none; and if lowered.
+# Lower limits, with the value that equals no limit, and upper limits.
 _LOWER = {"minimum": None, "minLength": 0, "minItems": 0, "minProperties": 0}
 _UPPER = ("maximum", "maxLength", "maxItems", "maxProperties")
 _COMBINED = ("allOf", "anyOf", "oneOf", "not")
-# Types that take all values of another one.
+# Pairs of types whose second one accepts all values of the first one.
 _WIDER = (
     *(("integer", "number"), ("integer", "int or string")),
     ("string", "int or string"),
 )
-# Formats of numbers that take all of them.
+# Formats that accept all numbers.
 _WIDE_FORMATS = ("int64", "float", "double")
 # Fields of each object, which a definition need not describe.
 _OF_ALL = ("apiVersion", "kind", "metadata")
@@ -118,7 +118,7 @@ def _beside(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _schema(version: Mapping[str, Any]) -> Schema:
-    """The schema of the objects of a version, without what all objects have."""
+    """The schema of a version, without the fields of every object."""
     found = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     fields = found.get("properties") or {}
     return {
@@ -129,7 +129,7 @@ def _schema(version: Mapping[str, Any]) -> Schema:
 
 
 def _of_schemas(old: Schema, new: Schema, path: str) -> Iterator[tuple[str, str]]:
-    """The fields of which some values are no longer valid, or kept, each with why."""
+    """The fields that reject or prune some values now, each with the reason."""
     if not old or canonical(dict(old)) == canonical(dict(new)):
         return
     yield from ((path, why) for why in _of_values(old, new))

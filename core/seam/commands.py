@@ -154,9 +154,9 @@ class FollowLog:
     `LogLines` answers with the first lines that they want; more follow after each
     `MoreLines`, until the stream ends or is closed.  It `follows` a container that
     runs.  With `previous` the log is that of the instance before the last restart.  It
-    begins `after` a mark; or with the last `tail` lines, the last so many `seconds`, or
-    at a `moment` (nanoseconds of Unix time); or with the first line that is there.  A
-    line is cut behind `limit` bytes.
+    begins `after` a mark; or with the last `tail` lines, the last `seconds`, or at a
+    `moment` (nanoseconds of Unix time); or else with the first line.  Lines are cut
+    after `limit` bytes.
     """
 
     stream: int

@@ -1,7 +1,7 @@
 """The bytes of a log stream as lines: split, timed, joined, selected and limited.
 
-The same bytes, in whatever parts they come, make the same lines.  What it holds is
-bounded: one unfinished line, one event of several lines, and what was fed last.
+The lines do not depend on how the bytes are split into parts.  Memory is bounded: one
+unfinished line, one event of several lines, and the last part.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ class Sieve(NamedTuple):
 class Batch(NamedTuple):
     """Lines for handlers, and the place in the log behind them.
 
-    `dropped` are lines beyond a rate, by handler; `cut` are those that were too long.
-    `remark` is something that kubelet says itself, which is no line of the container.
+    `dropped` counts lines beyond a rate by handler, and `cut` lines that were too long.
+    `remark` is a message of kubelet itself, not a line of the container.
     """
 
     lines: tuple[LogLine, ...]
@@ -75,10 +75,10 @@ class LogReader:
 
     With `multiline` an event may have several lines: a traceback, or all from a line
     that matches a pattern to the next such line.  Lines, and events, that are longer
-    than `limit` bytes are cut.  Lines that the mark `after` tells of, and those before
-    `not_before` (nanoseconds), were seen and are left out.  If the log does not begin
-    as that mark says, it is another file, or that of another instance: then it
-    `is_elsewhere`, and gives nothing out.
+    than `limit` bytes are cut.  Lines up to the mark `after`, and those before
+    `not_before` (nanoseconds), are skipped.  If the log does not begin at that mark, it
+    is another file, or the log of another instance: then the reader `is_elsewhere`, and
+    returns nothing.
     """
 
     def __init__(

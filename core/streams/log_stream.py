@@ -10,11 +10,12 @@
 | READING  | it does not begin at the mark          | WAITING, for the pod's status
 | FINISHED | the container has begun again          | WAITING
 
-A stream that ends tells nothing of the container: the connection, kubelet or a rotated
-file may be the reason.  The API server ends its answer in order even if its connection
-to kubelet breaks in the middle of a line (apiserver: StreamObject).  So a log is
-finished if it was opened after its container had ended, and has ended at the same place
-twice.  Logs of pods that are gone cannot be opened: of these the rest is given out.
+The end of a stream does not mean that the container has ended: the connection, kubelet
+or log rotation can be the reason.  The API server ends its answer in order even if its
+connection to kubelet breaks within a line (apiserver: StreamObject).  So a log is
+finished if it was opened after its container had ended, and two readings have ended at
+the same place.  Logs of deleted pods cannot be opened again: their held lines are
+passed to the handlers.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ __all__ = [
 _WELL = 5.0
 # The last day that RFC 3339 can write (Unix seconds).
 _LATEST = 253_402_214_400.0
-# If a stream ends, the container may have ended, too: for so long its status is
-# awaited before the log is opened again, which could be that of the next instance.
+# If a stream ends, the container may have ended, too.  The pod's status is awaited for
+# so long: a log that is opened earlier could be that of the next instance.
 _STATUS_SECONDS = 10.0
 
 

@@ -45,9 +45,9 @@ class LogLine(NamedTuple):
 class LogMark(NamedTuple):
     """The place up to which a log was read.
 
-    Of the lines with a time in `second` (Unix time) or later so many were `seen`, in
-    the order of the log; `first` is the time of the first of them, `last` the latest
-    time of all (nanoseconds).  Without a number, all lines up to `last` were seen.
+    `seen` counts the lines with a time in `second` (Unix time) or later, in the order
+    of the log.  `first` is the time of the first of them, `last` the latest time of all
+    (nanoseconds).  If `seen` is None, all lines up to `last` were seen.
     """
 
     second: int
@@ -58,11 +58,10 @@ class LogMark(NamedTuple):
 
 @quick
 class LogPlace(NamedTuple):
-    """The place where a reading has ended: behind all lines, and `held` bytes more.
+    """The place where a reading has ended: after its lines, and `held` bytes more.
 
-    These are the beginning of a line.  Without a mark there was no line.  So many of
-    the lines that were seen before were `missing`, as where kubelet has their file no
-    more.
+    These bytes begin a line.  The mark is None if there was no line.  `missing` counts
+    the lines that were seen before and did not come again, as after a rotation.
     """
 
     mark: LogMark | None
