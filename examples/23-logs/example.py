@@ -1,4 +1,4 @@
-"""Logs: the accuracy that a training prints, and the errors that it meets."""
+"""Logs: an operator reads the accuracy and the errors that trainings print."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
