@@ -203,7 +203,9 @@ async def test_kr8s(fnop_server: FnopCluster) -> None:
     assert version["major"] == "1"
     # kr8s has no call that closes its connections: the garbage collector would tell
     # another test of them.
-    await api._session.aclose()
+    session = api._session
+    assert session is not None
+    await session.aclose()
 
 
 # -------------------------------------------------------------------- lightkube
