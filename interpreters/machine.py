@@ -27,6 +27,7 @@ from fnop.core.values.now import Now
 from fnop.effects import Outcome
 from fnop.interpreters.guard import GUARDED, Act, Guard
 from fnop.interpreters.interrupts import interruptible
+from fnop.interpreters.packings import Packings
 from fnop.interpreters.unawaited import watch_coroutines
 
 __all__ = ["Eye", "Machine", "Observer", "Onlooker"]
@@ -98,6 +99,7 @@ class Machine:
         self.live = LiveCache()
         self._observers = tuple(observers)
         self._steps = 0
+        self._packings = Packings()
         self.eye = eye
         self._guard: Guard | None = None
         if program.settings.guard:
@@ -111,7 +113,7 @@ class Machine:
         twin = Machine.__new__(Machine)
         twin.program, twin.state = self.program, self.state
         twin.live, twin._observers, twin.eye = LiveCache(), (), None
-        twin._steps = self._steps
+        twin._steps, twin._packings = self._steps, Packings()
         twin._guard = None
         if self._guard is not None:
             twin._guard = _guard_of(twin, refuses=self._guard.refuses)
@@ -138,7 +140,15 @@ class Machine:
                 input.body.forget()  # what is kept for long is kept as bytes
         for observer in self._observers:
             observer.observe(now, input, commands)
+        if isinstance(input, (ListItem, WatchEvent)):
+            self._pack(input)
         return commands
+
+    def _pack(self, input: ListItem | WatchEvent) -> None:
+        """Pack what is kept of an object, after all who look at it at once."""
+        stream = self.state.streams.numbers.get(input.stream)
+        if stream is not None:
+            self._packings.pack(input.body, stream[0], len(self.state.objects.records))
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
+from sys import intern
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -71,7 +72,7 @@ class Resource:
     @property
     def key(self) -> str:
         """`plural.version.group`: unique within one API server."""
-        return f"{self.plural}.{self.version}.{self.group}"
+        return intern(f"{self.plural}.{self.version}.{self.group}")
 
     @property
     def label(self) -> str:

@@ -122,7 +122,7 @@ def _changed(
     differing = [s for s, each in now.digests.items() if was.digests.get(s) != each]
     for scope in differing:
         path = path_at(scope)
-        if was.values is None or scope not in was.values:
+        if was.values is None or scope not in was.values.parsed:
             found.append(dotted(path))
             continue
         value = (
@@ -130,7 +130,7 @@ def _changed(
             if path
             else essence_of(body, observation.hidden)
         )
-        items = diff(was.values[scope], value, path)
+        items = diff(was.values.parsed[scope], value, path)
         # A field that is null instead of absent has another digest alone.
         found += [dotted(each.field) for each in items] or [dotted(path)]
     return _without_parents(unique(found))

@@ -31,7 +31,13 @@ from fnop.core.history.attempts import Attempt, Exchange
 from fnop.core.history.retelling import Tell, as_recorded
 from fnop.core.history.versions import Versions
 from fnop.core.history.volatile import has_token
-from fnop.core.memory.observation import Observation, Seen, see, value_at
+from fnop.core.memory.observation import (
+    FormerValues,
+    Observation,
+    Seen,
+    see,
+    value_at,
+)
 from fnop.core.memory.progress import Failure
 from fnop.core.objects.indexing import keeps_former, values_for
 from fnop.core.values.diff import Diff, diff
@@ -376,7 +382,8 @@ def _situation(
     )
     before = _before(attempt, handler, settings, versions)
     if before is not None:
-        before = Seen(before.digests, around.tell(before.values))
+        told = before.values and FormerValues(around.tell(before.values.parsed))
+        before = Seen(before.digests, told)
     is_kept = attempt.before is not None and attempt.before.old is not None
     if before is None and is_kept and handler.observes_old:
         return None
@@ -447,4 +454,7 @@ def _before(
 
 
 def _sorted(seen: Seen) -> Seen:
-    return Seen(seen.digests, orjson.loads(canonical(seen.values)))
+    if seen.values is None:
+        return seen
+    values = orjson.loads(canonical(dict(seen.values.parsed)))
+    return Seen(seen.digests, FormerValues(values))

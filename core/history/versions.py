@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,6 +10,7 @@ import orjson
 
 from fnop.core.seam.traces import Version
 from fnop.core.values.body import Body
+from fnop.core.values.packing import Packing
 
 __all__ = ["Packed", "Versions", "objects_in"]
 
@@ -28,7 +28,8 @@ class Packed(Body):
     __slots__ = ()
 
     def __init__(self, data: dict[str, Any]) -> None:
-        super().__init__(None, zlib.compress(orjson.dumps(data), _FAST))
+        super().__init__(None, orjson.dumps(data))
+        self.pack(_ALONE)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -37,17 +38,13 @@ class Packed(Body):
         return found
 
     @property
-    def raw(self) -> bytes:
-        """The JSON text."""
-        return zlib.decompress(self._raw or b"")
-
-    @property
     def meta(self) -> dict[str, Any]:
         """The metadata, parsed anew."""
         return self.stanza("metadata")
 
 
-_FAST = 1
+# Without an object that others are like.
+_ALONE = Packing()
 
 
 class Versions:

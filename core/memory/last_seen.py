@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.core.memory.observation import (
+    FormerValues,
     Observation,
     Scope,
     Seen,
@@ -78,7 +79,7 @@ def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> st
     if stored.seen is not None:
         found["seen"] = dict(stored.seen.digests)
         if stored.seen.values is not None:
-            found["was"] = _packed(stored.seen.values)
+            found["was"] = _packed(stored.seen.values.parsed)
     if stored.creating:
         found["creating"] = True
     if stored.progress:
@@ -134,14 +135,15 @@ def _stored(found: dict[str, Any]) -> Stored:
         was = found.get("was")
         if isinstance(was, str):
             found = {**found, "was": orjson.loads(_unpacked(was))}
-        seen = Seen(digests, None if was is None else _mapping(found, "was"))
+        known = None if was is None else FormerValues(_mapping(found, "was"))
+        seen = Seen(digests or NOTHING, known)
     progress = {
         name: progress_from_json(each)
         for name, each in _mapping(found, "progress").items()
     }
     creating, results = bool(found.get("creating")), _mapping(found, "results")
     ignoring = tuple(map(str, found.get("ignoring") or ()))
-    return Stored(seen, creating, progress, results, ignoring)
+    return Stored(seen, creating, progress or NOTHING, results, ignoring)
 
 
 def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
@@ -161,8 +163,9 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
     seen = stored.seen
     if seen is not None and seen.digests.get("") == was:
         seen = _with_essence(seen, now)
-    elif seen is not None and seen.values is not None and "" in seen.values:
-        whole = _with_fields(seen.values[""], essence_of(body, own), formerly)
+    elif seen is not None and seen.values is not None and "" in seen.values.parsed:
+        before = seen.values.parsed[""]
+        whole = _with_fields(before, essence_of(body, own), formerly)
         seen = _with_essence(seen, without(whole, observation.ignored))
     progress = {
         name: _record_restated(each, was, new) for name, each in stored.progress.items()
@@ -172,8 +175,8 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
 
 def _with_essence(seen: Seen, essence: Any) -> Seen:
     values = seen.values
-    if values is not None and "" in values:
-        values = {**values, "": essence}
+    if values is not None and "" in values.parsed:
+        values = FormerValues({**values.parsed, "": essence})
     return Seen({**seen.digests, "": _digest(essence)}, values)
 
 
@@ -210,4 +213,4 @@ def _mapping(found: dict[str, Any], name: str) -> dict[str, Any]:
     value = found.get(name)
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"its {name} is not a mapping")
-    return value or {}
+    return value or NOTHING

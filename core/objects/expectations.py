@@ -7,7 +7,7 @@ from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import Expectation, ObjectRecord
 from fnop.core.state.requests import ForExpectation, ForWrite
-from fnop.core.values.body import Body, is_behind
+from fnop.core.values.body import Body, compact, is_behind
 from fnop.effects import (
     Applied,
     Get,
@@ -37,7 +37,8 @@ def shown(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     that changed nothing needs not be shown (R24).
     """
     if body.version == record.body.version:
-        return record._replace(body=body, learned=context.step)
+        known = compact(body, record.body)
+        return record._replace(body=known, learned=context.step)
     if is_behind(body.version, record.body.version):
         return record
     if body.version in record.shown[-1:]:

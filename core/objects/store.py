@@ -26,7 +26,7 @@ from fnop.core.state.lifecycle import Phase
 from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
 from fnop.core.state.requests import OfObject
 from fnop.core.streams.stream import Stream
-from fnop.core.values.body import Body, Key, is_behind
+from fnop.core.values.body import Body, Key, compact, is_behind
 from fnop.core.values.cause import Reason
 from fnop.core.values.finalizers import ORPHAN_FINALIZER
 from fnop.core.values.pace import CALM
@@ -332,7 +332,7 @@ def _refreshed(
     if is_behind(body.version, record.body.version) and not is_fresh:
         return record
     if body.version == record.body.version and not is_fresh:
-        body = record.body  # the removal of the last finalizer has it, too
+        body = compact(record.body, body)
     if record.work is None and record.expected is None:
         return record._replace(body=body, shown=(body.version,))
     versions = (*record.shown[-_SHOWN_MAX:], body.version)

@@ -9,7 +9,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import Condition, condition_by, condition_of
 from fnop.core.memory.last_seen import Stored
-from fnop.core.memory.observation import Seen, completed, scope_name
+from fnop.core.memory.observation import FormerValues, Seen, completed, scope_name
 from fnop.core.memory.progress import Progress, anew
 from fnop.core.objects.actions import Action, RecordInMemory, Rest, Write, cleared_first
 from fnop.core.objects.detection import is_held
@@ -20,6 +20,7 @@ from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.values.cause import Cause, Reason
 from fnop.core.values.finalizers import Duty, without_finalizer
 from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
 
 __all__ = ["record_progress", "upkeep"]
 
@@ -139,7 +140,7 @@ def _record_deletion(
             done = after if news else None
             return Write(Writing(work.patches, work.results, done, done))
         if not is_held(at, record.body):
-            stored = record.stored._replace(progress={})
+            stored = record.stored._replace(progress=NOTHING)
             return RecordInMemory(stored, ends=True, released=True)
         if (clear := cleared_first(at, record)) is not None:
             return clear
@@ -181,7 +182,7 @@ def _ended(
             progress = None
         if progress is not None:
             ahead[handler.id] = progress
-    return Stored(seen, False, ahead, stored.results)
+    return Stored(seen, False, ahead or NOTHING, stored.results)
 
 
 def _ahead_of_itself(
@@ -347,8 +348,13 @@ def upkeep(
     if vanished and record.odds.until > at.now.mono:
         return Rest(record.odds.until)
     if vanished or missing or lingers or record.stored.progress:
-        after = record.stored._replace(seen=completed(was, seen), progress={})
+        after = record.stored._replace(seen=completed(was, seen), progress=NOTHING)
         return Write(Writing(after=after, memory=after, ends=True, restores=vanished))
-    if seen.values is not None and not seen.values.keys() <= (was.values or {}).keys():
+    if seen.values is not None and _has_more(seen.values, was.values):
         return RecordInMemory(record.stored._replace(seen=seen), ends=False)
     return Rest()
+
+
+def _has_more(now: FormerValues, was: FormerValues | None) -> bool:
+    """Whether there are values of scopes whose former values were not stored."""
+    return not now.parsed.keys() <= (was.parsed if was else NOTHING).keys()

@@ -1,19 +1,22 @@
 """Kubernetes objects inside the core: compact to keep, read-only to show.
 
 The store keeps a `Body`: the exact bytes where the transport had them (a fifth of
-the parsed size), parsed when they are needed. A handler sees a `View`: a dict that
-cannot be changed, with the usual stanzas as attributes.
+the parsed size), parsed when they are needed, and packed where there are many. A
+handler sees a `View`: a dict that cannot be changed, with the usual stanzas as
+attributes.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from typing import Any, NamedTuple, NoReturn
 
 import orjson
 
+from fnop.core.values.packing import PACKED_MAX, Packing
 from fnop.effects.values import ReadOnlyDict, read_only
 
-__all__ = ["Body", "Key", "Memo", "Meta", "View", "is_behind"]
+__all__ = ["Body", "Key", "Memo", "Meta", "View", "compact", "is_behind"]
 
 
 class Key(NamedTuple):
@@ -50,6 +53,7 @@ class Body:
     __slots__ = (
         "_data",
         "_meta",
+        "_packing",
         "_raw",
         "is_deleting",
         "owners",
@@ -67,6 +71,7 @@ class Body:
     def __init__(self, data: dict[str, Any] | None, raw: bytes | None = None) -> None:
         self._data = data
         self._raw = raw
+        self._packing: Packing | None = None
         self._meta: dict[str, Any] | None = None
         # The cached result of `observation.see`; no part of the value.
         self.seen: tuple[Any, Any] | None = None
@@ -86,14 +91,20 @@ class Body:
     @property
     def data(self) -> dict[str, Any]:
         """The parsed object; it must not be changed."""
-        if self._data is None:
-            self._data = orjson.loads(self._raw or b"{}")
-        return self._data
+        data = self._data
+        if data is None:
+            text = self.raw
+            data = self._data = orjson.loads(text)
+            _parsed(self, len(text))
+        return data
 
     @property
     def raw(self) -> bytes:
         """The JSON text."""
-        return self._raw if self._raw is not None else orjson.dumps(self._data)
+        if self._raw is None:
+            return orjson.dumps(self._data)
+        packing = self._packing
+        return self._raw if packing is None else packing.text_of(self._raw)
 
     @property
     def has_text(self) -> bool:
@@ -105,6 +116,12 @@ class Body:
         if self._raw is not None:
             self._data = self._meta = self.seen = None
 
+    def pack(self, packing: Packing) -> None:
+        """Keep the text packed, unless it is too long for that."""
+        raw = self._raw
+        if raw is not None and self._packing is None and len(raw) <= PACKED_MAX:
+            self._raw, self._packing = packing.packed(raw), packing
+
     @property
     def generation(self) -> int | None:
         """metadata.generation: the number of changes of the desired state."""
@@ -113,10 +130,11 @@ class Body:
 
     @property
     def meta(self) -> dict[str, Any]:
-        if self._meta is None:
+        meta = self._meta
+        if meta is None:
             found = self.data.get("metadata")
-            self._meta = found if isinstance(found, dict) else {}
-        return self._meta
+            meta = self._meta = found if isinstance(found, dict) else {}
+        return meta
 
     @property
     def name(self) -> str:
@@ -158,6 +176,41 @@ class Body:
 
     def __repr__(self) -> str:
         return f"Body({self.namespace}/{self.name}@{self.version})"
+
+
+# The bodies that were parsed last, with the lengths of their texts; and their sum.
+_PARSED_MAX = 2**20
+_recent: deque[tuple[Body, int]] = deque()
+_recent_length = 0
+
+
+def _parsed(body: Body, length: int) -> None:
+    """Note that a body was parsed; those that were longest ago forget their form.
+
+    A pass over an object parses it, and may parse its owner and its children: of some
+    hundred objects the parsed form is kept, of all others the text.
+    """
+    global _recent_length
+    _recent.append((body, length))
+    _recent_length += length
+    while _recent_length > _PARSED_MAX and len(_recent) > 1:
+        oldest, its_length = _recent.popleft()
+        _recent_length -= its_length
+        oldest.forget()
+
+
+def compact(body: Body, same: Body) -> Body:
+    """A body, or one of the same version that takes less memory, if they are equal.
+
+    An answer has no text of its object, and the watch event of the same version has.
+    Two bodies of a version need not be equal: the removal of the last finalizer of an
+    object that is being deleted gives it no other version.
+
+    >>> parsed, text = Body({"a": 1}), Body(None, b'{"a":1}')
+    >>> compact(parsed, text) is text, compact(parsed, Body(None, b"{}")) is parsed
+    (True, True)
+    """
+    return same if same.has_text and not body.has_text and same == body else body
 
 
 class Meta(ReadOnlyDict):

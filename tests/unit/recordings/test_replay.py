@@ -14,7 +14,7 @@ import yaml
 
 from fnop.core.handlers.program import Program
 from fnop.core.memory.last_seen import Stored, read_stored, write_stored
-from fnop.core.memory.observation import Seen
+from fnop.core.memory.observation import FormerValues, Seen
 from fnop.interpreters.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
 from tests.recorded_examples import EXAMPLES, record
@@ -538,12 +538,12 @@ def test_what_is_kept_of_a_secret_in_annotations_is_redacted() -> None:
     data = {"password": encoded, "short": "YQ=="}
     kept = {"kind": "Secret", "data": data}
     filler = {f"key-{each}": "x" * 500 for each in range(20)}
-    seen = Seen({"": "1:" + 20 * "0"}, {"": {"data": data, **filler}})
+    seen = Seen({"": "1:" + 20 * "0"}, FormerValues({"": {"data": data, **filler}}))
     annotations = {
         "kubectl.kubernetes.io/last-applied-configuration": json.dumps(kept) + "\n",
         "fnop.dev/default": write_stored(Stored(seen), "u"),
         "fnop.dev/other": write_stored(
-            Stored(Seen(seen.digests, {"": {"data": data}})), "u"
+            Stored(Seen(seen.digests, FormerValues({"": {"data": data}}))), "u"
         ),
     }
     secret = {
@@ -558,7 +558,7 @@ def test_what_is_kept_of_a_secret_in_annotations_is_redacted() -> None:
         assert isinstance(stored, Stored)
         assert stored.seen is not None
         assert stored.seen.values is not None
-        was = stored.seen.values[""]
+        was = stored.seen.values.parsed[""]
         assert was["data"].keys() == data.keys()
         assert all(TOKEN.fullmatch(each) for each in was["data"].values())
     applied = found["annotations"]["kubectl.kubernetes.io/last-applied-configuration"]

@@ -1,0 +1,89 @@
+"""Texts of objects that are kept packed, and parsed forms that are forgotten."""
+
+from __future__ import annotations
+
+import orjson
+from hypothesis import given, strategies as st
+
+from fnop.core.memory.observation import FormerValues
+from fnop.core.values.body import Body, compact
+from fnop.core.values.packing import PACKED_MAX, Packing
+from fnop.interpreters.packings import PLAIN_MAX, Packings
+from tests.property.strategies import json_objects
+
+KIND = "pods.v1."
+
+
+def text(name: str, **spec: object) -> bytes:
+    meta = {"name": name, "uid": "u", "resourceVersion": "7"}
+    return orjson.dumps({"kind": "Pod", "metadata": meta, "spec": spec})
+
+
+@given(st.binary(max_size=400), st.binary(max_size=400))
+def test_any_text_is_read_as_it_was(like: bytes, other: bytes) -> None:
+    packing = Packing(like)
+    assert packing.text_of(packing.packed(other)) == other
+    assert packing.text_of(packing.packed(like)) == like
+
+
+@given(json_objects)
+def test_a_packed_body_is_the_same(found: dict[str, object]) -> None:
+    raw = orjson.dumps(found)
+    plain, packed = Body(None, raw), Body(None, raw)
+    packed.pack(Packing(text("a")))
+    assert packed.raw == raw
+    assert packed == plain
+    packed.forget()
+    assert packed.data == plain.data
+
+
+def test_a_body_without_text_and_a_very_long_one_stay_as_they_are() -> None:
+    packing = Packing()
+    parsed = Body({"metadata": {"uid": "u"}})
+    parsed.pack(packing)
+    assert parsed.uid == "u"
+    long = text("a", data="x" * PACKED_MAX)
+    body = Body(None, long)
+    body.pack(packing)
+    assert body._raw is long
+
+
+def test_texts_are_packed_once_there_are_many_objects() -> None:
+    packings, like = Packings(), text("first", image="registry.example.com/a/long/name")
+    bodies = [Body(None, like.replace(b"first", b"%d" % n)) for n in range(4)]
+    packings.pack(bodies[0], KIND, PLAIN_MAX)
+    assert bodies[0]._raw == bodies[0].raw
+    for each in bodies[1:]:
+        packings.pack(each, KIND, PLAIN_MAX + 1)
+    assert [each.name for each in bodies] == ["0", "1", "2", "3"]
+    assert all(len(each._raw or b"") < len(like) / 4 for each in bodies[1:])
+
+
+def test_few_bodies_are_kept_parsed() -> None:
+    bodies = [Body(None, text(str(n), data="x" * 10_000)) for n in range(300)]
+    for each in bodies:
+        assert each.data["kind"] == "Pod"
+    parsed = [each._data is not None for each in bodies]
+    assert sum(parsed) < 110
+    assert all(parsed[-90:])
+    assert all(each.name == str(n) for n, each in enumerate(bodies))
+
+
+def test_of_two_equal_bodies_the_text_is_kept() -> None:
+    raw = text("a", size=1)
+    parsed, same, other = (
+        Body(orjson.loads(raw)),
+        Body(None, raw),
+        Body(None, text("b")),
+    )
+    assert compact(parsed, same) is same
+    assert compact(parsed, other) is parsed
+    assert compact(same, Body(None, raw)) is same
+    assert compact(parsed, Body(orjson.loads(raw))) is parsed
+
+
+def test_former_values_of_any_depth_are_kept() -> None:
+    deep: object = 1
+    for _ in range(600):
+        deep = {"a": deep}
+    assert FormerValues({"": deep}).parsed == {"": deep}
