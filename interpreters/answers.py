@@ -45,7 +45,7 @@ from fnop.effects import (
 )
 from fnop.effects.outcomes import TOO_LARGE
 from fnop.effects.values import canonical
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.protocol import INITIAL_EVENTS_END, ApiResponse
 
 __all__ = [
     "ListedPage",
@@ -170,7 +170,7 @@ def _is_partial(found: Any) -> bool:
 
 # --------------------------------------------------------------------- watches
 
-StreamInput: TypeAlias = WatchEvent | Bookmark | StreamEnded
+StreamInput: TypeAlias = WatchEvent | ListItem | ListDone | Bookmark | StreamEnded
 
 
 def watch_input(
@@ -179,8 +179,13 @@ def watch_input(
     found: Any,
     raw: bytes | None = None,
     resource: Resource | None = None,
+    *,
+    initial: bool = False,
 ) -> StreamInput:
     """The input that a line of a watch is: its type, its object, the object's text.
+
+    The `initial` lines are those of a list, up to a bookmark that says so (Kubernetes:
+    streaming lists).
 
     A line of type ERROR carries the Status that ends the watch, with the code that an
     answer would have had (410: the version to go on from is no longer kept).  Metadata
@@ -195,8 +200,12 @@ def watch_input(
         (found,) = with_kind((found,), resource.api_version, resource.kind)
         raw = None if raw is None else _text_of(found)
     if type in _CHANGES and is_object(found):
+        if initial and type != "DELETED":
+            return ListItem(stream, Body(found, raw))
         return WatchEvent(stream, type, Body(found, raw))
     if type == "BOOKMARK" and (version := version_of(found)):
+        if initial and _ends_initial_events(found):
+            return ListDone(stream, version)
         return Bookmark(stream, version)
     if type == "ERROR":
         code = found.get("code") if isinstance(found, dict) else None
@@ -204,6 +213,11 @@ def watch_input(
         return StreamEnded(stream, "refused", known, _message(found))
     problem = f"no watch event: {type} of {_excerpt(found)}"
     return StreamEnded(stream, "undecodable", None, as_unicode(problem))
+
+
+def _ends_initial_events(bookmark: dict[str, Any]) -> bool:
+    annotations = bookmark["metadata"].get("annotations")
+    return isinstance(annotations, dict) and INITIAL_EVENTS_END in annotations
 
 
 def refused(stream: int, response: ApiResponse) -> StreamEnded:

@@ -101,6 +101,8 @@ class Meter:
         self.dropped: Counter[str] = Counter()
         self.calls: dict[str, Histogram] = {}
         self._heard: dict[int, float] = {}
+        # Those of them that are listings of pages.
+        self._pages: set[int] = set()
         self._logs: set[int] = set()
         self._asked: dict[int, float] = {}
         self._calling: dict[int, str] = {}
@@ -127,7 +129,7 @@ class Meter:
         elif isinstance(input, StreamEnded) and input.stream in self._logs:
             self._logs.discard(input.stream)
         elif isinstance(input, StreamEnded):
-            self._heard.pop(input.stream, None)
+            self._close(input.stream)
             self.ends[input.reason] += 1
         for command in commands:
             self._on_command(command, moment)
@@ -148,10 +150,15 @@ class Meter:
     ) -> None:
         if isinstance(input, WatchEvent):
             self.events[input.type] += 1
-        if isinstance(input, ListDone) and input.continue_token is None:
-            self._heard.pop(input.stream, None)
+        is_last = isinstance(input, ListDone) and input.continue_token is None
+        if is_last and input.stream in self._pages:
+            self._close(input.stream)
         elif input.stream in self._heard:  # a closed one is heard no more
             self._heard[input.stream] = moment
+
+    def _close(self, stream: int) -> None:
+        self._heard.pop(stream, None)
+        self._pages.discard(stream)
 
     def _on_answer(self, number: int, moment: float) -> None:
         self._answered = moment
@@ -169,13 +176,16 @@ class Meter:
                     self._calling[id] = command.handler or ""
             case Fetch(id):
                 self._asked[id] = moment
-            case ListPage(stream) | Watch(stream):
+            case ListPage(stream):
+                self._heard[stream] = moment
+                self._pages.add(stream)
+            case Watch(stream):
                 self._heard[stream] = moment
             case FollowLog(stream=stream):
                 self._logs.add(stream)
             case CloseStream(stream):
                 self._logs.discard(stream)
-                self._heard.pop(stream, None)
+                self._close(stream)
             case Say(handler=str(handler)):
                 self._on_line(command, handler)
             case _:

@@ -133,9 +133,10 @@ def _selected(selectors: Selectors) -> list[tuple[str, str]]:
 
 def watch_request(command: Watch) -> ApiRequest:
     """The request of a watch; bookmarks keep its version fresh while it is idle."""
+    since = (("resourceVersion", command.version),) if command.version else _INITIAL
     query = (
         ("watch", "true"),
-        ("resourceVersion", command.version),
+        *since,
         ("allowWatchBookmarks", "true"),
         ("timeoutSeconds", str(command.timeout_seconds)),
         *_selected(command.selectors),
@@ -143,6 +144,10 @@ def watch_request(command: Watch) -> ApiRequest:
     path = path_of(command.resource, command.namespace)
     accept = PARTIAL if command.metadata_only else JSON
     return ApiRequest("GET", path, query, accept=accept)
+
+
+# Of no version: what there is now, read as consistently as a list.
+_INITIAL = (("sendInitialEvents", "true"), ("resourceVersionMatch", "NotOlderThan"))
 
 
 def log_request(command: FollowLog) -> ApiRequest:

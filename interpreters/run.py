@@ -52,6 +52,7 @@ from fnop.core.seam.inputs import (
     AlarmRang,
     Answered,
     Input,
+    ListDone,
     Started,
     StopRequested,
     StreamEnded,
@@ -107,6 +108,8 @@ __all__ = ["Companion", "Runner"]
 
 # The most inputs that are taken before the transport gets a turn.
 _BATCH = 32
+# The number of inputs that wait at which watches are read no further.
+_INBOX_MAX = 256
 # The seconds that coroutines which are cancelled at the end have to tidy up.
 TIDY_SECONDS = 5.0
 # The seconds that given-up ones have to be gone.
@@ -161,6 +164,8 @@ class Runner:
         self._on_say = on_say or (lambda say: None)
         self._inbox: deque[Input] = deque()
         self._wake = asyncio.Event()
+        # Set when watches may put more into the inbox.
+        self._room = asyncio.Event()
         self._alarm: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._streams: dict[int, asyncio.Task[None]] = {}
@@ -310,6 +315,8 @@ class Runner:
                 self._warn(slow_step(took, commands))
             for command in commands:
                 self._perform(command)
+            if len(self._inbox) < _INBOX_MAX:
+                self._room.set()
             taken += 1
             if taken % _BATCH == 0 or took > SLOW_STEP_SECONDS:
                 await asyncio.sleep(0)
@@ -538,16 +545,21 @@ class Runner:
             lines = self._api.watch(
                 watch_request(command), silence_seconds=command.silence_seconds
             )
-            end = StreamEnded(stream, "eof")
+            end, initial = StreamEnded(stream, "eof"), not command.version
             async with aclosing(lines):
                 async for line in lines:
                     seen = watch_input(
-                        stream, line.type, line.object, line.raw, command.resource
+                        *(stream, line.type, line.object, line.raw, command.resource),
+                        initial=initial,
                     )
                     if isinstance(seen, StreamEnded):
                         end = seen
                         break
+                    initial = initial and not isinstance(seen, ListDone)
                     self._put(seen)
+                    while len(self._inbox) >= _INBOX_MAX:
+                        self._room.clear()
+                        await self._room.wait()
         except Exception as problem:
             end = _end_of(stream, problem)
         self._put(end)

@@ -43,6 +43,8 @@ from fnop.core.seam.inputs import (
     Answered,
     Bookmark,
     Input,
+    ListDone,
+    ListItem,
     Started,
     StopRequested,
     StreamEnded,
@@ -867,7 +869,8 @@ class SimulatedRun:
             self._arrives(refused(command.stream, found), source)
             return
         self._watches[command.stream] = _Watched(
-            request, self.cluster, command.resource
+            *(request, self.cluster, command.resource),
+            initial=not command.version,
         )
         for event in found:
             self._show(command.stream, event)
@@ -952,7 +955,7 @@ class SimulatedRun:
     def _end_unserved(self) -> None:
         """End the watches of kinds whose definition is gone, or has been written."""
         for stream, watched in tuple(self._watches.items()):
-            request, opened, _ = watched
+            request, opened = watched.request, watched.opened
             if opened.registry is self.cluster.registry:
                 continue
             if simulated.is_served(self.cluster, request, opened):
@@ -970,23 +973,35 @@ class SimulatedRun:
         shown = simulated.presented(self.cluster, request, event, wall)
         if shown is None:
             return
-        line = watch_input(stream, event.type, shown.object, None, watched.resource)
+        line = watch_input(
+            *(stream, event.type, shown.object, None, watched.resource),
+            initial=watched.initial,
+        )
         if isinstance(line, StreamEnded):
             del self._watches[stream]
+        elif isinstance(line, ListDone):
+            self._watches[stream] = watched._replace(initial=False)
         self._arrives(line, self._kinds[stream])
 
 
 class _Watched(NamedTuple):
-    """An open watch: its request, and the cluster when its kind was last looked at."""
+    """An open watch: its request, and the cluster when its kind was last looked at.
+
+    Its `initial` lines are those of a list.
+    """
 
     request: ApiRequest
     opened: simulated.Cluster
     resource: Resource
+    initial: bool
 
 
 def _is_of(input: Input, stream: int) -> bool:
     """Whether it is a line of this watch."""
-    return isinstance(input, (WatchEvent, Bookmark)) and input.stream == stream
+    return isinstance(input, _LINES) and input.stream == stream
+
+
+_LINES = (WatchEvent, Bookmark, ListItem, ListDone)
 
 
 # The beginning of the names of modules that are loaded as files.

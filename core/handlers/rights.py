@@ -141,6 +141,8 @@ def needs_of(command: Command, who: Who) -> Iterator[Need]:
             yield _on(resource, namespace, "list", who)
         case Watch(resource=resource, namespace=namespace):
             yield _on(resource, namespace, "watch", who)
+            if not command.version:  # the server may have no streaming lists
+                yield _on(resource, namespace, "list", who)
         case FollowLog(namespace=namespace):
             yield Need(Right("get", "", "pods", "log"), namespace, who)
         case Perform(resource=Resource() as resource, namespace=namespace):

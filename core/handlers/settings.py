@@ -139,6 +139,9 @@ class Settings:
     - `grace_period_seconds`: how long a stop waits for attempts and requests under way,
       and for leaving the peers; cleanup handlers have a minute beside it.
     - `list_page_limit`: the number of objects in a page of a listing.
+    - `initial_streaming`: whether the objects that there are come by the watch itself,
+      instead of pages of a listing (Kubernetes 1.34: streaming lists). Where a server
+      does not do that, they come in pages.
     - `watch_timeout_seconds`: after how long the server is asked to end a watch.
     - `watch_silence_seconds`: after how long a silent watch is given up.
     - `log_streams`: the most logs of containers that are read at once; the others wait.
@@ -201,6 +204,7 @@ class Settings:
     echo_timeout_seconds: float = 5.0
     grace_period_seconds: float = 5.0
     list_page_limit: int = 500
+    initial_streaming: bool = False
     watch_timeout_seconds: int = 290
     watch_silence_seconds: float = 330.0
     rediscovery_seconds: float = 600.0

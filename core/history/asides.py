@@ -111,7 +111,8 @@ class Asides:
             case {"do": "Watch", "resource": resource}:
                 since = brief(command.get("version"))
                 kind = self._follow(stream, resource)
-                yield f"watches {kind} from version {since}"
+                begins = f"from version {since}" if since else "from the beginning"
+                yield f"watches {kind} {begins}"
             case {"do": "FollowLog"}:
                 name = self._logs[stream] = f"the log of {log_told(command)}"
                 yield f"reads {name}"

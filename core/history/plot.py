@@ -166,8 +166,18 @@ _NAME = "name the step at which the part begins (--from, and --at with --as-test
 
 
 def _watched_by(record: Mapping[str, Any]) -> set[str]:
-    commands = (each for each in record.get("commands", ()) if each["do"] == "ListPage")
-    return {str(each["resource"]) for each in commands}
+    commands = record.get("commands", ())
+    return {str(each["resource"]) for each in commands if _begins_list(each)}
+
+
+def _begins_list(command: Mapping[str, Any]) -> bool:
+    match command:
+        case {"do": "ListPage"}:
+            return True
+        case {"do": "Watch", "version": version}:
+            return not version
+        case _:
+            return False
 
 
 # ------------------------------------------------------------------ a part of the world

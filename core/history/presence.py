@@ -55,7 +55,9 @@ class Presence:
         selectors = str(command.get("selectors") or "")
         scope = command["resource"], command.get("namespace") or "", selectors
         self._scopes[command["stream"]] = scope
-        if command["do"] == "ListPage" and not command.get("continue_token"):
+        # From no version, a watch begins with a list.
+        token = "version" if command["do"] == "Watch" else "continue_token"
+        if not command.get(token):
             self._listed[scope] = set()
 
     def _departures(self, input: Json) -> Iterator[Departure]:

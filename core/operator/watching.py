@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from sys import intern
+
 from fnop.core.handlers.pushdown import refused_fields, without_fields
 from fnop.core.objects.store import observe
 from fnop.core.operator.cluster import lost_contact
@@ -22,7 +24,7 @@ from fnop.core.operator.survey import (
     look_soon,
     serve_kinds,
 )
-from fnop.core.seam.commands import CloseStream, ListPage
+from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.state.context import Context
 from fnop.core.state.turn import Turn
@@ -33,7 +35,9 @@ from fnop.core.streams.stream import (
     answered_version,
     ended,
     heard_at,
+    lacks_initial_events,
     listed,
+    page,
 )
 from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.body import Body, Key, is_behind
@@ -88,7 +92,8 @@ def on_list_item(turn: Turn, number: int, body: Body) -> None:
 def _dispatch(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
     """Hand an object to those the stream is for: handlers, peering, or the survey."""
     if stream.purpose is StreamPurpose.OBJECTS:
-        key = Key(stream.resource.key, body.namespace or "", body.name)
+        namespace = intern(body.namespace or "")  # many objects share it
+        key = Key(stream.resource.key, namespace, body.name)
         observe(Context(turn, key), stream, type, body)
     else:
         _noticed(turn, stream, type, body)
@@ -105,17 +110,7 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         open_stream(turn, after)
         return
     if token is not None:
-        limit = turn.settings.list_page_limit
-        more = ListPage(
-            number,
-            stream.resource,
-            stream.namespace,
-            limit,
-            token,
-            stream.selectors,
-            stream.metadata_only,
-        )
-        turn.emit(more)
+        turn.emit(page(stream, turn.settings.list_page_limit, token))
         return
     if stream.listings > 1 and stream.purpose is StreamPurpose.OBJECTS:
         miss_the_vanished(turn, stream)
@@ -124,7 +119,10 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
         look_in(turn, SOON_SECONDS)  # some may be missing
-    open_stream(turn, listed(stream, version))
+    if stream.streamed:
+        turn.streams.put(listed(stream, version))
+    else:
+        open_stream(turn, listed(stream, version))
     if stream.purpose is StreamPurpose.NAMESPACES:
         _on_namespaces(turn, stream.names)
     if stream.purpose is StreamPurpose.PEERS and not stream.names:
@@ -175,7 +173,7 @@ def _level_graves(turn: Turn, stream: Stream) -> None:
 
 def on_bookmark(turn: Turn, number: int, version: str) -> None:
     stream = turn.streams.of(number)
-    if stream is not None:
+    if stream is not None and stream.phase is StreamPhase.WATCHING:
         turn.streams.put(heard_at(stream, version))
 
 
@@ -184,7 +182,8 @@ def on_watch_event(turn: Turn, number: int, type: str, body: Body) -> None:
     stream = turn.streams.of(number)
     if stream is None:
         return
-    turn.streams.put(heard_at(stream, body.version))
+    if stream.phase is StreamPhase.WATCHING:  # else a streamed listing goes on
+        turn.streams.put(heard_at(stream, body.version))
     _dispatch(turn, stream, type, body)
 
 
@@ -198,6 +197,9 @@ def on_stream_ended(turn: Turn, end: StreamEnded) -> None:
     if end.reason == "unreachable":
         lost_contact(turn)
     if end.status == 400 and _selects_no_more(turn, stream, end.message):
+        return
+    if lacks_initial_events(stream, end):
+        _list_in_pages(turn, stream)
         return
     if end.status == 404:
         # A collection without objects is empty: here the kind or its version is gone.
@@ -231,6 +233,16 @@ def _selects_no_more(turn: Turn, stream: Stream, message: str) -> bool:
     selectors = without_fields(stream.selectors, refused)
     open_stream(turn, stream._replace(selectors=selectors, failures=0))
     return True
+
+
+def _list_in_pages(turn: Turn, stream: Stream) -> None:
+    """List a collection page by page: the API server has no streaming lists."""
+    turn.say(
+        "info",
+        f"the API server does not stream the list of {stream.resource.plural}: it is "
+        "listed page by page",
+    )
+    open_stream(turn, stream._replace(in_pages=True))
 
 
 def _until_look_for_kind(turn: Turn, failures: int) -> float:

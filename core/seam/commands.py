@@ -134,7 +134,9 @@ class ListPage:
 class Watch:
     """Watch a collection from a version until the stream ends or is closed.
 
-    With `metadata_only` nobody needs more of the objects.
+    From the version "" it begins with the objects that there are: `ListItem` for each,
+    then `ListDone` (Kubernetes: streaming lists, KEP-3157).  With `metadata_only`
+    nobody needs more of the objects.
     """
 
     stream: int

@@ -9,6 +9,10 @@ A watch from a version that the server has yet to reach is open and silent.  So 
 that broke because the server was away is `doubted`: before it is resumed, a listing of
 one object finds out the server's present version.
 
+Where the settings want it, the listing is `streamed`: a watch begins with the objects
+that there are, and goes on with their changes.  A server that has no such watches is
+asked for pages.
+
 Guarantees: an object that vanished while nobody watched is noticed at the end of the
 next listing.  Assumptions: within one stream the server sends changes in their order
 (Kubernetes API concepts: "Efficient detection of changes").
@@ -36,8 +40,10 @@ __all__ = [
     "answered_version",
     "ended",
     "heard_at",
+    "lacks_initial_events",
     "listed",
     "opened",
+    "page",
 ]
 
 StreamKey = tuple[str, str, str]  # resource key, namespace ("" for all), what for
@@ -110,6 +116,9 @@ class Stream(NamedTuple):
     names: frozenset[str] = frozenset()
     # Nobody needs more of the objects than their metadata.
     metadata_only: bool = False
+    # The present listing is the beginning of a watch; or the server has none such.
+    streamed: bool = False
+    in_pages: bool = False
 
     @property
     def key(self) -> StreamKey:
@@ -131,44 +140,47 @@ def opened(
     stream: Stream, id: int, step: int, now: Now, settings: Settings
 ) -> tuple[Stream, ListPage | Watch]:
     """Continue: watch from the stored version, or list where there is none."""
-    if stream.version is not None and stream.doubted:
-        asking = stream._replace(
-            id=id, phase=StreamPhase.LISTING, opened_at=now.mono, heard=False
-        )
-        return asking, ListPage(
-            id,
-            stream.resource,
-            stream.namespace,
-            1,
-            selectors=stream.selectors,
-            metadata_only=stream.metadata_only,
-        )
-    if stream.version is None:
-        listing = stream._replace(
-            id=id,
-            phase=StreamPhase.LISTING,
-            begun=step,
-            listings=stream.listings + 1,
-            opened_at=now.mono,
-            heard=False,
-            names=frozenset(),
-        )
-        return listing, ListPage(
-            id,
-            stream.resource,
-            stream.namespace,
-            settings.list_page_limit,
-            selectors=stream.selectors,
-            metadata_only=stream.metadata_only,
-        )
-    watching = stream._replace(
-        id=id, phase=StreamPhase.WATCHING, opened_at=now.mono, heard=False
+    phase = StreamPhase.WATCHING
+    if stream.version is None or stream.doubted:
+        phase = StreamPhase.LISTING
+    after = stream._replace(
+        id=id, phase=phase, opened_at=now.mono, heard=False, streamed=False
     )
-    return watching, Watch(
-        id,
+    if stream.version is not None:
+        if stream.doubted:
+            return after, page(after, limit=1)
+        return after, _watch(after, stream.version, settings)
+    streamed = settings.initial_streaming and not stream.in_pages
+    listing = after._replace(
+        begun=step,
+        listings=stream.listings + 1,
+        names=frozenset(),
+        streamed=streamed,
+    )
+    if streamed:
+        return listing, _watch(listing, "", settings)
+    return listing, page(listing, settings.list_page_limit)
+
+
+def page(stream: Stream, limit: int, token: str | None = None) -> ListPage:
+    """The command to list the first page, or the page of a token."""
+    return ListPage(
+        stream.id,
         stream.resource,
         stream.namespace,
-        stream.version,
+        limit,
+        token,
+        stream.selectors,
+        stream.metadata_only,
+    )
+
+
+def _watch(stream: Stream, version: str, settings: Settings) -> Watch:
+    return Watch(
+        stream.id,
+        stream.resource,
+        stream.namespace,
+        version,
         settings.watch_timeout_seconds,
         settings.watch_silence_seconds,
         stream.selectors,
@@ -179,7 +191,7 @@ def opened(
 def listed(stream: Stream, version: str) -> Stream:
     """The stream after a complete listing: it watches from that version at once."""
     return stream._replace(
-        phase=StreamPhase.WAITING,
+        phase=StreamPhase.WATCHING if stream.streamed else StreamPhase.WAITING,
         version=version,
         lists=stream.lists + 1,
         due=0.0,
@@ -252,6 +264,19 @@ def ended(stream: Stream, end: StreamEnded, now: Now, jitter: float) -> Stream:
         due=now.mono + heeding(end.retry_after_seconds, wait),
         refusal=end.message if end.status in (401, 403) else None,
     )
+
+
+def lacks_initial_events(stream: Stream, end: StreamEnded) -> bool:
+    """Whether a streamed listing shows that the server has no streaming lists.
+
+    A server that knows them, and has them turned off, refuses them as invalid; older
+    ones refuse the option beside them, or ignore both and never end the listing.
+    """
+    if not (stream.streamed and stream.phase is StreamPhase.LISTING):
+        return False
+    if end.reason == "refused":
+        return end.status in (400, 422)
+    return end.reason in ("eof", "silent")
 
 
 def _was_away(end: StreamEnded) -> bool:

@@ -27,12 +27,20 @@ from fnop.core.planned.facts import (
     place_of,
     sources_of,
 )
-from fnop.core.seam.commands import Command, Interrupt, ListPage, Perform, Refresh, Say
+from fnop.core.seam.commands import (
+    Command,
+    Interrupt,
+    ListPage,
+    Perform,
+    Refresh,
+    Say,
+    Watch,
+)
 from fnop.core.state.lifecycle import Phase
 from fnop.effects import Call, Create, List, Outcome, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.answers import message_of, page_inputs
+from fnop.interpreters.answers import message_of, refused
 from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.cluster.storage.store import lookup
@@ -406,14 +414,17 @@ class Rehearsal(SimulatedRun):
             path = ("", "v1", "namespaces")
             self.cluster = simulated.restored(self.cluster, path, [body])
 
-    def _list(self, command: ListPage) -> None:
+    def _follow(self, command: ListPage | Watch) -> None:
+        if isinstance(command, Watch) and command.version:
+            super()._follow(command)
+            return
         if self._begun_at is None and not self._is_starting:
             self._begun_at = self.clock.elapsed
         selectors = command.selectors
         need = Need(command.resource, command.namespace, "", selectors)
         self._lists.add(need)
         if self._knows.has(need) or self._knows.has(need.collection):
-            super()._list(command)
+            super()._follow(command)
             return
         refusal = self._knows.refused.get(need)
         if refusal is None:
@@ -421,8 +432,7 @@ class Rehearsal(SimulatedRun):
             return
         self._leaves_out(need, refusal, (), None)
         self._kinds[command.stream] = command.resource.key
-        for each in page_inputs(command, refusal):
-            self._arrives(each, command.resource.key)
+        self._arrives(refused(command.stream, refusal), command.resource.key)
 
     def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
         """Send a request to the simulated cluster, and note it if it writes."""

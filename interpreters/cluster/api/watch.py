@@ -47,7 +47,12 @@ from fnop.interpreters.cluster.values.status import (
     method_not_allowed,
     no_such_path,
 )
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.protocol import (
+    INITIAL_EVENTS_END,
+    JSON,
+    ApiRequest,
+    ApiResponse,
+)
 
 __all__ = [
     "backlog",
@@ -58,8 +63,6 @@ __all__ = [
     "seen_by",
     "selects",
 ]
-
-INITIAL_EVENTS_END = {"k8s.io/initial-events-end": "true"}
 
 
 # ------------------------------------------------------------------- addresses
@@ -191,7 +194,7 @@ def _opened(
             [] if initial is not None and not wants_state else _present(cluster, call)
         )
         if wants_state and _allows_bookmarks(call.query):
-            found.append(_bookmark(cluster, call, INITIAL_EVENTS_END))
+            found.append(_bookmark(cluster, call, {INITIAL_EVENTS_END: "true"}))
         return found
     missed = events_after(cluster, version)
     if missed is None:
