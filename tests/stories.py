@@ -11,6 +11,7 @@ from fnop.core.seam.inputs import Answered, Input, ListDone, ListItem, WatchEven
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
+from fnop.interpreters.machine import Observer
 from fnop.interpreters.protocol import ApiRequest, ApiResponse
 from fnop.interpreters.simulation import Delivery
 from tests.example_scenarios import own_status
@@ -83,6 +84,7 @@ class Story(Scenario):
         manifests: Iterable[dict[str, Any]] = (),
         *,
         crd: dict[str, Any] | None = None,
+        observers: Iterable[Observer] = (),
         **options: Any,
     ) -> None:
         self.trace = Trace()
@@ -92,7 +94,8 @@ class Story(Scenario):
         self.fate: Fate = lambda story, command: None
         self.sent_at: list[float] = []
         self._crd = crd
-        super().__init__(handlers, (), observers=[self.trace], **options)
+        observers = [self.trace, *observers]
+        super().__init__(handlers, (), observers=observers, **options)
         self.apply(*manifests)
 
     def request(self, request: ApiRequest) -> ApiResponse:

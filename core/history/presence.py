@@ -66,6 +66,8 @@ class Presence:
             case {"in": "WatchEvent", "type": "DELETED"}:
                 for uid in _uids(input):
                     self._of(scope).discard(uid)
+                    if scope is not None and scope in self._listed:
+                        self._listed[scope].discard(uid)  # the list is still streamed
                     yield Departure(uid)
             case {"in": "WatchEvent"}:
                 self._of(scope).update(_uids(input))

@@ -47,8 +47,12 @@ def follow(turn: Turn, stream: Stream) -> None:
     elif _asks(present) != _asks(stream):
         # The handlers of the kind have changed: relist it.
         turn.emit(CloseStream(present.id))
-        lists, listings = present.lists, present.listings
-        anew = stream._replace(id=present.id, lists=lists, listings=listings)
+        anew = stream._replace(
+            id=present.id,
+            lists=present.lists,
+            listings=present.listings,
+            in_pages=present.in_pages,
+        )
         open_stream(turn, anew)
 
 
@@ -83,7 +87,8 @@ def move(turn: Turn, before: Stream, stream: Stream) -> None:
                 Context(turn, key), record, key._replace(resource=stream.resource.key)
             )
     unfollow(turn, before)
-    _begin(turn, stream._replace(listings=before.listings))
+    listings, in_pages = before.listings, before.in_pages
+    _begin(turn, stream._replace(listings=listings, in_pages=in_pages))
 
 
 def leave(turn: Turn, stream: Stream) -> None:

@@ -245,13 +245,11 @@ def _stuck_streams(
     """Reports of streams that are silent, or not opened, for too long."""
     settings = settings_of(program, state.lifecycle)
     silence = max(settings.watch_silence_seconds, settings.watch_timeout_seconds)
-    most = {
-        StreamPhase.LISTING: limits.request,
-        StreamPhase.WATCHING: silence + limits.grace,
-    }
+    watch = silence + limits.grace
     for stream in state.streams.followed.values():
         age = _age(stream, seen, now)
-        if age is not None and age > most[stream.phase]:
+        is_request = stream.phase is StreamPhase.LISTING and not stream.streamed
+        if age is not None and age > (limits.request if is_request else watch):
             what = f"the {stream.phase.value} of {stream.label}"
             yield f"{what} has been silent for {age:.0f} s"
         late = now.mono - stream.due

@@ -72,9 +72,10 @@ def _noticed(turn: Turn, stream: Stream, type: str | None, body: Body) -> None:
             named = stream._replace(names=stream.names | {body.name})
             turn.streams.put(named)
             looked_at(turn, stream, None if type == "DELETED" else body)
-        case StreamPurpose.NAMESPACES if type is None:
-            named = stream._replace(names=stream.names | {body.name})
-            turn.streams.put(named)
+        case StreamPurpose.NAMESPACES if stream.phase is StreamPhase.LISTING:
+            before, gone = stream.names, type == "DELETED"
+            names = before - {body.name} if gone else before | {body.name}
+            turn.streams.put(stream._replace(names=names))
         case StreamPurpose.NAMESPACES:
             before = turn.survey.namespaces or frozenset()
             gone = type == "DELETED"
@@ -119,10 +120,12 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
         look_in(turn, SOON_SECONDS)  # some may be missing
+    after = listed(stream, version)
     if stream.streamed:
-        turn.streams.put(listed(stream, version))
+        # The age of the watch counts from here on, as it does after pages.
+        turn.streams.put(after._replace(opened_at=turn.now.mono))
     else:
-        open_stream(turn, listed(stream, version))
+        open_stream(turn, after)
     if stream.purpose is StreamPurpose.NAMESPACES:
         _on_namespaces(turn, stream.names)
     if stream.purpose is StreamPurpose.PEERS and not stream.names:
@@ -236,12 +239,21 @@ def _selects_no_more(turn: Turn, stream: Stream, message: str) -> bool:
 
 
 def _list_in_pages(turn: Turn, stream: Stream) -> None:
-    """List a collection page by page: the API server has no streaming lists."""
-    turn.say(
-        "info",
-        f"the API server does not stream the list of {stream.resource.plural}: it is "
-        "listed page by page",
+    """List a collection page by page: the API server has no streaming lists.
+
+    Of a kind that is followed in several namespaces it is said once.
+    """
+    of_kind = (
+        each
+        for each in turn.streams.followed.values()
+        if each.resource.key == stream.resource.key
     )
+    if not any(each.in_pages for each in of_kind):
+        turn.say(
+            "info",
+            f"the API server does not stream the list of {stream.resource.plural}: it "
+            "is listed page by page",
+        )
     open_stream(turn, stream._replace(in_pages=True))
 
 

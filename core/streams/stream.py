@@ -60,6 +60,11 @@ _WELL = 5.0
 # or shall come later.
 _REFUSALS_MAX = 5
 _NO_FAULT_OF_VERSION = (401, 403, 408, 429, 503, 504)
+# The same of a streamed listing.  A server that waits in vain until its cache is fresh
+# enough says 504.
+_NO_FAULT_OF_STREAMING = (401, 403, 404, 408, 410, 429, 503)
+# In the message of servers whose etcd has no progress notifications (HTTP 500).
+_NO_PROGRESS = "required storage feature"
 
 
 class StreamPhase(Enum):
@@ -270,13 +275,17 @@ def lacks_initial_events(stream: Stream, end: StreamEnded) -> bool:
     """Whether a streamed listing shows that the server has no streaming lists.
 
     A server that knows them, and has them turned off, refuses them as invalid; older
-    ones refuse the option beside them, or ignore both and never end the listing.
+    ones refuse the option beside them, or ignore both and never end the listing.  Where
+    they fail for another reason, such as an old etcd, they do so again and again.
     """
     if not (stream.streamed and stream.phase is StreamPhase.LISTING):
         return False
-    if end.reason == "refused":
-        return end.status in (400, 422)
-    return end.reason in ("eof", "silent")
+    if end.reason != "refused":
+        return end.reason in ("eof", "silent")
+    if end.status in (400, 422) or _NO_PROGRESS in end.message:
+        return True
+    is_failing = end.status not in _NO_FAULT_OF_STREAMING
+    return is_failing and stream.failures + 1 >= _REFUSALS_MAX
 
 
 def _was_away(end: StreamEnded) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 
 from fnop.adapters.kubernetes import connect
 from fnop.adapters.loading import handlers_of_file, resolve
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.settings import Settings
+from fnop.core.seam.commands import Say
 from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
 from fnop.interpreters.run import Runner
 from tests.cluster.envtest import ApiServer
@@ -19,11 +21,12 @@ KEEPER = ROOT / "tests/cluster/operators/keeper.py"
 
 
 class Recording:
-    """An API that keeps the requests that went through it."""
+    """An API that keeps the requests that went through it, and apart the watches."""
 
     def __init__(self, api: Api) -> None:
         self._api = api
         self.requests: list[ApiRequest] = []
+        self.watches: list[ApiRequest] = []
 
     async def send(self, request: ApiRequest) -> ApiResponse:
         self.requests.append(request)
@@ -32,6 +35,7 @@ class Recording:
     def watch(
         self, request: ApiRequest, *, silence_seconds: float
     ) -> AsyncGenerator[WatchLine, None]:
+        self.watches.append(request)
         return self._api.watch(request, silence_seconds=silence_seconds)
 
     async def close(self) -> None:
@@ -49,13 +53,25 @@ async def operated(
     *,
     program: Program | None = None,
     requests: list[ApiRequest] | None = None,
+    watches: list[ApiRequest] | None = None,
+    kubeconfig: Path | None = None,
+    on_say: Callable[[Say], None] | None = None,
 ) -> list[ApiRequest]:
-    """Run the operator until all is done; its requests."""
-    recording = Recording(await connect(kubeconfig=str(api.kubeconfig), context=None))
+    """Run the operator until all is done; its requests, but for the watches."""
+    config = str(kubeconfig or api.kubeconfig)
+    recording = Recording(await connect(kubeconfig=config, context=None))
     if requests is not None:
         recording.requests = requests
-    program = program or program_for(namespace)
-    runner = Runner(program, recording, seed="run", resolve=resolve, random=bytes)
+    if watches is not None:
+        recording.watches = watches
+    runner = Runner(
+        program or program_for(namespace),
+        recording,
+        seed="run",
+        resolve=resolve,
+        random=bytes,
+        on_say=on_say,
+    )
     task = asyncio.create_task(runner.run())
     try:
         async with asyncio.timeout(patience(20)):
