@@ -99,6 +99,10 @@ bench-levels: .venv/ready ## 4,000 children kept by levels on a real API server:
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
 	$(BIN)/python -m bench.levels
 
+bench-large: .venv/ready ## restarts over 50,000 objects that need nothing: first decision, memory (OBJECTS=50000)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]'
+	$(BIN)/python -m bench.large --objects $${OBJECTS:-50000}
+
 bench-bugs: .venv/ready ## what fnop check finds of the bugs that real operators had
 	$(BIN)/python -m bench.bugs $(NAMES)
 
@@ -127,4 +131,4 @@ bench-logs: .venv/ready ## logs of 100 pods with 200 lines/s each, while the API
 bench-mutants: .venv/ready ## mutants of correct operators: how many the properties notice
 	$(BIN)/python -m bench.mutants
 
-.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-logs bench-mutants bench-recordings check-sweep check-twice
+.PHONY: help demo test test-fast budget long thorough explore-core lint types transcripts differential field-faults definitions faults clients frozen churn level-driver styles replays bench bench-admission bench-bugs bench-levels bench-cluster bench-diffs bench-large bench-logs bench-mutants bench-recordings check-sweep check-twice

@@ -60,6 +60,9 @@ class Floor:
             self.active.add(name)
             self.queue.put_nowait(name)
 
+    def forget(self, name: str) -> None:
+        """Nothing is kept of an object that is gone."""
+
     async def work(self) -> None:
         while True:
             name = await self.queue.get()
@@ -96,7 +99,9 @@ class Floor:
                 if event.get("type") not in ("ADDED", "MODIFIED", "DELETED"):
                     return None  # most likely 410: the version is too old
                 version = event["object"]["metadata"]["resourceVersion"]
-                if event["type"] != "DELETED":
+                if event["type"] == "DELETED":
+                    self.forget(event["object"]["metadata"]["name"])
+                else:
                     self.offer(event["object"])
         return version
 
@@ -109,11 +114,11 @@ class Floor:
                 await asyncio.sleep(1)
 
 
-async def run(namespace: str) -> None:
+async def run(namespace: str, loop: type[Floor] = Floor) -> None:
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     async with connect(os.environ["KUBECONFIG"]) as session:
-        floor = Floor(session, API.format(namespace), "BENCH_DELETE" in os.environ)
+        floor = loop(session, API.format(namespace), "BENCH_DELETE" in os.environ)
         jobs = [stop.wait(), floor.follow(), *(floor.work() for _ in range(WORKERS))]
         tasks = [asyncio.create_task(job) for job in jobs]
         ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)

@@ -28,6 +28,7 @@ from fnop.core.memory.storage import Place, Places, Unreadable
 from fnop.core.values.body import Body
 from fnop.core.values.cause import Reason
 from fnop.core.values.diff import diff, path_at, pointer
+from fnop.core.values.entries import is_of_entries
 from fnop.core.values.evolve import replace
 
 __all__ = ["dotted", "state_of", "with_condition"]
@@ -110,7 +111,9 @@ def _observation(evidence: Evidence, stored: Stored) -> Observation:
     """How the operator looked at the object when it wrote the state."""
     ignored = tuple(map(path_at, stored.ignoring))
     own = evidence.settings.places.paths
-    scopes = () if stored.seen is None else tuple(map(path_at, stored.seen.digests))
+    stored_scopes = () if stored.seen is None else map(path_at, stored.seen.digests)
+    # Entries of indices are known to the operator alone.
+    scopes = tuple(each for each in stored_scopes if not is_of_entries(each))
     return Observation(scopes, (), ignored, own, hidden_of(ignored, own))
 
 

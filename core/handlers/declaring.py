@@ -31,6 +31,7 @@ from fnop.core.handlers.options import (
 )
 from fnop.core.handlers.plans import mapped
 from fnop.core.handlers.registry import Registry, default_registry
+from fnop.core.handlers.requeueing import requeue_of
 from fnop.core.handlers.roles import (
     ADMISSION,
     BACKGROUND,
@@ -485,6 +486,7 @@ def declare(
     webhook = webhook_of(options, label) if role in ADMISSION else None
     asking = _Asking(label, role, registry.indices)
     log = log_selection_of(options, label, asking.callback) if role in LOGS else None
+    requeue = requeue_of(options, label, registry)
     if webhook is not None:
         options = {**options, "timeout": None}  # the API server's, for one answer
 
@@ -520,6 +522,8 @@ def declare(
             function=function,
             **_plain(rule, options),
         )
+        for each in () if requeue is None else requeue.handlers(handler, label):
+            registry.add(each)
         registry.add(handler)
         return fn
 

@@ -420,6 +420,11 @@ class On:
         note on the object is written before the first effect on anything else, so that
         not even a crash lets a change that was begun and taken back be missed.
 
+        `requeue_on` is an index, or its name: the function is called again for an
+        object when the values of the index under its name change, `namespace/name` or
+        a pair of both. With a mapping from the index to a function of the object, that
+        function returns the keys. What changes while the operator is down counts, too.
+
             @fnop.on.update("databases", when=lambda old, new, **_: old != new)
             def updated(diff, **_):
                 return fnop.log("info", f"{len(diff)} changes")
@@ -463,8 +468,8 @@ class On:
         """Call the function when a field has changed, or is there in a new object.
 
         `words` name the kind; the `options` are those of `fnop.on`, of which `field` is
-        required, and `write_ahead` as of `on.update`. The arguments `old`, `new` and
-        `diff` are about the field.
+        required, and `write_ahead` and `requeue_on` as of `on.update`. The arguments
+        `old`, `new` and `diff` are about the field.
 
             @fnop.on.field("databases", field="spec.size")
             def resized(old, new, **_):

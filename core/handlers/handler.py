@@ -69,6 +69,10 @@ class Handler:
     webhook: Webhook | None = None
     # Of log handlers alone.
     log: LogSelection | None = None
+    # The path of the entries of an index that it observes instead of the object, and
+    # the id of the handler that it calls again because of them.
+    entries: Path = ()
+    repeats: str = ""
     # Two consequences of these, which are asked for all the time.
     rule: RoleRule = dataclasses.field(init=False, repr=False)
     """The row of its role in the table."""
@@ -135,6 +139,16 @@ class Handler:
     @property
     def field(self) -> Path:
         return self.filters.field
+
+    @property
+    def result_id(self) -> str:
+        """The name under which its result is kept."""
+        return self.repeats or self.id
+
+    @property
+    def scope(self) -> Path:
+        """The path of the state for whose changes it is called."""
+        return self.entries or self.filters.field
 
     def backoff_or(self, default: float | Backoff) -> float | Backoff:
         """The wait after an arbitrary error: its own `backoff=`, or else the default.

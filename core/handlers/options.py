@@ -50,6 +50,8 @@ Word: TypeAlias = str | Everything | type[Any] | Callable[[Resource], bool]
 # The values that filters compare with. A function of the value may have the object's
 # arguments, too; then it ends with `**_`.
 ValueFunction: TypeAlias = Callable[[Any], bool] | ValueCallback
+# A function from an object to the keys of an index under which its entries are.
+KeyFunction: TypeAlias = ObjectCallback[Any]
 Metadata: TypeAlias = Mapping[str, str | Presence | ValueFunction]
 Wanted: TypeAlias = JSON | Presence | ValueFunction
 
@@ -153,11 +155,17 @@ class _Marking(TypedDict, total=False):
     write_ahead: bool
 
 
-class UpdateOptions(CreateOptions, _Sides, _Marking, total=False):
+class _Requeued(TypedDict, total=False):
+    requeue_on: str | Callable[..., Any] | Mapping[Any, KeyFunction] | None
+
+
+class UpdateOptions(CreateOptions, _Sides, _Marking, _Requeued, total=False):
     pass
 
 
-class FieldOptions(_Object, _Outside, _Retrying, _Sides, _Marking, total=False):
+class FieldOptions(
+    _Object, _Outside, _Retrying, _Sides, _Marking, _Requeued, total=False
+):
     field: Required[str | Sequence[str]]
 
 

@@ -23,6 +23,8 @@ from fnop.core.handlers.roles import (
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.observation import Observation
 from fnop.core.values.diff import Path
+from fnop.core.values.entries import is_of_entries
+from fnop.core.values.evolve import replace
 
 __all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
 
@@ -69,6 +71,11 @@ class Kind:
     # Nobody looks at more of its objects than their metadata.
     metadata_only: bool = False
     status: StatusSchema = UNDESCRIBED
+
+    def observing(self, indices: Mapping[str, Any]) -> Kind:
+        """The same with the indices whose entries its handlers observe."""
+        observation = replace(self.observation, indices=indices)
+        return replace(self, observation=observation)
 
     @property
     def is_owned(self) -> bool:
@@ -121,8 +128,8 @@ def kind_of(
     ]
     scopes: list[Path] = []
     for each in observers:
-        if each.field not in scopes:
-            scopes.append(each.field)
+        if each.scope not in scopes:
+            scopes.append(each.scope)
     return Kind(
         resource,
         changes,
@@ -133,6 +140,8 @@ def kind_of(
             settings.ignored,
             settings.places.paths,
             settings.hidden,
+            resource.key,
+            has_entries=any(map(is_of_entries, scopes)),
         ),
         tuple(each for each in changes if each.holds),
         any(each.rule.remembers for each in changes),
@@ -167,10 +176,13 @@ class Program:
     )
     # The roles of the handlers, by their ids.
     roles: Mapping[str, Role] = field(init=False, repr=False)
+    # The indices whose entries are observed, with those that have the keys of objects.
+    observers: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         roles = {each.id: each.role for each in self.handlers}
         object.__setattr__(self, "roles", roles)
+        object.__setattr__(self, "observers", _observers(self.handlers))
 
     def kind(
         self,
@@ -205,3 +217,12 @@ class Program:
     def activity(self, role: Role) -> tuple[Handler, ...]:
         """The handlers of an activity, in the order of their declaration."""
         return tuple(each for each in self.handlers if each.role is role)
+
+
+def _observers(handlers: Iterable[Handler]) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for each in handlers:
+        if each.entries:
+            _, index, keys = each.entries
+            found[index] = (*found.get(index, ()), keys)
+    return found

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,8 @@ import orjson
 
 from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, pointer, resolve
+from fnop.core.values.entries import entries_at, is_known, is_of_entries
+from fnop.core.values.evolve import replace
 from fnop.core.values.table import NOTHING
 from fnop.effects.values import digest
 
@@ -37,6 +39,7 @@ __all__ = [
     "had_value",
     "hidden_of",
     "is_state",
+    "observed",
     "observed_at",
     "scope_name",
     "see",
@@ -68,7 +71,8 @@ class Observation:
     `scopes` are field paths, the empty one being the essence; `kept` are those whose
     former values some handler asks for. `ignored` are fields that are no part of the
     essence, and `own` those in which the operator itself keeps its state; `hidden` are
-    all that have to be removed from an essence.
+    all that have to be removed from an essence.  Scopes may be entries of the present
+    `indices`, of an object of the kind `resource`; those of others are not observed.
     """
 
     scopes: tuple[Path, ...] = ()
@@ -76,6 +80,16 @@ class Observation:
     ignored: tuple[Path, ...] = ()
     own: tuple[Path, ...] = ()
     hidden: tuple[Path, ...] = ()
+    resource: str = ""
+    indices: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    # Whether any scope is of entries: asked for all the time.
+    has_entries: bool = False
+
+    def as_of(self, indices: Mapping[str, Any]) -> Observation:
+        """The same with the same indices, as they were at another time."""
+        if all(indices[name] is each for name, each in self.indices.items()):
+            return self
+        return replace(self, indices={name: indices[name] for name in self.indices})
 
 
 class FormerValues:
@@ -213,6 +227,17 @@ def observed_at(body: Body, path: Path, own: tuple[Path, ...]) -> Any:
     return value
 
 
+def observed(body: Body, path: Path, observation: Observation) -> Any:
+    """The value of a field, of the essence, or of entries of an index."""
+    if is_of_entries(path):
+        if not is_known(path, observation.indices):
+            return None
+        return entries_at(path, body, observation.indices, observation.resource)
+    if path:
+        return observed_at(body, path, observation.own)
+    return essence_of(body, observation.hidden)
+
+
 ANNOTATIONS = ("metadata", "annotations")
 METADATA = ANNOTATIONS[:1]
 
@@ -232,11 +257,7 @@ def see(body: Body, observation: Observation) -> Seen:
 def digest_at(body: Body, path: Path, observation: Observation) -> str:
     """The digest of the value that a handler of this field observes."""
     found = see(body, observation).digests.get(scope_name(path))
-    if found is not None:
-        return found
-    if path:
-        return _digest(observed_at(body, path, observation.own))
-    return _digest(essence_of(body, observation.hidden))
+    return _digest(observed(body, path, observation)) if found is None else found
 
 
 def _see(body: Body, observation: Observation) -> Seen:
@@ -245,7 +266,9 @@ def _see(body: Body, observation: Observation) -> Seen:
     whole = () in observation.scopes
     essence = essence_of(body, observation.hidden) if whole else None
     for path in observation.scopes:
-        value = observed_at(body, path, observation.own) if path else essence
+        if is_of_entries(path) and not is_known(path, observation.indices):
+            continue
+        value = observed(body, path, observation) if path else essence
         scope = scope_name(path)
         digests[scope] = _digest(value)
         if values is None or path not in observation.kept:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
-from fnop.core.memory.observation import Seen, observed_at, scope_name
+from fnop.core.memory.observation import Seen, observed, scope_name
 from fnop.core.objects.background import (
     holds_object,
 )
@@ -113,11 +113,12 @@ def selected_for(
             changed, reason = each.rule.compares, cause.reason.value
             if passes(at, record, each, changed=changed, reason=reason):
                 found[each.id] = each
-    return tuple(found.values())
+    # One that is called for the object, too, sees the entries of indices as they are.
+    return tuple(each for each in found.values() if each.repeats not in found)
 
 
 def _field(at: Circumstances, body: Body, handler: Handler) -> Any:
-    return observed_at(body, handler.field, at.kind.observation.own)
+    return observed(body, handler.scope, at.kind.observation)
 
 
 def _takes_part(
@@ -139,8 +140,8 @@ def _takes_part(
 
 def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     """Whether the state that the handler observes has changed."""
-    now = seen.digests[scope_name(handler.field)]
-    if record.stored.seen is None:
+    now = seen.digests.get(scope_name(handler.scope))
+    if record.stored.seen is None or now is None:
         return False
     return now != (record.handled_by(handler) or now) or _is_ahead(
         handler, record, seen
@@ -157,4 +158,5 @@ def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     progress = record.progress_of(handler.id)
     if progress is None or not progress.acted:
         return False
-    return progress.acted != seen.digests[scope_name(handler.field)]
+    now = seen.digests.get(scope_name(handler.scope))
+    return now is not None and progress.acted != now

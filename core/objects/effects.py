@@ -267,7 +267,8 @@ def _waits_for_mark(
     if isinstance(effect, Patch) and is_own(effect, invocation):
         return False
     own_progress = record.stored.progress.get(handler.id)
-    acts_upon = digest_at(body, handler.field, context.kind.observation)
+    observation = context.kind.observation.as_of(invocation.situation.indices)
+    acts_upon = digest_at(body, handler.scope, observation)
     return own_progress is None or own_progress.acted != acts_upon
 
 

@@ -79,7 +79,7 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
     if not record.gone and _is_about(record, invocation):
         patches += tuple((handler.id, patch) for patch in invocation.patches)
         if invocation.result is not None and invocation.failure is None:
-            results = {**results, handler.id: invocation.result.value}
+            results = {**results, handler.result_id: invocation.result.value}
     # The server may still refuse its changes.
     unwritten = (len(patches), results) != (len(work.patches), work.results)
     said: Say | None = None
@@ -397,11 +397,10 @@ def _acted(
     body = invocation.situation.body
     if body is None or not context.is_served:
         return own_progress
-    kind = context.kind
     if not own_progress.is_finished and not invocation.acts:
         return own_progress
-    seen = see(body, kind.observation)
-    acted = seen.digests.get(scope_name(invocation.handler.field), "")
+    seen = see(body, context.kind.observation.as_of(invocation.situation.indices))
+    acted = seen.digests.get(scope_name(invocation.handler.scope), "")
     if not own_progress.is_finished and acted == record.handled_by(invocation.handler):
         return own_progress
     was = seen if own_progress.is_finished else own_progress.seen

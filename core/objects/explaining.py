@@ -164,6 +164,8 @@ def _changes(situation: Situation) -> str:
     """The fields that an update handler is called for, where the last state is kept."""
     body, field, before = situation.body, situation.handler.field, situation.before
     assert body is not None
+    if situation.handler.entries:
+        return f"the index {situation.handler.entries[1]}"
     old = value_at(before, field)
     if old is None and not field:
         return "its essence (which is kept as a digest alone)"

@@ -30,11 +30,12 @@ from fnop.core.values.errors import (
     described,
     number_of,
 )
-from fnop.effects.values import read_only
+from fnop.effects.values import canonical, read_only
 
 __all__ = [
     "Index",
     "are_filled",
+    "call_observers",
     "empty_indices",
     "indexed",
     "keeps_former",
@@ -91,6 +92,23 @@ class Index(Mapping[Any, tuple[Any, ...]]):
             found = self._values[key]
             yield from ((key, each, found[each]) for each in sorted(found))
 
+    def keys_of(self, key: Key) -> tuple[Any, ...]:
+        """The keys under which an object has values."""
+        return self._names.get(key, ())
+
+    def objects_at(self, key: Any) -> tuple[Key, ...]:
+        """The objects that have a value under a key."""
+        return tuple(sorted(self._values.get(key, _NONE)))
+
+    @property
+    def objects(self) -> tuple[Key, ...]:
+        """All objects that have a value."""
+        return tuple(sorted(self._names))
+
+    def of_object(self, key: Key) -> dict[Any, Any]:
+        """The values of an object, by their keys."""
+        return {name: self._values[name][key] for name in self.keys_of(key)}
+
     def with_object(self, key: Key, found: Mapping[Any, Any]) -> Index:
         """The index with these values of an object, instead of its former ones."""
         had = self._names.get(key, ())
@@ -131,6 +149,40 @@ def _put(context: Context, handler: Handler, found: Mapping[Any, Any]) -> None:
     trace_indexed(context, handler, found)
     index: Index = context.indices[handler.id]
     context.index(handler.id, index.with_object(context.key, found))
+    observers = context.observers(handler)
+    if observers:
+        _call_again(context, observers, index.of_object(context.key), found)
+
+
+def _call_again(
+    context: Context,
+    observers: tuple[str, ...],
+    before: Mapping[Any, Any],
+    found: Mapping[Any, Any],
+) -> None:
+    """Reconcile the objects whose entries of an index have changed."""
+    changed = [
+        key
+        for key in {**before, **found}
+        if not (key in before and key in found and before[key] == found[key])
+    ]
+    for name in observers:
+        keys: Index = context.indices[name]
+        for key in changed:
+            for each in keys.objects_at(key):
+                context.of(each).due()
+
+
+def call_observers(turn: Turn, kind: Kind) -> None:
+    """Reconcile all objects whose handlers observe entries of the indices of a kind.
+
+    All its objects have been listed for the first time: until then no entry is known.
+    """
+    for handler in kind.indexers:
+        for name in turn.program.observers.get(handler.id, ()):
+            keys: Index = turn.objects.indices[name]
+            for key in keys.objects:
+                turn.objects.due(key)
 
 
 def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] | None:
@@ -142,7 +194,10 @@ def _found(context: Context, body: Body, handler: Handler) -> Mapping[Any, Any] 
         handler, context.settings, context.now, resource, body, memo=memo
     )
     try:
-        return values_for(handler, situation)
+        values = values_for(handler, situation)
+        if values and context.observers(handler):
+            canonical([*values.values()])  # raises if it is no JSON
+        return values
     except BaseException as problem:
         text = described(problem)
         line = f"index {handler.id} failed for this state: {text}"

@@ -70,8 +70,8 @@ def moves_of(kind: Kind, names: Iterable[str], before: Body, after: Body) -> Mov
         handler = _handler_of(kind, name)
         if handler is None or handler.id in found:
             continue
-        was = digest_at(before, handler.field, kind.observation)
-        now = digest_at(after, handler.field, kind.observation)
+        was = digest_at(before, handler.scope, kind.observation)
+        now = digest_at(after, handler.scope, kind.observation)
         if was != now:
             found[handler.id] = was, now
     return found
@@ -104,8 +104,8 @@ def with_undoing(kind: Kind, after: Stored, before: Body, made: Body) -> Stored:
         handler.id: Progress("", acted=now)
         for handler in kind.changes
         if handler.rule.compares and handler.id not in after.progress
-        for was in (digest_at(before, handler.field, kind.observation),)
-        for now in (digest_at(made, handler.field, kind.observation),)
+        for was in (digest_at(before, handler.scope, kind.observation),)
+        for now in (digest_at(made, handler.scope, kind.observation),)
         if was != now
     }
     return after._replace(progress={**after.progress, **ahead}) if ahead else after

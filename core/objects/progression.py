@@ -25,8 +25,10 @@ __all__ = [
 
 
 def acts_upon(at: Circumstances, invocation: Invocation) -> str:
-    body, field = invocation.situation.body, invocation.handler.field
-    return "" if body is None else digest_at(body, field, at.kind.observation)
+    body, scope = invocation.situation.body, invocation.handler.scope
+    # A handler sees the indices as they were when its attempt began.
+    observation = at.kind.observation.as_of(invocation.situation.indices)
+    return "" if body is None else digest_at(body, scope, observation)
 
 
 def keeps_back(at: Circumstances, record: ObjectRecord) -> bool:
@@ -132,7 +134,7 @@ def aim_of(at: Circumstances, body: Body, reason: Reason, handler: Handler) -> s
     """The aim of a handler: the reason, and the digest of the state it observes."""
     if handler.rule.is_for_resuming:
         return f"resume:{at.seed}"  # once per process, whatever the object is
-    return f"{reason.value}:{digest_at(body, handler.field, at.kind.observation)}"
+    return f"{reason.value}:{digest_at(body, handler.scope, at.kind.observation)}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from fnop.core.memory.observation import see
+from fnop.core.memory.observation import Seen, see
 from fnop.core.objects.actions import (
     Action,
     Cancel,
@@ -60,6 +60,8 @@ from fnop.core.state.record import (
 )
 from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
+from fnop.core.values.diff import path_at
+from fnop.core.values.entries import is_of_entries
 from fnop.core.values.finalizers import Duty
 
 __all__ = ["Decision", "reconcile"]
@@ -296,7 +298,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None
         return clear or _overlook(at, record) or _flush(work)
-    seen = see(record.body, at.kind.observation)
+    seen = _seen(at, record)
     cause = cause_of(at, record, seen)
     if cause.reason not in HANDLED:
         return upkeep(at, record, work, cause, seen)
@@ -317,6 +319,22 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         record.body.generation,
     )
     return handle(at, record, work, with_children(at, record, work, change))
+
+
+def _seen(at: Circumstances, record: ObjectRecord) -> Seen:
+    """The object as its handlers observe it; as before where that is unknown now.
+
+    An index that is not whole, as its kind cannot be listed, shows no change.
+    """
+    seen, was = see(record.body, at.kind.observation), record.stored.seen
+    if was is None or not at.kind.observation.has_entries:
+        return seen
+    unknown = {
+        scope: each
+        for scope, each in was.digests.items()
+        if scope not in seen.digests and is_of_entries(path_at(scope))
+    }
+    return Seen({**seen.digests, **unknown}, seen.values) if unknown else seen
 
 
 def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:

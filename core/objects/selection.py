@@ -200,7 +200,7 @@ def _is_ahead(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool
     progress = record.progress_of(handler.id)
     if progress is None or progress.seen is not None or not progress.acted:
         return False
-    return progress.acted != digest_at(record.body, handler.field, at.kind.observation)
+    return progress.acted != digest_at(record.body, handler.scope, at.kind.observation)
 
 
 def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> Any:

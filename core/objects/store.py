@@ -186,7 +186,7 @@ def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
     fresh = _first_sight(context, record.body, listed=False)
     unwritten = record.unwritten
     if unwritten is None:
-        unwritten = _unwritten(record)
+        unwritten = _unwritten(context, record)
     elif fresh.stored != record.stored:
         unwritten = _of_deletion(unwritten)
     return fresh._replace(
@@ -213,7 +213,7 @@ def moved(context: Context, record: ObjectRecord, key: Key) -> None:
     context.drop()
 
 
-def _unwritten(record: ObjectRecord) -> Work:
+def _unwritten(context: Context, record: ObjectRecord) -> Work:
     """The ends of handlers, and their changes, that are not on the object.
 
     A write under way may arrive or not. If it does, the state on the object tells.  If
@@ -234,10 +234,12 @@ def _unwritten(record: ObjectRecord) -> Work:
         for name, progress in {**record.stored.progress, **work.progress}.items()
         if progress.is_finished and name not in doubtful
     }
+    known = {each.id: each.result_id for each in context.kind.changes}
+    named = {known.get(name, name) for name in ends}
     return Work(
         progress=ends,
         patches=tuple(each for each in patches if each[0] in ends),
-        results={name: each for name, each in results.items() if name in ends},
+        results={name: each for name, each in results.items() if name in named},
     )
 
 

@@ -196,7 +196,7 @@ def _ahead_of_itself(
     failed = not own.has_succeeded
     done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
     writes = failed and _changes_object(record.work or IDLE, handler)
-    is_seen = done == seen.digests[scope_name(handler.field)] and not writes
+    is_seen = done == seen.digests.get(scope_name(handler.scope), "") and not writes
     made = "" if failed else _made_by(own)
     if made:  # if somebody undoes that, it is a change
         return anew(own, "")._replace(acted=made, handled="" if is_seen else done)
@@ -235,7 +235,7 @@ def _ahead_of_creation(
     for other in change.selected:
         progress = all_progress[other.id]
         view = _viewed(progress, other, handler, seen)
-        if view != seen.digests[scope_name(handler.field)]:
+        if view != seen.digests.get(scope_name(handler.scope), ""):
             found = anew(progress, "")._replace(acted=view, handled="")
     return found
 
@@ -244,16 +244,16 @@ def _viewed(
     progress: Progress | None, actor: Handler, handler: Handler, seen: Seen
 ) -> str:
     """The digest that one handler observes in the view that another has acted upon."""
-    scope, acted_on = scope_name(handler.field), scope_name(actor.field)
+    scope, acted_on = scope_name(handler.scope), scope_name(actor.scope)
     if progress is None or not progress.acted:
-        return seen.digests[scope]
+        return seen.digests.get(scope, "")
     if progress.seen is not None:
-        return progress.seen.digests[scope]
+        return progress.seen.digests.get(scope, "")
     if scope == acted_on:
         return progress.acted
     # After a restart the rest of another view is not known.
     same = progress.acted == seen.digests.get(acted_on, progress.acted)
-    return seen.digests[scope] if same else _UNKNOWN_VIEW
+    return seen.digests.get(scope, "") if same else _UNKNOWN_VIEW
 
 
 def _partial(

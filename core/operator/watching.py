@@ -5,6 +5,7 @@ from __future__ import annotations
 from sys import intern
 
 from fnop.core.handlers.pushdown import refused_fields, without_fields
+from fnop.core.objects.indexing import call_observers
 from fnop.core.objects.store import observe
 from fnop.core.operator.cluster import lost_contact
 from fnop.core.operator.coordination import (
@@ -120,6 +121,8 @@ def on_list_done(turn: Turn, number: int, version: str, token: str | None) -> No
         _gone_back(turn, stream, stream.before, version)
     if stream.listings > 1 and stream.purpose is StreamPurpose.KINDS:
         look_in(turn, SOON_SECONDS)  # some may be missing
+    if stream.purpose is StreamPurpose.OBJECTS and not stream.lists:
+        call_observers(turn, turn.survey.kinds[stream.resource.key])
     after = listed(stream, version)
     if stream.streamed:
         # The age of the watch counts from here on, as it does after pages.

@@ -72,7 +72,10 @@ class Context:
     @property
     def kind(self) -> Kind:
         """The object's kind; `KeyError` where it is not served any more."""
-        return self._turn.survey.kinds[self.key.resource]
+        kind = self._turn.survey.kinds[self.key.resource]
+        if not kind.observation.has_entries:
+            return kind
+        return self._turn.observing(kind)
 
     @property
     def is_served(self) -> bool:
@@ -154,6 +157,10 @@ class Context:
     def indices(self) -> Mapping[str, Any]:
         """All indices, by the handler's id."""
         return self._turn.objects.indices
+
+    def observers(self, index: Handler) -> tuple[str, ...]:
+        """The indices of keys under which objects have entries of this one observed."""
+        return self._turn.program.observers.get(index.id, ())
 
     @property
     def children(self) -> Mapping[Key, str]:

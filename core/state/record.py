@@ -395,7 +395,7 @@ class ObjectRecord(NamedTuple):
         record, seen = self.progress_of(handler.id), self.stored.seen
         if record is not None and record.handled:
             return record.handled
-        return seen.digests.get(scope_name(handler.field), "") if seen else ""
+        return seen.digests.get(scope_name(handler.scope), "") if seen else ""
 
     def before(self, handler: Handler, observation: Observation) -> Seen | None:
         """The earlier state of the object, for a handler that compares.
@@ -406,6 +406,6 @@ class ObjectRecord(NamedTuple):
         record = self.progress_of(handler.id)
         if record is None or record.seen is None:
             return self.stored.seen
-        scope = scope_name(handler.field)
+        scope = scope_name(handler.scope)
         was, now = record.seen.digests, see(self.body, observation).digests
         return self.stored.seen if was.get(scope) == now.get(scope) else record.seen

@@ -43,6 +43,7 @@ from fnop.core.state.record import ObjectRecord
 from fnop.core.state.requests import Requests, Ticket, handler_of, is_urgent
 from fnop.core.state.survey import Survey, missing
 from fnop.core.streams.log_streams import LogStreams
+from fnop.core.streams.stream import StreamPurpose
 from fnop.core.streams.streams import OpenStreams, Streams
 from fnop.core.values.backoff import Backoff, jitter_of
 from fnop.core.values.body import Body, Key
@@ -124,6 +125,7 @@ class Turn:
     """A state, open for one step, and the commands of that step."""
 
     __slots__ = (
+        "_observing",
         "alarm",
         "answer",
         "commands",
@@ -175,7 +177,29 @@ class Turn:
         self.settings = settings_of(program, self.lifecycle)
         self.counters = Counters(counters.seed, counters.serial, counters.step + 1)
         self.streams = OpenStreams(streams)
+        # Kinds whose handlers observe entries of the present indices.
+        self._observing: dict[str, tuple[Any, Kind]] = {}
         self.objects = OpenObjects(objects, now.mono)
+
+    def observing(self, kind: Kind) -> Kind:
+        """A kind with the present indices, whose entries its handlers observe."""
+        key, indices = kind.resource.key, self.objects.indices
+        known = self._observing.get(key)
+        if known is None or known[0] is not indices:
+            names = {name for each in kind.changes for name in each.entries[1:]}
+            whole = {e: indices[e] for e in sorted(names) if self._is_whole(e)}
+            known = self._observing[key] = indices, kind.observing(whole)
+        return known[1]
+
+    def _is_whole(self, index: str) -> bool:
+        """Whether all objects that an index is about have been listed."""
+        found = [
+            stream
+            for stream in self.streams.each(StreamPurpose.OBJECTS)
+            for each in self.survey.kinds[stream.resource.key].indexers
+            if each.id == index
+        ]
+        return bool(found) and all(each.lists for each in found)
 
     def close(self) -> State:
         """The next state."""

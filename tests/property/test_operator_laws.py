@@ -30,6 +30,7 @@ from fnop.core.handlers import invocation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
+from fnop.core.memory.observation import FormerValues
 from fnop.core.operator.step import is_settled
 from fnop.core.seam.commands import Alarm, Command, Exit, Fetch, ListPage, Perform, Say
 from fnop.core.seam.inputs import (
@@ -414,6 +415,8 @@ class Frozen:
             return value.name
         if isinstance(value, Body):
             return {"body": value.data}
+        if isinstance(value, FormerValues):
+            return {"former": value.parsed}
         if isinstance(value, (ReadOnlyDict, ReadOnlyList)):
             return value
         if isinstance(value, Handler):

@@ -1,0 +1,1 @@
+"""A restart over a large collection that needs nothing."""

@@ -1,0 +1,111 @@
+"""The option `requeue_on=`: an index whose entries a handler observes.
+
+Two handlers come of it: an index of the keys under which the entries of each object
+are, and a handler of the updates of these entries.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.filters import Filters
+from fnop.core.handlers.forms import Signature
+from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.roles import INDICES, Role, kwargs_of
+from fnop.core.values.entries import ENTRIES
+from fnop.core.values.errors import RegistrationError, listed
+from fnop.effects.values import shown
+
+__all__ = ["Requeue", "requeue_of"]
+
+
+class Requeue(NamedTuple):
+    """The index in `requeue_on=`, and the function from an object to its keys."""
+
+    name: str
+    keys: Callable[..., Any]
+
+    def handlers(self, called: Handler, label: str) -> tuple[Handler, Handler]:
+        """The handlers that call a handler again when entries of the index change.
+
+        They are the index of the keys of its objects, and the handler itself as that of
+        an update of the entries.
+        """
+        filters, own_id = called.filters, f"{called.id}/{self.name}"
+        keys = Handler(
+            f"{own_id} keys",
+            functools.partial(_keyed, self.keys),
+            Role.INDEX,
+            Signature.of(self.keys, kwargs_of(Role.INDEX), f"{label}: requeue_on="),
+            called.selector,
+            # Others depend on more than the object.
+            Filters(filters.labels, filters.annotations, fields=filters.fields),
+            owner=called.owner,
+        )
+        again = replace(
+            called,
+            id=own_id,
+            role=Role.UPDATE,
+            filters=replace(filters, old=None, new=None),
+            entries=(ENTRIES, self.name, keys.id),
+            repeats=called.id,
+        )
+        return keys, again
+
+
+def requeue_of(
+    options: Mapping[str, Any], label: str, registry: Registry
+) -> Requeue | None:
+    """The index in `requeue_on=`; None without one.
+
+    Raises `RegistrationError` for one that is not declared yet.
+    """
+    given = options.get("requeue_on")
+    if given is None:
+        return None
+    keys: Callable[..., Any] = _own_keys
+    if isinstance(given, Mapping):
+        if len(given) != 1:
+            raise RegistrationError(
+                f"{label}: requeue_on= takes one index with the function of its keys, "
+                f"not {len(given)}; use a decorator for each"
+            )
+        ((given, keys),) = given.items()
+        if not callable(keys):
+            raise RegistrationError(
+                f"{label}: requeue_on= maps an index to a function of the object that "
+                f"returns its keys, not to {shown(keys)}"
+            )
+    return Requeue(_index(given, label, registry), keys)
+
+
+def _index(given: Any, label: str, registry: Registry) -> str:
+    known = [each for each in registry.handlers if each.role in INDICES]
+    for each in known:
+        if given == each.id or given is each.fn:
+            return each.id
+    names = [each.id for each in known if each.id.isidentifier()]
+    hint = f"there are {listed(names)}" if names else "there is none"
+    raise RegistrationError(
+        f"{label}: requeue_on= names an index that is declared before it, not "
+        f"{shown(given)}; {hint}"
+    )
+
+
+def _own_keys(name: str, namespace: str | None, **_: Any) -> list[Any]:
+    """The keys that name an object, in the two usual forms."""
+    return [name] if namespace is None else [f"{namespace}/{name}", (namespace, name)]
+
+
+def _keyed(function: Callable[..., Any], /, **given: Any) -> dict[Any, bool]:
+    """The entry of an index of keys: each key that the function returns."""
+    keys = function(**given)
+    if keys is None:
+        return {}
+    if isinstance(keys, (list, set, frozenset)):
+        return dict.fromkeys(keys, True)
+    return {keys: True}

@@ -1,0 +1,40 @@
+"""Entries of an index that belong to an object, observed like a field of it.
+
+A handler with `requeue_on=` is called again when these entries change.  Their path is
+`("@index", index, keys)`: the names of the index, and of another index that says under
+which keys the entries of an object are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import Path
+
+__all__ = ["ENTRIES", "entries_at", "is_known", "is_of_entries"]
+
+# No object has a field of such a name.
+ENTRIES = "@index"
+
+
+def is_of_entries(path: Path) -> bool:
+    """Whether a path names entries of an index instead of a field."""
+    return path[:1] == (ENTRIES,)
+
+
+def is_known(path: Path, indices: Mapping[str, Any]) -> bool:
+    """Whether entries can be looked up: both indices have all objects."""
+    return all(name in indices for name in path[1:])
+
+
+def entries_at(
+    path: Path, body: Body, indices: Mapping[str, Any], resource: str
+) -> list[Any] | None:
+    """The values of an index that belong to an object; None if there are none."""
+    _, index, keys = path
+    found, named = indices[index], indices[keys]
+    of_object = named.keys_of(Key(resource, body.namespace or "", body.name))
+    values = [value for key in of_object for value in found.get(key, ())]
+    return values or None
