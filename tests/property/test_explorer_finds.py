@@ -18,6 +18,7 @@ from fnop.core.objects import change, expectations, store, write
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import Writing
+from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body
@@ -68,7 +69,7 @@ def view_for_former_aims(
     return change._replace(body=record.body, generation=record.body.generation)
 
 
-def nothing_unwritten(record: ObjectRecord) -> Work:
+def nothing_unwritten(_context: Context, record: ObjectRecord) -> Work:
     """Who loses the lease forgets all that is not on the object."""
     return Work()
 
