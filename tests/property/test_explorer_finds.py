@@ -18,7 +18,6 @@ from fnop.core.objects import change, expectations, store, write
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import Writing
-from fnop.core.state.context import Context
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
 from fnop.core.streams.stream import Stream
 from fnop.core.values.body import Body
