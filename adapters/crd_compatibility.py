@@ -95,7 +95,7 @@ async def breaks_of_live(
 
 
 async def _misfits(reader: Reader, before: Definition, after: Definition) -> Any:
-    """The live objects that that the new definition refuses, each with why."""
+    """The live objects that the new definition refuses, each with why."""
     versions = [each["name"] for each in after["spec"]["versions"]]
     served = [e["name"] for e in before["spec"]["versions"] if e.get("served")]
     both = [each for each in served if each in versions]

@@ -19,7 +19,7 @@ from pathlib import Path
 import aiohttp
 
 from bench import workload
-from bench.__main__ import in_turn
+from bench.__main__ import in_turn, say
 from bench.client import connect, loop_factory
 from bench.large.report import (
     GOALS_OBJECTS,
@@ -31,7 +31,7 @@ from bench.large.report import (
     verdicts,
 )
 from bench.large.servers import SERVERS, missing
-from bench.large.trial import Collection, Server, say
+from bench.large.trial import Collection, Server
 from bench.report import Figures, medians, table
 from bench.trial import Failed
 

@@ -117,7 +117,7 @@ class Draw:
         return self._bytes((count + 1) // 2).hex()[:count]
 
     def text(self, length: int) -> str:
-        """Words, the last of which may be cut off.
+        """Words; the last one may be cut off.
 
         >>> len(Draw(1).text(100))
         100

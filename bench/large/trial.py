@@ -16,6 +16,7 @@ import aiohttp
 import orjson
 
 from bench import workload
+from bench.__main__ import say
 from bench.client import Json, request
 from bench.large.front import RECEIVED
 from bench.large.objects import item, name_of
@@ -36,10 +37,6 @@ TOO_MANY_REQUESTS = 429
 SAMPLE = 200
 
 T = TypeVar("T")
-
-
-def say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 @dataclass(frozen=True, slots=True)
