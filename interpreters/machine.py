@@ -23,11 +23,12 @@ from fnop.core.operator.step import NEW, State, step
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input, ListItem, WatchEvent
 from fnop.core.state.turn import settings_of
+from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.effects import Outcome
 from fnop.interpreters.guard import GUARDED, Act, Guard
 from fnop.interpreters.interrupts import interruptible
-from fnop.interpreters.packings import Packings
+from fnop.interpreters.packings import PLAIN_MAX, Packings
 from fnop.interpreters.unawaited import watch_coroutines
 
 __all__ = ["Eye", "Machine", "Observer", "Onlooker"]
@@ -136,19 +137,22 @@ class Machine:
         with self._guarded():
             found = step(self.program, self.state, now, input, self.live)
             self.state, commands = found
-            if isinstance(input, (ListItem, WatchEvent)):
-                input.body.forget()  # what is kept for long is kept as bytes
         for observer in self._observers:
             observer.observe(now, input, commands)
         if isinstance(input, (ListItem, WatchEvent)):
-            self._pack(input)
+            self._lay_aside(input)
         return commands
 
-    def _pack(self, input: ListItem | WatchEvent) -> None:
-        """Pack what is kept of an object, after all who look at it at once."""
+    def _lay_aside(self, input: ListItem | WatchEvent) -> None:
+        """Keep the text of an object alone, after all who look at it at once."""
+        records, body = self.state.objects.records, input.body
         stream = self.state.streams.numbers.get(input.stream)
-        if stream is not None:
-            self._packings.pack(input.body, stream[0], len(self.state.objects.records))
+        if stream is None or len(records) <= PLAIN_MAX or not body.has_text:
+            body.forget()
+            return
+        kind = stream[0]
+        record = records.get(Key(kind, body.namespace or "", body.name))
+        self._packings.pack(kind, body, record)
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:

@@ -431,7 +431,7 @@ class Restlessness:
 
     def _pace_of(self, found: _Writes) -> Pace | None:
         record = self._run.machine.state.objects.records.get(found.key)
-        return None if record is None else record.pace
+        return None if record is None else record.backoff.pace
 
     def tending(self) -> str:
         """Name the fields that timers and daemons write on and on, in a sentence."""

@@ -12,7 +12,7 @@ from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import OwnedBy, kind_of
 from fnop.core.handlers.roles import CHANGES, LEVELS
 from fnop.core.handlers.settings import Settings
-from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.last_seen import UNSTORED
 from fnop.core.objects.selection import Circumstances, prematches, sees
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
@@ -82,7 +82,7 @@ def _fits(
     try:
         if handler.role in CHANGES or handler.role in LEVELS:
             at = Circumstances(kind, settings, now, "", stopping=False)
-            return prematches(at, ObjectRecord(body, Stored()), handler)
+            return prematches(at, ObjectRecord(body, UNSTORED), handler)
         return sees(handler, Situation(handler, settings, now, resource, body))
     except BaseException:  # from the author's code
         return None

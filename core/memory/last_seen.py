@@ -20,7 +20,7 @@ from fnop.core.memory.observation import (
     Observation,
     Scope,
     Seen,
-    _digest,
+    digest_of,
     essence_of,
     hidden_of,
     scope_name,
@@ -37,10 +37,12 @@ from fnop.effects.values import canonical
 
 __all__ = [
     "STATE_LENGTH_MAX",
+    "UNSTORED",
     "Stored",
     "Unreadable",
     "read_stored",
     "restated",
+    "shared",
     "write_stored",
 ]
 
@@ -68,6 +70,26 @@ class Stored(NamedTuple):
     progress: Mapping[str, Progress] = NOTHING
     results: Mapping[str, Any] = NOTHING
     ignoring: tuple[Scope, ...] = ()
+
+
+# The state of an object of which nothing is stored.
+UNSTORED = Stored()
+
+_SEEN_NOTHING = Seen({})
+_HANDLED = Stored(_SEEN_NOTHING)
+
+
+def shared(stored: Stored, before: Stored = UNSTORED) -> Stored:
+    """The state, or an equal one that is in memory already.
+
+    That is the one `before`, or one of all objects whose states say nothing of
+    themselves.
+
+    >>> shared(Stored()) is UNSTORED
+    True
+    """
+    known = (before, UNSTORED, _HANDLED)
+    return next((each for each in known if each == stored), stored)
 
 
 def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> str:
@@ -136,14 +158,14 @@ def _stored(found: dict[str, Any]) -> Stored:
         if isinstance(was, str):
             found = {**found, "was": orjson.loads(_unpacked(was))}
         known = None if was is None else FormerValues(_mapping(found, "was"))
-        seen = Seen(digests or NOTHING, known)
+        seen = Seen(digests, known) if digests or known else _SEEN_NOTHING
     progress = {
         name: progress_from_json(each)
         for name, each in _mapping(found, "progress").items()
     }
     creating, results = bool(found.get("creating")), _mapping(found, "results")
     ignoring = tuple(map(str, found.get("ignoring") or ()))
-    return Stored(seen, creating, progress or NOTHING, results, ignoring)
+    return shared(Stored(seen, creating, progress or NOTHING, results, ignoring))
 
 
 def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
@@ -157,9 +179,9 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
     if formerly == observation.ignored:
         return stored
     own = hidden_of((), observation.own)
-    was = _digest(essence_of(body, (*formerly, *own)))
+    was = digest_of(essence_of(body, (*formerly, *own)))
     now = essence_of(body, observation.hidden)
-    new = _digest(now)
+    new = digest_of(now)
     seen = stored.seen
     if seen is not None and seen.digests.get("") == was:
         seen = _with_essence(seen, now)
@@ -177,7 +199,7 @@ def _with_essence(seen: Seen, essence: Any) -> Seen:
     values = seen.values
     if values is not None and "" in values.parsed:
         values = FormerValues({**values.parsed, "": essence})
-    return Seen({**seen.digests, "": _digest(essence)}, values)
+    return Seen({**seen.digests, "": digest_of(essence)}, values)
 
 
 def _record_restated(record: Progress, was: str, new: str) -> Progress:

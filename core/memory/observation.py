@@ -22,8 +22,9 @@ from fnop.core.values.body import Body
 from fnop.core.values.diff import Path, pointer, resolve
 from fnop.core.values.entries import entries_at, is_known, is_of_entries
 from fnop.core.values.evolve import replace
-from fnop.core.values.table import NOTHING
-from fnop.effects.values import digest
+from fnop.core.values.packing import Packing
+from fnop.core.values.table import NOTHING, Table
+from fnop.effects.values import DIGEST_LENGTH, digest
 
 __all__ = [
     "ABSENT",
@@ -35,6 +36,7 @@ __all__ = [
     "Seen",
     "completed",
     "digest_at",
+    "digest_of",
     "essence_of",
     "had_value",
     "hidden_of",
@@ -99,36 +101,118 @@ class FormerValues:
     {'/spec': {'size': 1}}
     """
 
-    __slots__ = ("_deep", "_text")
+    __slots__ = ("_like", "_values")
 
     def __init__(self, values: Mapping[Scope, Any]) -> None:
-        self._text, self._deep = b"", values
         # A value that is nested deeper than the serializer goes is kept as it is.
+        self._values: bytes | Mapping[Scope, Any] = values
         with suppress(TypeError):
             # A copy of the exact size: the serializer leaves slack behind.
-            self._text, self._deep = bytes(memoryview(orjson.dumps(values))), {}
+            self._values = bytes(memoryview(orjson.dumps(values)))
+        self._like: Body | None = None
 
     @property
     def parsed(self) -> Mapping[Scope, Any]:
         """The values, parsed anew."""
-        if not self._text:
-            return self._deep
-        found: dict[Scope, Any] = orjson.loads(self._text)
+        text = self._text()
+        if not isinstance(text, bytes):
+            return text
+        found: dict[Scope, Any] = orjson.loads(text)
         return found
 
+    def _text(self) -> bytes | Mapping[Scope, Any]:
+        text = self._values
+        if isinstance(text, bytes) and self._like is not None:
+            return Packing(self._like.raw).text_of(text)
+        return text
+
+    def pack(self, like: Body) -> None:
+        """Keep of the text what differs from that of the object as it is now.
+
+        Most objects have not changed since they were handled: some dozen bytes are
+        left, and the object's text is kept in any case.
+        """
+        text, packed = self._values, self._like is not None
+        if isinstance(text, bytes) and not packed and like.can_be_packed:
+            self._values, self._like = Packing(like.raw).packed(text), like
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FormerValues) and self.parsed == other.parsed
+        return isinstance(other, FormerValues) and (
+            self._text() == other._text() or self.parsed == other.parsed
+        )
 
     def __repr__(self) -> str:
         return f"FormerValues({self.parsed!r})"
 
 
-@dataclass(frozen=True, slots=True)
 class Seen:
-    """The digests, and some values, of the observed scopes of a handled object."""
+    """The digests, and some values, of the observed scopes of a handled object.
 
-    digests: Mapping[Scope, str]
-    values: FormerValues | None = None
+    Digests of this version are kept as bytes, and their scopes once for all objects:
+    together they take a quarter of the memory of a dict.
+
+    >>> Seen({"/spec": digest_of(1)}).digests == {"/spec": digest_of(1)}
+    True
+    """
+
+    __slots__ = ("_digests", "_scopes", "values")
+
+    values: FormerValues | None
+
+    def __init__(
+        self, digests: Mapping[Scope, str], values: FormerValues | None = None
+    ) -> None:
+        self.values = values
+        self._scopes = _shared(tuple(digests))
+        self._digests: bytes | tuple[str, ...] = _packed_digests(digests.values())
+
+    @property
+    def digests(self) -> Mapping[Scope, str]:
+        """The digests by scope."""
+        return Table(zip(self._scopes, self._texts(), strict=True))
+
+    def _texts(self) -> Iterable[str]:
+        found = self._digests
+        if isinstance(found, tuple):
+            return found
+        text = found.hex()
+        return [
+            f"{_PREFIX}{text[at : at + DIGEST_LENGTH]}"
+            for at in range(0, len(text), DIGEST_LENGTH)
+        ]
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Seen)
+            and self.digests == other.digests
+            and self.values == other.values
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Seen({self.digests!r}, {self.values!r})"
+
+
+_PREFIX = f"{DIGEST_VERSION}:"
+_PACKABLE = re.compile(rf"{_PREFIX}[0-9a-f]{{{DIGEST_LENGTH}}}")
+
+
+@lru_cache(maxsize=1024)
+def _shared(scopes: tuple[Scope, ...]) -> tuple[Scope, ...]:
+    """The one tuple of these scopes."""
+    return scopes
+
+
+def _packed_digests(digests: Iterable[str]) -> bytes | tuple[str, ...]:
+    """The bytes of digests; their texts where these are not as `digest_of` makes them.
+
+    The stored state may be that of another version, or written by hand.
+    """
+    texts = tuple(digests)
+    if all(map(_PACKABLE.fullmatch, texts)):
+        return bytes.fromhex("".join(each.removeprefix(_PREFIX) for each in texts))
+    return texts
 
 
 @lru_cache(maxsize=1024)
@@ -257,7 +341,7 @@ def see(body: Body, observation: Observation) -> Seen:
 def digest_at(body: Body, path: Path, observation: Observation) -> str:
     """The digest of the value that a handler of this field observes."""
     found = see(body, observation).digests.get(scope_name(path))
-    return _digest(observed(body, path, observation)) if found is None else found
+    return digest_of(observed(body, path, observation)) if found is None else found
 
 
 def _see(body: Body, observation: Observation) -> Seen:
@@ -270,7 +354,7 @@ def _see(body: Body, observation: Observation) -> Seen:
             continue
         value = observed(body, path, observation) if path else essence
         scope = scope_name(path)
-        digests[scope] = _digest(value)
+        digests[scope] = digest_of(value)
         if values is None or path not in observation.kept:
             continue
         # The value of a field is not stored again where the essence has it.
@@ -293,12 +377,13 @@ def _is_of_essence(path: Path) -> bool:
     return path[0] not in _IDENTITY
 
 
-def _digest(value: Any) -> str:
+def digest_of(value: Any) -> str:
+    """The digest of an observed value, as it is stored."""
     return f"{DIGEST_VERSION}:{digest(value)}"
 
 
 # The digest of an absent field.
-ABSENT = _digest(None)
+ABSENT = digest_of(None)
 
 
 def completed(was: Seen, now: Seen) -> Seen:
@@ -320,4 +405,4 @@ def value_at(seen: Seen | None, path: Path) -> Any:
 def had_value(seen: Seen | None, path: Path) -> bool:
     """Whether a field had a value, by its digest; False where that is not known."""
     found = None if seen is None else seen.digests.get(scope_name(path))
-    return found is not None and found != _digest(None)
+    return found is not None and found != digest_of(None)

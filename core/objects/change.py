@@ -183,7 +183,7 @@ def _waits_for(
 def _begins_at(at: Circumstances, record: ObjectRecord, progress: Progress) -> float:
     """The time when an attempt may begin (monotonic seconds)."""
     moment = progress.due_at(at.now)
-    return max(moment, record.pace.until) if keeps_back(at, record) else moment
+    return max(moment, record.backoff.pace.until) if keeps_back(at, record) else moment
 
 
 def _candidate(

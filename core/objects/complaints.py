@@ -5,6 +5,7 @@ from __future__ import annotations
 from fnop.core.state.context import Context
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.errors import described
+from fnop.core.values.evolve import replace
 
 __all__ = ["complain"]
 
@@ -14,12 +15,13 @@ def complain(
 ) -> None:
     """Log once for each state of the object that the author's code fails on it."""
     about = f"{record.body.version} {line}"
-    if about in record.complaints:
+    if about in record.reports.complaints:
         return
     text = described(problem)
     context.say("error", f"{line}: {text}", error=text, exception=problem)
     context.failed()
     version = f"{record.body.version} "
-    kept = [each for each in record.complaints if each.startswith(version)]
+    kept = [each for each in record.reports.complaints if each.startswith(version)]
     now = context.record or record
-    context.put(now._replace(complaints=(*kept, about)))
+    reports = replace(now.reports, complaints=(*kept, about))
+    context.put(now._replace(reports=reports))

@@ -70,7 +70,7 @@ def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
     So do controllers that write whole metadata, such as the one of EndpointSlices: they
     may take a while to do so.
     """
-    odds, now = record.odds, context.now.mono
+    odds, now = record.backoff.odds, context.now.mono
     follows = now - odds.last <= 2 * odds.pause + _SOON_SECONDS
     odds = paced(odds, now, {}, began=odds.last if follows else None)
     if odds.is_loop:
@@ -82,7 +82,7 @@ def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
             "of its own; if a controller writes these objects, leave them out by "
             "labels=, for a restart would handle them as new",
         )
-    return record._replace(odds=odds)
+    return record.backing_off(odds=odds)
 
 
 def of_generation(
@@ -148,7 +148,7 @@ def keeping_pace(
     by = authors_of(kind, patches, before, after)
     if not by:
         return record
-    pace = paced(record.pace, context.now.mono, by, attempt)
+    pace = paced(record.backoff.pace, context.now.mono, by, attempt)
     found = culprits(pace)
     if found:
         # The order of the fields may differ from one round to the next.
@@ -157,7 +157,7 @@ def keeping_pace(
             f"loop {context.key.resource} {sorted(found)} {about}",
             loop_told(kind, found, about, pace.changes),
         )
-    return record._replace(pace=pace)
+    return record.backing_off(pace=pace)
 
 
 def warn_dropped(context: Context, writing: Writing, response: Body) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from fnop.core.handlers.arguments import Situation
 from fnop.core.handlers.roles import ACTIVITIES
 from fnop.core.handlers.writers import DaemonStoppingReason
+from fnop.core.memory.last_seen import shared
 from fnop.core.memory.progress import (
     Progress,
     attempting,
@@ -270,6 +271,7 @@ def _remember(
     match action:
         case RecordInMemory(stored, ends, released):
             released = released or record.released
+            stored = shared(stored, record.stored)
             keep(context, record._replace(stored=stored, released=released), ends=ends)
         case Overlook(seen):
             context.put(record._replace(overlooked=seen))

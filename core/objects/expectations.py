@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.last_seen import UNSTORED
 from fnop.core.state.address import Address
 from fnop.core.state.context import Context
 from fnop.core.state.record import Expectation, ObjectRecord
@@ -62,7 +62,7 @@ def learn(context: Context, body: Body) -> None:
         context.put(shown(context, record, body))
     elif record is None and not context.kind.changes:
         # It may be gone by now, and the watch may have shown that before this answer.
-        fresh = ObjectRecord(body, Stored(), memo=context.memo, learned=context.step)
+        fresh = ObjectRecord(body, UNSTORED, memo=context.memo, learned=context.step)
         expected = expectation_of(context, body.version)
         context.put(fresh._replace(expected=expected))
         context.due(expected.due)

@@ -58,7 +58,7 @@ def pause_of(context: Context) -> float | None:
     An operator that stops waits for no pause.
     """
     record = context.record
-    until = 0.0 if record is None else record.paused_until
+    until = 0.0 if record is None else record.backoff.paused_until
     is_paused = until > context.now.mono and context.phase is Phase.SERVING
     return until if is_paused else None
 
@@ -73,7 +73,7 @@ def _begin_anew(
     elif record is not None:
         let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
         until = context.now.mono + _BEGIN_ANEW_SECONDS
-        context.put(_begun_anew(record, event)._replace(paused_until=until))
+        context.put(_begun_anew(record, event).backing_off(paused_until=until))
         context.due(until)
 
 

@@ -34,7 +34,7 @@ def acts_upon(at: Circumstances, invocation: Invocation) -> str:
 def keeps_back(at: Circumstances, record: ObjectRecord) -> bool:
     """Whether the operator is in a loop with itself, and pauses before continuing."""
     is_ending = record.gone or record.body.is_deleting
-    return record.pace.until > at.now.mono and not is_ending
+    return record.backoff.pace.until > at.now.mono and not is_ending
 
 
 def declared_by(work: Work, change: Change, parent: Handler) -> tuple[Handler, ...]:
@@ -162,7 +162,7 @@ def may_save(at: Circumstances, record: ObjectRecord) -> bool:
 
     None is written over one that cannot be read, nor soon after the server refused it.
     """
-    return record.readable and record.unsaved_until <= at.now.mono
+    return record.readable and record.backoff.unsaved_until <= at.now.mono
 
 
 def mark_of(own_progress: Progress) -> Progress:

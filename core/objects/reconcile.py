@@ -163,7 +163,7 @@ def _going_on(
             return Continue(each)
     busy = {each.handler.id for each in work.event_runs}
     is_paused = keeps_back(at, record) or (
-        record.pace.is_loop and work.writing is not None
+        record.backoff.pace.is_loop and work.writing is not None
     )
     for pending_event in () if is_paused else work.pending_events:
         is_free = pending_event.handler.id not in busy and not at.stopping
@@ -219,7 +219,7 @@ def _events_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | 
     if at.stopping:
         return None
     if keeps_back(at, record):
-        return record.pace.until
+        return record.backoff.pace.until
     return first_event_due(work.pending_events, at.now.mono)
 
 
@@ -256,7 +256,7 @@ def _level(
 ) -> Action:
     """The call of a reconcile handler that is due; nothing of changes is left to do."""
     if keeps_back(at, record):
-        return Rest(earlier(waking, record.pace.until))
+        return Rest(earlier(waking, record.backoff.pace.until))
     call = call_due(at, record, work)
     return call or Rest(earlier(waking, level_due(at, record, work)))
 
@@ -292,8 +292,8 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
             return handle(at, record, work, change)
     duty = duty_of(at, record)
     if duty is not Duty.NONE and not at.stopping:
-        if record.odds.until > at.now.mono and not record.body.is_deleting:
-            return Rest(record.odds.until)
+        if record.backoff.odds.until > at.now.mono and not record.body.is_deleting:
+            return Rest(record.backoff.odds.until)
         return Write(Writing(finalizer=duty.value))
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None

@@ -120,7 +120,7 @@ def _unsaved(
     context: Context, record: ObjectRecord, writing: Writing, message: str
 ) -> AfterRefusal:
     """End the write; a refused state is kept in this process and tried again later."""
-    tries = record.unsaved_tries + 1
+    tries = record.backoff.unsaved_tries + 1
     if tries == 1:
         context.failed()
     if is_worth_logging(tries):
@@ -129,7 +129,7 @@ def _unsaved(
         )
         context.say("error", text)
     until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
-    kept = record._replace(unsaved_until=until, unsaved_tries=tries)
+    kept = record.backing_off(unsaved_until=until, unsaved_tries=tries)
     return Done(kept, writing._replace(after=None))
 
 

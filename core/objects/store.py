@@ -10,7 +10,13 @@ from fnop.core.children.owned import OWNER_ANNOTATION
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import DaemonStoppingReason, Transform
-from fnop.core.memory.last_seen import Stored, Unreadable, read_stored, restated
+from fnop.core.memory.last_seen import (
+    UNSTORED,
+    Stored,
+    Unreadable,
+    read_stored,
+    restated,
+)
 from fnop.core.memory.observation import essence_of, see
 from fnop.core.memory.takeover import taken_over
 from fnop.core.objects.attempts import let_go
@@ -299,7 +305,7 @@ def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord
     """The record of an object without our state; perhaps with that of a predecessor."""
     kopf = context.settings.predecessor
     if kopf is None:
-        return ObjectRecord(body, Stored(), initial=listed)
+        return ObjectRecord(body, UNSTORED, initial=listed)
     kind = context.kind
     handlers = [each.id for each in kind.changes]
     match taken_over(body, kopf, kind.observation, handlers):
@@ -316,7 +322,7 @@ def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord
             event = Event("NotTakenOver", problem, "Warning")
             return report_event(context, record, event)
         case stored:
-            return ObjectRecord(body, stored or Stored(), initial=listed)
+            return ObjectRecord(body, stored or UNSTORED, initial=listed)
 
 
 def _refreshed(
@@ -360,13 +366,13 @@ def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
 
 def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
     """The record without a pause, if another has changed the object: no loop now."""
-    if not (record.pace.is_loop or record.odds.is_loop):
+    if not (record.backoff.pace.is_loop or record.backoff.odds.is_loop):
         return record
     if body.version == record.body.version or _is_written(context, record):
         return record
     observation = context.kind.observation
     same = see(record.body, observation).digests == see(body, observation).digests
-    return record if same else record._replace(pace=CALM, odds=CALM)
+    return record if same else record.backing_off(pace=CALM, odds=CALM)
 
 
 def _is_written(context: Context, record: ObjectRecord) -> bool:

@@ -338,15 +338,15 @@ def upkeep(
     if not record.readable:
         return Rest()
     if not may_save(at, record):
-        return Rest(record.unsaved_until)
+        return Rest(record.backoff.unsaved_until)
     was = record.stored.seen
     assert was is not None, "a NOOP has been seen before"
     places = at.settings.places
     vanished = at.kind.remembers and places.text(record.body) is None
     missing = not seen.digests.keys() <= was.digests.keys()
     lingers = places.lingers(record.body)
-    if vanished and record.odds.until > at.now.mono:
-        return Rest(record.odds.until)
+    if vanished and record.backoff.odds.until > at.now.mono:
+        return Rest(record.backoff.odds.until)
     if vanished or missing or lingers or record.stored.progress:
         after = record.stored._replace(seen=completed(was, seen), progress=NOTHING)
         return Write(Writing(after=after, memory=after, ends=True, restores=vanished))

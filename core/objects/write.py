@@ -11,7 +11,7 @@ from typing import Any
 
 from fnop.core.handlers.handler import declarer_of
 from fnop.core.memory.conditions import condition_by
-from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.last_seen import Stored, shared
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import StorageFailed
 from fnop.core.objects.consequences import (
@@ -266,8 +266,8 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
     if writing.then:
         _send(context, record, writing.then[0]._replace(then=writing.then[1:]))
         return
-    if writing.after is not None:
-        record = record._replace(unsaved_until=0.0, unsaved_tries=0)
+    if writing.after is not None and record.backoff.unsaved_tries:
+        record = record.backing_off(unsaved_until=0.0, unsaved_tries=0)
     if writing.unsaid or writing.condition is not None:
         tell_unconditioned(context)
     if writing.condition is not None:
@@ -283,8 +283,9 @@ def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
     work = log_successes(context, work, ends=ends)
     if writing.finalizer == Duty.ADD.value and expected is not None:
         expected = expected._replace(passes=True)
+    stored, memory = record.stored, writing.memory
     kept = record._replace(
-        stored=record.stored if writing.memory is None else writing.memory,
+        stored=stored if memory is None else shared(memory, stored),
         initial=record.initial and not ends,
         released=record.released or (ends and writing.finalizer == Duty.REMOVE.value),
         expected=expected,

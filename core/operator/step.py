@@ -183,7 +183,7 @@ def _only_repeats(record: ObjectRecord, now: Now) -> bool:
     A reconcile handler that is due by now may have been asked for by another object.
     """
     work, levels = record.work, record.levels.values()
-    if record.paused_until > now.mono:
+    if record.backoff.paused_until > now.mono:
         return False
     if work is not None and not work._replace(background_runs=()).is_over:
         return False

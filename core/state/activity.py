@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.handlers.handler import Handler
-from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.last_seen import UNSTORED
 from fnop.core.memory.observation import Seen
 from fnop.core.state.record import Change, ObjectRecord, Work
 from fnop.core.values.body import Body, Key
@@ -67,5 +67,5 @@ def activity_of(
 ) -> Activity:
     """The activity of these handlers, due now; it begins with this memo."""
     noop = Change(Reason.NOOP, False, Body({}), Seen({}), handlers)
-    record = ObjectRecord(Body({}), Stored(), work=Work(change=noop), memo=memo)
+    record = ObjectRecord(Body({}), UNSTORED, work=Work(change=noop), memo=memo)
     return Activity(record, now, change)

@@ -32,6 +32,8 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
     "IDLE",
+    "NO_BACKOFF",
+    "Backoff",
     "Change",
     "Declared",
     "Expectation",
@@ -312,15 +314,38 @@ class Report:
 class Reports:
     """The last reports about an object, and how many more are allowed.
 
-    `left` is that number, as of the monotonic time `at`.
+    `left` is that number, as of the monotonic time `at`.  `complaints` are the errors
+    that were logged about the object's present version.
     """
 
     left: float = 25.0
     at: float = 0.0
     recent: tuple[Report, ...] = ()
+    complaints: tuple[str, ...] = ()
 
 
 NO_REPORTS = Reports()
+
+
+@quick
+class Backoff(NamedTuple):
+    """The pauses of the work on an object; most objects have none, and share that.
+
+    In monotonic seconds: after an unexpected error nothing is done about the object
+    before `paused_until`.  A state that the server refuses is not sent again before
+    `unsaved_until`; it was refused `unsaved_tries` times.  `pace` is that of the
+    operator's changes for which its own handlers are called again, and `odds` that of
+    changes of its finalizer and of its state, which another may undo.
+    """
+
+    paused_until: float = 0.0
+    unsaved_until: float = 0.0
+    unsaved_tries: int = 0
+    pace: Pace = CALM
+    odds: Pace = CALM
+
+
+NO_BACKOFF = Backoff()
 
 
 @quick
@@ -332,9 +357,8 @@ class ObjectRecord(NamedTuple):
     `initial` holds until an object of the first listing has been handled once.  `gone`
     means that the watch has shown its deletion; `vanished` that a live answer has, and
     the watch has not yet.  `shown` are the last versions that the watch has shown
-    during the present work.  A state that the server refuses is not sent again before
-    `unsaved_until`.  `learned` is the step of the last live answer about the object: a
-    listing that began before is older.
+    during the present work.  `learned` is the step of the last live answer about the
+    object: a listing that began before is older.
     """
 
     body: Body
@@ -349,9 +373,7 @@ class ObjectRecord(NamedTuple):
     memo: ReadOnlyDict = ReadOnlyDict()
     shown: tuple[str, ...] = ()
     learned: int = 0
-    unsaved_until: float = 0.0
-    unsaved_tries: int = 0
-    complaints: tuple[str, ...] = ()
+    backoff: Backoff = NO_BACKOFF
     # The daemons and timers by handler id, and when the object last changed.
     background: Mapping[str, RunState] = NOTHING
     changed: float = 0.0
@@ -367,19 +389,17 @@ class ObjectRecord(NamedTuple):
     unwritten: Work | None = None
     # The last condition that this process has written, or had no place for.
     written_condition: Condition | None = None
-    # The rate of the operator's changes for which its own handlers are called again.
-    pace: Pace = CALM
-    # The same of changes of its finalizer and of its state, which another may undo.
-    odds: Pace = CALM
     # It was deleted with `--cascade=orphan`: its children are to be let go.
     orphans: bool = False
     # Its observation when no handler selected it, where an update handler may do so
     # later.
     overlooked: Seen | None = None
-    # After an unexpected error nothing is done about it before this (monotonic).
-    paused_until: float = 0.0
     # More was due at the last step about it than the one call of the author's code.
     left: bool = False
+
+    def backing_off(self, **changes: Any) -> ObjectRecord:
+        """The record with some fields of its `backoff` changed."""
+        return self._replace(backoff=self.backoff._replace(**changes))
 
     def progress_of(self, name: str) -> Progress | None:
         """The progress of a handler with the present change; None if there is none."""

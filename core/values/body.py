@@ -9,6 +9,7 @@ attributes.
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from typing import Any, NamedTuple, NoReturn
 
 import orjson
@@ -112,15 +113,27 @@ class Body:
         return self._raw is not None
 
     def forget(self) -> None:
-        """Drop the parsed form, which is only a cache of the bytes."""
-        if self._raw is not None:
-            self._data = self._meta = self.seen = None
+        """Drop what was read from the text, which is only a cache of it."""
+        if self._raw is None:
+            return
+        self._data = self._meta = self.seen = None
+        if self._packing is not None:
+            # Its strings take more than the rest of the body but its text.
+            for name in _HEAD:
+                with suppress(AttributeError):
+                    delattr(self, name)
+
+    @property
+    def can_be_packed(self) -> bool:
+        """Whether it has a text that is short enough; a packed one is."""
+        return self._raw is not None and len(self._raw) <= PACKED_MAX
 
     def pack(self, packing: Packing) -> None:
-        """Keep the text packed, unless it is too long for that."""
+        """Keep the packed text, and nothing else, if it can be packed."""
         raw = self._raw
-        if raw is not None and self._packing is None and len(raw) <= PACKED_MAX:
+        if raw is not None and self._packing is None and self.can_be_packed:
             self._raw, self._packing = packing.packed(raw), packing
+        self.forget()
 
     @property
     def generation(self) -> int | None:

@@ -15,7 +15,7 @@ __all__ = ["PACKED_MAX", "Packing"]
 PACKED_MAX = 128 * 1024
 # Raw deflate (RFC 1951) with its largest window, in which the dictionary lies, too.
 _WINDOW = -15
-_FAST = 1
+_FAST = 3
 
 
 class Packing:

@@ -20,7 +20,9 @@ from dataclasses import fields, is_dataclass, replace
 from functools import cache
 from inspect import isfunction
 from typing import Any
+from unittest.mock import patch
 
+import orjson
 import pytest
 from hypothesis import given, settings, strategies as st
 from immutables import Map
@@ -30,7 +32,7 @@ from fnop.core.handlers import invocation
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
-from fnop.core.memory.observation import FormerValues
+from fnop.core.memory.observation import FormerValues, Seen
 from fnop.core.operator.step import is_settled
 from fnop.core.seam.commands import Alarm, Command, Exit, Fetch, ListPage, Perform, Say
 from fnop.core.seam.inputs import (
@@ -342,6 +344,33 @@ def test_law_1_the_same_inputs_lead_to_the_same_commands(
         machine.close()
 
 
+def as_text(input: Input) -> Input:
+    """The input as a transport gives it: an object is its JSON text."""
+    match input:
+        case ListItem() | WatchEvent():
+            return replace(input, body=Body(None, orjson.dumps(input.body.data)))
+        case _:
+            return input
+
+
+@settings(max_examples=examples(15))
+@given(operators, scripts)
+def test_law_1_packed_texts_change_nothing(
+    behaviours: Sequence[Behaviour], script: Script
+) -> None:
+    """Even if nothing is kept but packed texts, however few objects there are."""
+    life = live(behaviours, script)
+    with (
+        patch("fnop.interpreters.machine.PLAIN_MAX", -1),
+        patch("fnop.core.values.body._PARSED_MAX", 1),
+    ):
+        for steps in processes(life):
+            machine = Machine(Program(handlers_of(behaviours)))
+            for now, input, commands in steps:
+                assert wires(machine.feed(now, as_text(input))) == wires(commands)
+            machine.close()
+
+
 SCRIPT: Script = [
     ("create", "one", 1),
     ("create", "two", 2),
@@ -417,6 +446,8 @@ class Frozen:
             return {"body": value.data}
         if isinstance(value, FormerValues):
             return {"former": value.parsed}
+        if isinstance(value, Seen):
+            return {"digests": dict(value.digests), "values": self.of(value.values)}
         if isinstance(value, (ReadOnlyDict, ReadOnlyList)):
             return value
         if isinstance(value, Handler):

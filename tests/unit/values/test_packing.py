@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 from hypothesis import given, strategies as st
 
-from fnop.core.memory.observation import FormerValues
+from fnop.core.memory.observation import FormerValues, Seen, digest_of
 from fnop.core.values.body import Body, compact
 from fnop.core.values.packing import PACKED_MAX, Packing
-from fnop.interpreters.packings import PLAIN_MAX, Packings
+from fnop.interpreters.packings import Packings
 from tests.property.strategies import json_objects
 
 KIND = "pods.v1."
@@ -48,15 +49,51 @@ def test_a_body_without_text_and_a_very_long_one_stay_as_they_are() -> None:
     assert body._raw is long
 
 
-def test_texts_are_packed_once_there_are_many_objects() -> None:
+def test_a_kind_is_packed_once_two_of_its_objects_are_known() -> None:
     packings, like = Packings(), text("first", image="registry.example.com/a/long/name")
     bodies = [Body(None, like.replace(b"first", b"%d" % n)) for n in range(4)]
-    packings.pack(bodies[0], KIND, PLAIN_MAX)
+    for each in bodies:
+        packings.pack(KIND, each, None)
     assert bodies[0]._raw == bodies[0].raw
-    for each in bodies[1:]:
-        packings.pack(each, KIND, PLAIN_MAX + 1)
     assert [each.name for each in bodies] == ["0", "1", "2", "3"]
     assert all(len(each._raw or b"") < len(like) / 4 for each in bodies[1:])
+
+
+def test_a_packed_body_keeps_its_text_alone() -> None:
+    body = Body(None, text("a"))
+    assert body.uid == "u"
+    body.pack(Packing())
+    with pytest.raises(AttributeError):
+        object.__getattribute__(body, "uid")
+    assert (body.uid, body.version, body.is_deleting) == ("u", "7", False)
+
+
+def test_former_values_are_packed_like_their_object() -> None:
+    notes = "".join(map(chr, range(33, 120))) * 20
+    body = Body(None, text("a", notes=notes))
+    values = FormerValues({"": {"spec": {"notes": notes}}})
+    parsed = values.parsed
+    for _ in range(2):
+        values.pack(body)
+        assert len(values._values) < 60
+        assert values.parsed == parsed
+    body.pack(Packing(text("b")))
+    assert values.parsed == parsed
+
+
+def test_former_values_stay_as_they_are_beside_an_object_without_text() -> None:
+    for body in (Body({"kind": "Pod"}), Body(None, text("a", data="x" * PACKED_MAX))):
+        values = FormerValues({"/spec": 1})
+        values.pack(body)
+        assert values._values == b'{"/spec":1}'
+
+
+TEXTS = st.text(max_size=20) | st.from_regex(r"1:[0-9a-f]{19,21}", fullmatch=True)
+
+
+@given(st.dictionaries(st.text(max_size=5), TEXTS | st.booleans().map(digest_of)))
+def test_digests_are_read_as_they_were(digests: dict[str, str]) -> None:
+    assert Seen(digests).digests == digests
 
 
 def test_few_bodies_are_kept_parsed() -> None:
