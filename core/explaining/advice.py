@@ -17,11 +17,12 @@ from fnop.core.explaining.story import (
     Operator,
     Peering,
     Seat,
+    State,
     Story,
     Subject,
 )
 from fnop.core.explaining.surroundings import freezes, rivals
-from fnop.core.values.errors import number_of
+from fnop.core.values.errors import listed, number_of
 
 __all__ = ["advice_for", "ago", "span"]
 
@@ -373,6 +374,19 @@ _LABELLED = re.compile(r"; (?=[a-z0-9.]+/\S+ )")
 # ----------------------------------------------------------------------- at rest
 
 
+def _handled(state: State, generation: str) -> Advice:
+    text = f"Nothing to do: the object is handled as it is now{generation}."
+    if not state.indices:
+        return Advice("done", text)
+    names = listed(state.indices)
+    return Advice(
+        "done",
+        f"{text} Its handlers observe {names}, too: the values of an index are unknown "
+        "here.",
+        remedy="fnop plan tells whether the operator would call them for it.",
+    )
+
+
 def _at_rest(story: Story) -> Iterator[Advice]:
     operator, subject, state = story.operator, story.subject, story.state
     generation = f" for generation {subject.generation}" if subject.generation else ""
@@ -391,9 +405,7 @@ def _at_rest(story: Story) -> Iterator[Advice]:
             f"{not_ready.status}: {why}.{_unready(story)}",
         )
     elif state.handled == "yes":
-        yield Advice(
-            "done", f"Nothing to do: the object is handled as it is now{generation}."
-        )
+        yield _handled(state, generation)
     elif _is_synced(story):
         yield Advice("done", f"Nothing to do: all is as desired{generation}.")
     else:

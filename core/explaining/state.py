@@ -104,7 +104,11 @@ def _told(
     whole = digest_at(body, (), observation)
     known = frozenset((*now.digests.values(), whole)) if changed else None
     handlers = _handlers(stored, known, is_deleting=body.is_deleting)
-    return State(place, "", signature, handled, changed, tuple(handlers))
+    paths = map(path_at, () if stored.seen is None else stored.seen.digests)
+    indices = dict.fromkeys(path[1] for path in paths if is_of_entries(path))
+    return State(
+        place, "", signature, handled, changed, tuple(handlers), tuple(indices)
+    )
 
 
 def _observation(evidence: Evidence, stored: Stored) -> Observation:

@@ -145,7 +145,8 @@ class State:
     "yes", "no", "creating" (its creation is under way), or "unknown". `changed` are the
     fields that differ from what was handled last; an empty text among them is a part
     that is known to differ, and not in which field. `signature` is "none", "good",
-    "bad", or "unchecked" where no key was given.
+    "bad", or "unchecked" where no key was given. `indices` are those whose values its
+    handlers observe, too; only the operator knows them.
     """
 
     place: str
@@ -154,6 +155,7 @@ class State:
     handled: str
     changed: tuple[str, ...]
     handlers: tuple[HandlerState, ...]
+    indices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

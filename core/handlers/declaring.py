@@ -136,6 +136,7 @@ class Declaring:
             owner=None,
             owners=None,
             parent=self.parent.id,
+            repeats=f"{self.parent.repeats}/{own_id}" if self.parent.repeats else "",
         )
         if child.observes_old and not self.parent.observes_old:
             raise RegistrationError(

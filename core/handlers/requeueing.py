@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from fnop.core.handlers.filters import Filters
-from fnop.core.handlers.forms import Signature
+from fnop.core.handlers.forms import Form, Signature, form_of
 from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import INDICES, Role, kwargs_of
@@ -50,7 +50,6 @@ class Requeue(NamedTuple):
             called,
             id=own_id,
             role=Role.UPDATE,
-            filters=replace(filters, old=None, new=None),
             entries=(ENTRIES, self.name, keys.id),
             repeats=called.id,
         )
@@ -79,6 +78,11 @@ def requeue_of(
             raise RegistrationError(
                 f"{label}: requeue_on= maps an index to a function of the object that "
                 f"returns its keys, not to {shown(keys)}"
+            )
+        if form_of(keys, f"{label}: requeue_on=") is not Form.PLAN:
+            raise RegistrationError(
+                f"{label}: the function of the keys in requeue_on= answers at once; "
+                "write it without async and yield"
             )
     return Requeue(_index(given, label, registry), keys)
 

@@ -13,9 +13,10 @@ from typing import Any
 from immutables import Map
 
 from fnop.core.handlers.arguments import Situation, Writers, arguments_for
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.handler import Handler, declarer_of
 from fnop.core.handlers.program import Kind, Program
 from fnop.core.handlers.roles import INDICES
+from fnop.core.memory.progress import anew
 from fnop.core.objects.selection import sees
 from fnop.core.objects.tracing import trace_indexed
 from fnop.core.state.context import Context
@@ -170,7 +171,27 @@ def _call_again(
         keys: Index = context.indices[name]
         for key in changed:
             for each in keys.objects_at(key):
+                if each != context.key:  # its own changes void no retries of it
+                    _begin_anew(context.of(each), name)
                 context.of(each).due()
+
+
+def _begin_anew(context: Context, name: str) -> None:
+    """Void the retries of handlers that wait, as by any change of what they look at."""
+    record = context.record
+    if record is None or record.work is None:
+        return
+    work, kind = record.work, context.kind
+    ids = {each.repeats for each in kind.changes if each.entries[2:] == (name,)}
+    running = {each.handler.id for each in work.running}
+    begun = {
+        each: anew(found, found.aim)
+        for each, found in work.progress.items()
+        if declarer_of(each, ids) and each not in running and not found.is_finished
+    }
+    if begun:
+        progress = {**work.progress, **begun}
+        context.put(record._replace(work=work._replace(progress=progress)))
 
 
 def call_observers(turn: Turn, kind: Kind) -> None:

@@ -11,9 +11,11 @@ object as the change has seen it.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-from fnop.core.memory.observation import Seen, see
+from fnop.core.handlers.handler import Handler
+from fnop.core.memory.observation import Seen, digest_of, scope_name, see
 from fnop.core.objects.actions import (
     Action,
     Cancel,
@@ -58,10 +60,10 @@ from fnop.core.state.record import (
     ObjectRecord,
     Work,
 )
-from fnop.core.values.body import Key
+from fnop.core.values.body import Body, Key
 from fnop.core.values.cause import HANDLED, Reason
 from fnop.core.values.diff import path_at
-from fnop.core.values.entries import is_of_entries
+from fnop.core.values.entries import entries_at, is_known, is_of_entries
 from fnop.core.values.finalizers import Duty
 
 __all__ = ["Decision", "reconcile"]
@@ -313,7 +315,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         cause.reason,
         cause.initial,
         record.body,
-        seen,
+        _with_unknown_entries(at, record.body, cause.reason, selected, seen),
         selected,
         aims,
         record.body.generation,
@@ -335,6 +337,34 @@ def _seen(at: Circumstances, record: ObjectRecord) -> Seen:
         if scope not in seen.digests and is_of_entries(path_at(scope))
     }
     return Seen({**seen.digests, **unknown}, seen.values) if unknown else seen
+
+
+def _with_unknown_entries(
+    at: Circumstances,
+    body: Body,
+    reason: Reason,
+    selected: Iterable[Handler],
+    seen: Seen,
+) -> Seen:
+    """The observed state, with the entries that handlers are shown of unknown indices.
+
+    A handler that is called while the kind of an index cannot be listed decides by what
+    there is, mostly nothing.  Once the entries are known, and are others, it is called
+    again.
+    """
+    if not at.kind.observation.has_entries:
+        return seen
+    called, whole = {each.id for each in selected}, at.kind.observation.indices
+    shown = {
+        scope_name(each.entries): digest_of(
+            entries_at(each.entries, body, at.indices, at.kind.resource.key)
+        )
+        for each in at.kind.changes
+        if is_of_entries(each.entries)
+        and not is_known(each.entries, whole)
+        and (reason is Reason.CREATE or not called.isdisjoint((each.id, each.repeats)))
+    }
+    return Seen({**seen.digests, **shown}, seen.values) if shown else seen
 
 
 def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:

@@ -207,7 +207,10 @@ def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> 
     """The former value of a field for a handler.
 
     It is the value that the handler has acted upon, if the object no longer has that.
+    One that is called for entries of an index is called for no change of the field.
     """
+    if handler.entries:
+        return _now(record.body, handler.field, at.settings)
     if not _is_ahead(at, record, handler):
         before = record.before(handler, at.kind.observation)
         return _before(before, handler.field)

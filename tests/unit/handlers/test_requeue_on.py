@@ -10,7 +10,8 @@ import fnop
 from fnop.core.handlers.program import Program
 from fnop.core.handlers.registry import Registry
 from fnop.core.values.errors import RegistrationError
-from tests.simulations import example
+from fnop.testing import Simulation
+from tests.simulations import DEFINITION, example
 from tests.stories import Story
 
 KIND = "fnopexamples"
@@ -260,5 +261,211 @@ def test_what_is_no_index_is_refused(given: Any, message: str) -> None:
     with pytest.raises(RegistrationError, match=message):
 
         @fnop.on.update(KIND, registry=registry, requeue_on=given)
+        def update(**_: Any) -> None:
+            """Nothing."""
+
+
+def profile_kind() -> dict[str, Any]:
+    """The definition of a kind that the cluster may have or not."""
+    free = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}
+    version = {
+        "name": "v1",
+        "served": True,
+        "storage": True,
+        "schema": {"openAPIV3Schema": free},
+    }
+    names = {"kind": "Profile", "plural": "profiles", "singular": "profile"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "profiles.fnop.test"},
+        "spec": {
+            "group": "fnop.test",
+            "names": names,
+            "scope": "Namespaced",
+            "versions": [version],
+        },
+    }
+
+
+PROFILE = {
+    "apiVersion": "fnop.test/v1",
+    "kind": "Profile",
+    "metadata": {"name": "a", "namespace": "default"},
+    "spec": {"days": 1},
+}
+
+
+class Profiles:
+    """An operator that looks into an index of a kind that may not be served yet."""
+
+    def __init__(self) -> None:
+        self.registry, self.calls = Registry(), list[str]()
+
+        @fnop.index("profiles.fnop.test", registry=self.registry)
+        def profiles(namespace: str, name: str, spec: Any, **_: Any) -> Any:
+            return {f"{namespace}/{name}": spec["days"]}
+
+        again = {profiles: of_template}
+
+        @fnop.on.create(KIND, registry=self.registry, id="look")
+        @fnop.on.update(KIND, registry=self.registry, id="look", requeue_on=again)
+        def look(
+            name: str, spec: Any, namespace: str, profiles: Any = fnop.INDEX, **_: Any
+        ) -> None:
+            found = profiles.get(of_template(spec, namespace), ())
+            self.calls.append(" ".join(map(str, (name, *found))))
+
+    def news(self) -> list[str]:
+        found, self.calls = self.calls, []
+        return sorted(found)
+
+
+@pytest.mark.parametrize("is_down", [False, True])
+def test_values_that_were_not_known_at_the_call_are_a_change(is_down: bool) -> None:
+    looking = Profiles()
+    objects = [example("one", template="a"), example("two", template="b")]
+    sim = Simulation(looking.registry, crds=[DEFINITION], objects=objects)
+    sim.wait(60)
+    assert looking.news() == ["one", "two"]
+    if is_down:
+        sim.stop()
+    sim.apply(profile_kind())
+    sim.apply(PROFILE)
+    if is_down:
+        sim.restart()
+    sim.wait(600)
+    assert looking.news() == ["one 1"]
+    sim.restart().wait(60)
+    assert looking.news() == []
+
+
+def test_what_was_handled_before_stays_so_while_the_values_are_unknown() -> None:
+    looking = Profiles()
+    objects = [example("one", template="a"), PROFILE]
+    crds = [DEFINITION, profile_kind()]
+    sim = Simulation(looking.registry, crds=crds, objects=objects).settle()
+    assert looking.news() == ["one 1"]
+    sim.stop()
+    sim.delete("customresourcedefinitions/profiles.fnop.test").wait(60)
+    sim.restart().wait(60)
+    assert looking.news() == []
+    sim.stop()
+    sim.apply(profile_kind()).apply(PROFILE)
+    sim.restart().wait(60)
+    assert looking.news() == []
+
+
+def test_the_results_of_parts_stay_in_their_places() -> None:
+    parts = Registry()
+
+    @fnop.index("configmaps", registry=parts)
+    def templates(name: str, namespace: str, body: Any, **_: Any) -> Any:
+        return {f"{namespace}/{name}": body["data"]["text"]}
+
+    @fnop.on.create(KIND, registry=parts, id="copy")
+    @fnop.on.update(
+        KIND, registry=parts, id="copy", requeue_on={templates: of_template}
+    )
+    def copy(
+        spec: Any, namespace: str, templates: Any = fnop.INDEX, **_: Any
+    ) -> dict[str, str]:
+        text = "".join(templates.get(of_template(spec, namespace), ()))
+
+        @fnop.subhandler(id="part")
+        def part(**_: Any) -> dict[str, str]:
+            return {"part": text}
+
+        return {"whole": text}
+
+    run = Story(parts, [ONE, template("a", text="x")])
+    assert run.settle()
+    run.edit("configmaps", "a", data={"text": "y"})
+    assert run.settle()
+    assert run.status("one") == {"copy": {"whole": "y"}, "copy/part": {"part": "y"}}
+
+
+@pytest.mark.parametrize(
+    ("filters", "calls"),
+    [
+        ({"new": "a"}, ["one", "one"]),
+        ({"new": "b"}, ["two"]),
+        ({"value": "b"}, ["two"]),
+        ({"old": "a"}, ["one"]),
+        ({"old": "b", "new": "a"}, []),
+    ],
+)
+def test_filters_of_values_look_at_the_present_one(
+    filters: Any, calls: list[str]
+) -> None:
+    registry, found = Registry(), list[str]()
+
+    @fnop.index("configmaps", registry=registry)
+    def texts(namespace: str, name: str, body: Any, **_: Any) -> Any:
+        return {f"{namespace}/{name}": body["data"]}
+
+    @fnop.on.field(
+        KIND,
+        field="spec.template",
+        registry=registry,
+        requeue_on={texts: of_template},
+        **filters,
+    )
+    def called(name: str, **_: Any) -> None:
+        found.append(name)
+
+    run = Story(registry, [ONE, TWO, template("a", x="1")])
+    assert run.settle()
+    run.edit("configmaps", "a", data={"x": "2"})
+    assert run.settle()
+    assert found == calls
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_handler_that_waits_begins_anew(waits: bool) -> None:
+    registry, calls = Registry(), list[str]()
+
+    @fnop.index("configmaps", registry=registry)
+    def texts(namespace: str, name: str, body: Any, **_: Any) -> Any:
+        return {f"{namespace}/{name}": body["data"]["text"]}
+
+    @fnop.on.create(KIND, registry=registry, id="look")
+    @fnop.on.update(KIND, registry=registry, id="look", requeue_on={texts: of_template})
+    def look(
+        name: str,
+        spec: Any,
+        namespace: str,
+        retry: int,
+        texts: Any = fnop.INDEX,
+        **_: Any,
+    ) -> Any:
+        found = texts.get(of_template(spec, namespace), ())
+        calls.append(" ".join((name, str(retry), *found)))
+        if found:
+            return None
+        if waits:
+            return fnop.again(after=3600, because="no template")
+        raise fnop.TemporaryError("no template", delay=3600)
+
+    run = Story(registry, [ONE, TWO])
+    run.wait(60)
+    assert sorted(calls) == ["one 0", "two 0"]
+    run.apply(template("a", text="x")).wait(60)
+    assert calls[2:] == ["one 0 x"]
+
+
+def test_a_function_of_keys_that_awaits_is_refused() -> None:
+    registry = Registry()
+
+    @fnop.index("configmaps", registry=registry)
+    def texts(name: str, **_: Any) -> Any:
+        return {name: 1}
+
+    async def keys(**_: Any) -> str:
+        return ""
+
+    with pytest.raises(RegistrationError, match="answers at once"):
+
+        @fnop.on.update(KIND, registry=registry, requeue_on={texts: keys})
         def update(**_: Any) -> None:
             """Nothing."""
