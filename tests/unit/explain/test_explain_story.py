@@ -17,7 +17,7 @@ from fnop.core.explaining.story import Story
 from fnop.core.explaining.telling import explain
 from fnop.core.handlers.settings import Settings
 from fnop.core.memory.last_seen import Stored, write_stored
-from fnop.core.memory.observation import Observation, see
+from fnop.core.memory.observation import ABSENT, Observation, Seen, see
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.seals import seal_of
 from fnop.core.memory.storage import StatusStorage
@@ -111,6 +111,14 @@ def advice(story: Story) -> list[str]:
     return [each.about for each in story.advice]
 
 
+def indexed() -> dict[str, Any]:
+    """A handled object whose handlers observe the values of two indices, too."""
+    digests = see(Body({"spec": {"size": 1}}), Observation(((),))).digests
+    entries = {f"/@index/{name}/configure~1{name} keys": ABSENT for name in ("a", "b")}
+    stored = write_stored(Stored(Seen({**digests, **entries})), "u")
+    return thing({"size": 1}, status={MARKER: stored})
+
+
 CREATE = f"create:{see(Body({'spec': {'size': 1}}), Observation(((),))).digests['']}"
 RETRY = Progress(CREATE, 4, WALL - 60, WALL + 12, message="TemporaryError: no")
 DELETING = {"deletionTimestamp": at(-300)}
@@ -121,6 +129,15 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         {},
         ["done"],
         ["Nothing to do: the object is handled as it is now for generation 3."],
+    ),
+    "handled, as far as is known without indices": (
+        indexed(),
+        {},
+        ["done"],
+        [
+            "Its handlers observe a, b, too: the values of an index are unknown",
+            "fnop plan tells whether the operator would call them for it.",
+        ],
     ),
     "changed since": (
         handled(now={"size": 2, "mode": "a"}),
