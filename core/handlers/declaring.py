@@ -22,7 +22,7 @@ from fnop.core.handlers.checks import (
 )
 from fnop.core.handlers.filters import Callback, Filters, Presence
 from fnop.core.handlers.forms import Signature
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.handler import Handler, Within
 from fnop.core.handlers.log_selection import log_selection_of
 from fnop.core.handlers.options import (
     KindOptions,
@@ -507,7 +507,7 @@ def declare(
         rule.check(Declared(label, own_id, signature, bool(function), indices))
         handler = Handler(
             own_id,
-            functools.partial(mapped, fn, to) if to else fn,
+            Within(mapped, fn, to) if to else fn,
             role,
             signature,
             selector,

@@ -117,8 +117,8 @@ class Handler:
 
     @property
     def declared(self) -> Callable[..., Any]:
-        """The author's function: that of a mapping is called within one of fnop's."""
-        if self.to and isinstance(self.fn, functools.partial):
+        """The author's function, which may be called within one of fnop's."""
+        if isinstance(self.fn, Within):
             declared: Callable[..., Any] = self.fn.args[0]
             return declared
         return self.fn
@@ -170,6 +170,10 @@ class Handler:
                 if isinstance(each, Callback)
             )
         )
+
+
+class Within(functools.partial[Any]):
+    """A function of fnop that calls the author's, which is its first argument."""
 
 
 def declarer_of(name: str, known: Container[str]) -> str:

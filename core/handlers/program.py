@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -87,6 +87,19 @@ class Kind:
         """Whether it has handlers of its own, and is not only owned."""
         others = self.background or self.indexers or self.log_handlers
         return bool(self.may_loop or others)
+
+    def author_of(self, name: str, known: Container[str]) -> str:
+        """The id of the handler that has returned the result of this name.
+
+        It is the name itself, or, for a call by an index, that of one of the `known`
+        handlers, which keep their results under the names of others.
+        """
+        for each in self.changes:
+            head, part = each.repeats, name.removeprefix(each.repeats)
+            is_its = head and name.startswith(head) and part[:1] in ("", "/")
+            if is_its and each.id + part in known:
+                return each.id + part
+        return name
 
     @property
     def may_loop(self) -> bool:

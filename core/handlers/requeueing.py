@@ -6,18 +6,17 @@ are, and a handler of the updates of these entries.
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Set
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
-from fnop.core.handlers.filters import Filters
+from fnop.core.handlers.filters import Callback, Filters, Wanted
 from fnop.core.handlers.forms import Form, Signature, form_of
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.handler import Handler, Within
 from fnop.core.handlers.registry import Registry
 from fnop.core.handlers.roles import INDICES, Role, kwargs_of
-from fnop.core.values.entries import ENTRIES
-from fnop.core.values.errors import RegistrationError, listed
+from fnop.core.values.entries import ENTRIES, key_name
+from fnop.core.values.errors import ErrorsMode, RegistrationError, listed
 from fnop.effects.values import shown
 
 __all__ = ["Requeue", "requeue_of"]
@@ -35,15 +34,20 @@ class Requeue(NamedTuple):
         They are the index of the keys of its objects, and the handler itself as that of
         an update of the entries.
         """
-        filters, own_id = called.filters, f"{called.id}/{self.name}"
+        filters, own_id = called.filters, f"{called.id}@{self.name}"
         keys = Handler(
             f"{own_id} keys",
-            functools.partial(_keyed, self.keys),
+            Within(_keyed, self.keys),
             Role.INDEX,
             Signature.of(self.keys, kwargs_of(Role.INDEX), f"{label}: requeue_on="),
             called.selector,
-            # Others depend on more than the object.
-            Filters(filters.labels, filters.annotations, fields=filters.fields),
+            # Functions may depend on more than the object.
+            Filters(
+                _constant(filters.labels),
+                _constant(filters.annotations),
+                fields=_constant(filters.fields),
+            ),
+            errors=ErrorsMode.IGNORED,
             owner=called.owner,
         )
         again = replace(
@@ -110,6 +114,14 @@ def _keyed(function: Callable[..., Any], /, **given: Any) -> dict[Any, bool]:
     keys = function(**given)
     if keys is None:
         return {}
-    if isinstance(keys, (list, set, frozenset)):
-        return dict.fromkeys(keys, True)
-    return {keys: True}
+    if isinstance(keys, Set):
+        keys = sorted(keys, key=key_name)
+    return dict.fromkeys(keys, True) if isinstance(keys, list) else {keys: True}
+
+
+T = TypeVar("T")
+
+
+def _constant(wanted: tuple[tuple[T, Wanted], ...]) -> tuple[tuple[T, Wanted], ...]:
+    """The criteria that are no functions."""
+    return tuple(each for each in wanted if not isinstance(each[1], Callback))

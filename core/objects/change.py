@@ -294,7 +294,7 @@ def _fresh_view(
         return change
     aims = change.aims
     if change.reason in (Reason.CREATE, Reason.UPDATE) and not handler.parent:
-        aim = aim_of(at, record.body, change.reason, handler)
+        aim = aim_of(at, record.body, change.reason, handler, change.seen)
         aims = {**aims, handler.id: aim}
     return change._replace(
         body=record.body, generation=record.body.generation, aims=aims

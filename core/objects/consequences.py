@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from fnop.core.handlers.handler import Handler
 from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
 from fnop.core.objects.events import note_line
@@ -37,6 +38,7 @@ __all__ = [
     "keeping_pace",
     "log_successes",
     "of_generation",
+    "paced_by_index",
     "warn_dropped",
 ]
 
@@ -51,7 +53,7 @@ def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
     unwritten = {name for name, _ in work.patches} | set(work.results)
     kept = []
     for handler, say in work.successes:
-        if handler.id in unwritten and not ends:
+        if not ends and not unwritten.isdisjoint((handler.id, handler.result_id)):
             kept.append((handler, say))
             continue
         note_line(context, handler, say.level, say.message)
@@ -156,6 +158,26 @@ def keeping_pace(
         context.warn_once(
             f"loop {context.key.resource} {sorted(found)} {about}",
             loop_told(kind, found, about, pace.changes),
+        )
+    return record.backing_off(pace=pace)
+
+
+def paced_by_index(
+    context: Context, record: ObjectRecord, handler: Handler
+) -> ObjectRecord:
+    """Count a call for entries of an index that has changed anything.
+
+    The index may be of the very objects that the handler changes.
+    """
+    pace = paced(record.backoff.pace, context.now.mono, {})
+    if pace.is_loop:
+        index = handler.entries[1]
+        context.warn_once(
+            f"loop {context.key.resource} {handler.id}",
+            f"{handler.id} is called for the index {index} again and again: "
+            f"{pace.changes} times in a row; the next calls wait for growing pauses; "
+            "if it changes objects that the index is of, let it write only what "
+            "differs",
         )
     return record.backing_off(pace=pace)
 

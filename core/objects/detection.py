@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
@@ -113,8 +114,36 @@ def selected_for(
             changed, reason = each.rule.compares, cause.reason.value
             if passes(at, record, each, changed=changed, reason=reason):
                 found[each.id] = each
-    # One that is called for the object, too, sees the entries of indices as they are.
-    return tuple(each for each in found.values() if each.repeats not in found)
+    kept: list[Handler] = []
+    for each in sorted(found.values(), key=lambda each: bool(each.entries)):
+        if not each.entries or not _sees_entries(record, seen, cause, each, kept):
+            kept.append(each)
+    return tuple(each for each in found.values() if each in kept)
+
+
+def _sees_entries(
+    record: ObjectRecord,
+    seen: Seen,
+    cause: Cause,
+    handler: Handler,
+    others: Iterable[Handler],
+) -> bool:
+    """Whether one function is to be called, or was, with the entries as they are.
+
+    It is called for the object, too, or for another index.  If that call has ended, it
+    may have been shown other entries.
+    """
+    scope = scope_name(handler.entries)
+    for each in others:
+        if each.result_id != handler.result_id:
+            continue
+        done = record.progress_of(each.id)
+        aim = f"{cause.reason.value}:{seen.digests.get(scope_name(each.scope), '')}"
+        if done is None or not done.is_finished or done.aim != aim:
+            return True
+        if done.seen and done.seen.digests.get(scope) == seen.digests.get(scope):
+            return True
+    return False
 
 
 def _field(at: Circumstances, body: Body, handler: Handler) -> Any:

@@ -19,7 +19,7 @@ from fnop.core.memory.progress import (
     succeeded,
 )
 from fnop.core.objects.background import rested, with_run_state
-from fnop.core.objects.consequences import log_successes
+from fnop.core.objects.consequences import log_successes, paced_by_index
 from fnop.core.objects.events import note_line
 from fnop.core.objects.mapping import TRIES_MAX, with_events
 from fnop.core.seam.commands import AttemptEnded, Say
@@ -97,6 +97,8 @@ def finish(context: Context, record: ObjectRecord, invocation: Invocation) -> No
                 context, record, invocation, unwritten=unwritten
             )
         case Family.CHANGE | Family.ACTIVITY | Family.CLUSTER:
+            if handler.entries and (unwritten or invocation.acts):
+                record = paced_by_index(context, record, handler)
             own = progress[handler.id]
             judged, said = _judged(context, invocation, own, unwritten=unwritten)
             judged = _acted(context, record, invocation, judged)

@@ -31,7 +31,7 @@ from fnop.core.values.errors import (
     described,
     number_of,
 )
-from fnop.effects.values import canonical, read_only
+from fnop.effects.values import canonical, read_only, same_json
 
 __all__ = [
     "Index",
@@ -165,7 +165,7 @@ def _call_again(
     changed = [
         key
         for key in {**before, **found}
-        if not (key in before and key in found and before[key] == found[key])
+        if not (key in before and key in found and same_json(before[key], found[key]))
     ]
     for name in observers:
         keys: Index = context.indices[name]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fnop.core.handlers.handler import Handler
-from fnop.core.memory.observation import digest_at
+from fnop.core.memory.observation import ABSENT, Seen, digest_at, scope_name, see
 from fnop.core.memory.progress import Progress, abandoned, anew, concluded
 from fnop.core.objects.selection import Circumstances
 from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
@@ -130,11 +130,19 @@ def _is_done_before(change: Change, name: str, found: Progress, aim: str) -> boo
     return compares and found.aim.partition(":")[2] == aim.partition(":")[2]
 
 
-def aim_of(at: Circumstances, body: Body, reason: Reason, handler: Handler) -> str:
-    """The aim of a handler: the reason, and the digest of the state it observes."""
+def aim_of(
+    at: Circumstances, body: Body, reason: Reason, handler: Handler, known: Seen
+) -> str:
+    """The aim of a handler: the reason, and the digest of the state it observes.
+
+    Entries of an index that are unknown now are as they were `known` before.
+    """
     if handler.rule.is_for_resuming:
         return f"resume:{at.seed}"  # once per process, whatever the object is
-    return f"{reason.value}:{digest_at(body, handler.scope, at.kind.observation)}"
+    observation, scope = at.kind.observation, scope_name(handler.scope)
+    if handler.entries and scope not in see(body, observation).digests:
+        return f"{reason.value}:{known.digests.get(scope, ABSENT)}"
+    return f"{reason.value}:{digest_at(body, handler.scope, observation)}"
 
 
 def _is_for(progress: Progress, aim: str) -> bool:

@@ -310,7 +310,9 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         return RecordInMemory(
             record.stored._replace(seen=record.overlooked), ends=False
         )
-    aims = {each.id: aim_of(at, record.body, cause.reason, each) for each in selected}
+    aims = {
+        each.id: aim_of(at, record.body, cause.reason, each, seen) for each in selected
+    }
     change = Change(
         cause.reason,
         cause.initial,
@@ -326,14 +328,17 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
 def _seen(at: Circumstances, record: ObjectRecord) -> Seen:
     """The object as its handlers observe it; as before where that is unknown now.
 
-    An index that is not whole, as its kind cannot be listed, shows no change.
+    An index that is not whole, as its kind cannot be listed, shows no change: neither
+    one against the stored state, nor one against the change that is under way.
     """
     seen, was = see(record.body, at.kind.observation), record.stored.seen
     if was is None or not at.kind.observation.has_entries:
         return seen
+    change = record.work.change if record.work else None
+    before = was.digests if change is None else {**was.digests, **change.seen.digests}
     unknown = {
         scope: each
-        for scope, each in was.digests.items()
+        for scope, each in before.items()
         if scope not in seen.digests and is_of_entries(path_at(scope))
     }
     return Seen({**seen.digests, **unknown}, seen.values) if unknown else seen

@@ -161,8 +161,9 @@ def _blame(
     already are no changes any more.
     """
     work = record.work or IDLE
-    others = tuple(patch for patch in writing.patches if patch[0] != author)
     results = {k: v for k, v in writing.results.items() if k != author}
+    author = context.kind.author_of(author, work.progress)
+    others = tuple(patch for patch in writing.patches if patch[0] != author)
     work = work._replace(
         patches=(*others, *work.patches),
         results={**results, **work.results},

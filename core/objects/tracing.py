@@ -21,6 +21,7 @@ from fnop.core.state.record import Invocation
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import pointer
 from fnop.core.values.merge import leaves
+from fnop.core.values.table import NOTHING
 from fnop.effects import Applied, Outcome, Patch
 from fnop.effects.values import digest_in_order
 
@@ -136,8 +137,13 @@ def trace_write(context: Context, number: int, writing: Writing) -> None:
     for name, patch in writing.patches:
         if isinstance(patch, Patch):
             patched[name] = (*patched.get(name, ()), *_pointers(patch))
+    work = context.record.work if context.record else None
+    begun = work.progress if work else NOTHING
     returned = (
-        (name, tuple(map(pointer, leaves({"status": {name: value}}))))
+        (
+            context.kind.author_of(name, begun),
+            tuple(map(pointer, leaves({"status": {name: value}}))),
+        )
         for name, value in writing.results.items()
     )
     fields = (*patched.items(), *returned)

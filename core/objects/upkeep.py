@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.program import Kind
 from fnop.core.handlers.writers import Transform
 from fnop.core.memory.conditions import Condition, condition_by, condition_of
 from fnop.core.memory.last_seen import Stored
@@ -48,7 +49,7 @@ def record_progress(
     if change.reason is Reason.DELETE:
         return _record_deletion(at, record, work, change, all_progress, ended, due)
     condition = _condition_to_write(at, record, change, all_progress, ended)
-    results = _settled(work.results, all_progress)
+    results = _settled(at.kind, work.results, all_progress)
     if ended:
         after = _ended(at, record, change, all_progress)
     else:
@@ -68,13 +69,16 @@ def record_progress(
 
 
 def _settled(
-    results: Mapping[str, Any], all_progress: Mapping[str, Progress]
+    kind: Kind, results: Mapping[str, Any], all_progress: Mapping[str, Progress]
 ) -> dict[str, Any]:
     """The results to be stored: only of handlers whose parts have succeeded, too."""
+    ends = {
+        name: all_progress.get(kind.author_of(name, all_progress)) for name in results
+    }
     return {
         name: value
         for name, value in results.items()
-        if name not in all_progress or all_progress[name].has_succeeded
+        if (end := ends[name]) is None or end.has_succeeded
     }
 
 

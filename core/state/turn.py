@@ -186,9 +186,12 @@ class Turn:
         key, indices = kind.resource.key, self.objects.indices
         known = self._observing.get(key)
         if known is None or known[0] is not indices:
-            names = {name for each in kind.changes for name in each.entries[1:]}
-            whole = {e: indices[e] for e in sorted(names) if self._is_whole(e)}
-            known = self._observing[key] = indices, kind.observing(whole)
+            paths = sorted({each.entries for each in kind.changes if each.entries})
+            whole = {
+                name: indices[name] for _, name, _ in paths if self._is_whole(name)
+            }
+            keys = {name: indices[name] for *_, name in paths}
+            known = self._observing[key] = indices, kind.observing({**whole, **keys})
         return known[1]
 
     def _is_whole(self, index: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from fnop.core.values.body import Body, Key
 from fnop.core.values.diff import Path
 
-__all__ = ["ENTRIES", "entries_at", "is_known", "is_of_entries"]
+__all__ = ["ENTRIES", "entries_at", "is_known", "is_of_entries", "key_name"]
 
 # No object has a field of such a name.
 ENTRIES = "@index"
@@ -25,16 +25,30 @@ def is_of_entries(path: Path) -> bool:
 
 
 def is_known(path: Path, indices: Mapping[str, Any]) -> bool:
-    """Whether entries can be looked up: both indices have all objects."""
+    """Whether entries can be looked up: the index has all objects.
+
+    The keys of an object are known with it, whatever others there are.
+    """
     return all(name in indices for name in path[1:])
 
 
 def entries_at(
     path: Path, body: Body, indices: Mapping[str, Any], resource: str
-) -> list[Any] | None:
-    """The values of an index that belong to an object; None if there are none."""
+) -> dict[str, list[Any]] | None:
+    """The values of an index that belong to an object, by key; None without any."""
     _, index, keys = path
     found, named = indices[index], indices[keys]
     of_object = named.keys_of(Key(resource, body.namespace or "", body.name))
-    values = [value for key in of_object for value in found.get(key, ())]
-    return values or None
+    values = {key_name(key): [*found.get(key, ())] for key in of_object}
+    return {name: each for name, each in values.items() if each} or None
+
+
+def key_name(key: Any) -> str:
+    """The text of a key, the same in each process: sets have no order of their own.
+
+    >>> key_name(("a", 1)), key_name(frozenset("ab"))
+    ("('a', 1)", '{a, b}')
+    """
+    if isinstance(key, frozenset):
+        return f"{{{', '.join(sorted(map(str, key)))}}}"
+    return repr(key)
