@@ -83,13 +83,17 @@ def shared(stored: Stored, before: Stored = UNSTORED) -> Stored:
     """The state, or an equal one that is in memory already.
 
     That is the one `before`, or one of all objects whose states say nothing of
-    themselves.
+    themselves.  Former values in another order are not the same: handlers see it.
 
     >>> shared(Stored()) is UNSTORED
     True
     """
-    known = (before, UNSTORED, _HANDLED)
-    return next((each for each in known if each == stored), stored)
+    found = next((e for e in (before, UNSTORED, _HANDLED) if e == stored), stored)
+    now, was = (each.seen.values if each.seen else None for each in (stored, found))
+    if now is None or was is None or now.is_same(was):
+        return found
+    now.pack_as(was)
+    return stored
 
 
 def write_stored(stored: Stored, uid: str, ignored: tuple[Path, ...] = ()) -> str:

@@ -136,6 +136,15 @@ class FormerValues:
         if isinstance(text, bytes) and not packed and like.can_be_packed:
             self._values, self._like = Packing(like.raw).packed(text), like
 
+    def pack_as(self, other: FormerValues) -> None:
+        """Pack it as another one is, or leave it as it is."""
+        if other._like is not None:
+            self.pack(other._like)
+
+    def is_same(self, other: FormerValues) -> bool:
+        """Whether the values are equal, and their members in the same order."""
+        return self is other or self._text() == other._text()
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FormerValues) and (
             self._text() == other._text() or self.parsed == other.parsed

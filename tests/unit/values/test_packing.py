@@ -6,6 +6,7 @@ import orjson
 import pytest
 from hypothesis import given, strategies as st
 
+from fnop.core.memory.last_seen import Stored, shared
 from fnop.core.memory.observation import FormerValues, Seen, digest_of
 from fnop.core.values.body import Body, compact
 from fnop.core.values.packing import PACKED_MAX, Packing
@@ -86,6 +87,23 @@ def test_former_values_stay_as_they_are_beside_an_object_without_text() -> None:
         values = FormerValues({"/spec": 1})
         values.pack(body)
         assert values._values == b'{"/spec":1}'
+
+
+def test_a_state_is_kept_only_if_its_values_are_in_the_same_order() -> None:
+    body = Body(None, text("a", notes="n" * 500))
+    was = Stored(Seen({"": "1:abc"}, FormerValues({"": {"a": 1, "b": "n" * 500}})))
+    same = Stored(Seen({"": "1:abc"}, FormerValues({"": {"a": 1, "b": "n" * 500}})))
+    other = Stored(Seen({"": "1:abc"}, FormerValues({"": {"b": "n" * 500, "a": 1}})))
+    assert was.seen is not None
+    assert was.seen.values is not None
+    was.seen.values.pack(body)
+    assert shared(same, was) is was
+    kept = shared(other, was)
+    assert kept is other == was
+    assert kept.seen is not None
+    assert kept.seen.values is not None
+    assert [*kept.seen.values.parsed[""]] == ["b", "a"]
+    assert len(kept.seen.values._values) < 60
 
 
 TEXTS = st.text(max_size=20) | st.from_regex(r"1:[0-9a-f]{19,21}", fullmatch=True)
