@@ -24,7 +24,7 @@ import orjson
 from fnop.effects.models import is_model, plain_model, plain_scalar
 
 __all__ = [
-    "DIGEST_LENGTH",
+    "DIGEST_BYTES",
     "LEVELS_MAX",
     "ReadOnlyDict",
     "ReadOnlyList",
@@ -539,9 +539,8 @@ def canonical(value: Any) -> bytes:
     return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
 
 
-_DIGEST_BYTES = 10
-# The number of hexadecimal digits of a digest.
-DIGEST_LENGTH = 2 * _DIGEST_BYTES
+# A digest is the text of so many bytes, in hexadecimal digits.
+DIGEST_BYTES = 10
 
 
 def digest(value: Any) -> str:
@@ -553,7 +552,7 @@ def digest(value: Any) -> str:
     raw = canonical(value)
     if _has_whole_float(raw):  # it may stand in a text, too: no matter
         raw = canonical(_integral(value))
-    return hashlib.blake2b(raw, digest_size=_DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(raw, digest_size=DIGEST_BYTES).hexdigest()
 
 
 def digest_in_order(value: Any) -> str:
@@ -562,7 +561,7 @@ def digest_in_order(value: Any) -> str:
     >>> digest_in_order({"a": 1, "b": 2}) == digest_in_order({"b": 2, "a": 1})
     False
     """
-    return hashlib.blake2b(orjson.dumps(value), digest_size=_DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(orjson.dumps(value), digest_size=DIGEST_BYTES).hexdigest()
 
 
 _WHOLE_FLOAT = re.compile(rb"(^|[\[:,])-?[0-9]+(\.0|(\.[0-9]+)?e\+?[0-9]+)($|[\],}])")

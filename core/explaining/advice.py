@@ -383,7 +383,7 @@ def _handled(state: State, generation: str) -> Advice:
         "done",
         f"{text} Its handlers observe {names}, too: the values of an index are unknown "
         "here.",
-        remedy="fnop plan tells whether the operator would call them for it.",
+        remedy="Use fnop plan to see whether the operator would call them.",
     )
 
 

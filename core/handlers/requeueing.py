@@ -123,5 +123,5 @@ T = TypeVar("T")
 
 
 def _constant(wanted: tuple[tuple[T, Wanted], ...]) -> tuple[tuple[T, Wanted], ...]:
-    """The criteria that are no functions."""
+    """Keep the criteria that are constant values."""
     return tuple(each for each in wanted if not isinstance(each[1], Callback))

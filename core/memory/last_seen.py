@@ -72,11 +72,9 @@ class Stored(NamedTuple):
     ignoring: tuple[Scope, ...] = ()
 
 
-# The state of an object of which nothing is stored.
+# An object has this state before anything is stored on it.
 UNSTORED = Stored()
-
-_SEEN_NOTHING = Seen({})
-_HANDLED = Stored(_SEEN_NOTHING)
+_HANDLED = Stored(Seen({}))
 
 
 def shared(stored: Stored, before: Stored = UNSTORED) -> Stored:
@@ -162,7 +160,7 @@ def _stored(found: dict[str, Any]) -> Stored:
         if isinstance(was, str):
             found = {**found, "was": orjson.loads(_unpacked(was))}
         known = None if was is None else FormerValues(_mapping(found, "was"))
-        seen = Seen(digests, known) if digests or known else _SEEN_NOTHING
+        seen = Seen(digests, known)
     progress = {
         name: progress_from_json(each)
         for name, each in _mapping(found, "progress").items()
@@ -187,7 +185,7 @@ def restated(stored: Stored, body: Body, observation: Observation) -> Stored:
     now = essence_of(body, observation.hidden)
     new = digest_of(now)
     seen = stored.seen
-    if seen is not None and seen.digests.get("") == was:
+    if seen is not None and seen.digest("") == was:
         seen = _with_essence(seen, now)
     elif seen is not None and seen.values is not None and "" in seen.values.parsed:
         before = seen.values.parsed[""]

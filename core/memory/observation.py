@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, overload
 
 import orjson
 
@@ -24,7 +24,7 @@ from fnop.core.values.entries import entries_at, is_known, is_of_entries
 from fnop.core.values.evolve import replace
 from fnop.core.values.packing import Packing
 from fnop.core.values.table import NOTHING, Table
-from fnop.effects.values import DIGEST_LENGTH, digest
+from fnop.effects.values import DIGEST_BYTES, digest
 
 __all__ = [
     "ABSENT",
@@ -147,7 +147,7 @@ class FormerValues:
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, FormerValues) and (
-            self._text() == other._text() or self.parsed == other.parsed
+            self.is_same(other) or self.parsed == other.parsed
         )
 
     def __repr__(self) -> str:
@@ -180,15 +180,25 @@ class Seen:
         """The digests by scope."""
         return Table(zip(self._scopes, self._texts(), strict=True))
 
+    @overload
+    def digest(self, scope: Scope) -> str | None: ...
+
+    @overload
+    def digest(self, scope: Scope, default: str) -> str: ...
+
+    def digest(self, scope: Scope, default: str | None = None) -> str | None:
+        """The digest of a scope, or else the default."""
+        scopes = self._scopes
+        return self._text(scopes.index(scope)) if scope in scopes else default
+
     def _texts(self) -> Iterable[str]:
+        return map(self._text, range(len(self._scopes)))
+
+    def _text(self, at: int) -> str:
         found = self._digests
         if isinstance(found, tuple):
-            return found
-        text = found.hex()
-        return [
-            f"{_PREFIX}{text[at : at + DIGEST_LENGTH]}"
-            for at in range(0, len(text), DIGEST_LENGTH)
-        ]
+            return found[at]
+        return f"{_PREFIX}{found[at * DIGEST_BYTES : (at + 1) * DIGEST_BYTES].hex()}"
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -204,7 +214,7 @@ class Seen:
 
 
 _PREFIX = f"{DIGEST_VERSION}:"
-_PACKABLE = re.compile(rf"{_PREFIX}[0-9a-f]{{{DIGEST_LENGTH}}}")
+_PACKABLE = re.compile(rf"{_PREFIX}[0-9a-f]{{{2 * DIGEST_BYTES}}}")
 
 
 @lru_cache(maxsize=1024)
@@ -349,7 +359,7 @@ def see(body: Body, observation: Observation) -> Seen:
 
 def digest_at(body: Body, path: Path, observation: Observation) -> str:
     """The digest of the value that a handler of this field observes."""
-    found = see(body, observation).digests.get(scope_name(path))
+    found = see(body, observation).digest(scope_name(path))
     return digest_of(observed(body, path, observation)) if found is None else found
 
 
@@ -413,5 +423,5 @@ def value_at(seen: Seen | None, path: Path) -> Any:
 
 def had_value(seen: Seen | None, path: Path) -> bool:
     """Whether a field had a value, by its digest; False where that is not known."""
-    found = None if seen is None else seen.digests.get(scope_name(path))
+    found = None if seen is None else seen.digest(scope_name(path))
     return found is not None and found != digest_of(None)

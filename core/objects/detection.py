@@ -11,6 +11,7 @@ from fnop.core.objects.background import (
     holds_object,
 )
 from fnop.core.objects.levels import holds_children
+from fnop.core.objects.progression import aim_of
 from fnop.core.objects.selection import Circumstances, passes, prematches
 from fnop.core.state.record import ObjectRecord
 from fnop.core.values.body import Body
@@ -45,7 +46,7 @@ def _differ(was: Seen, now: Seen) -> bool:
     if was.digests == now.digests:
         return False
     found = now.digests.items()
-    return any(new != was.digests.get(scope, new) for scope, new in found)
+    return any(new != was.digest(scope, new) for scope, new in found)
 
 
 def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
@@ -116,15 +117,16 @@ def selected_for(
                 found[each.id] = each
     kept: list[Handler] = []
     for each in sorted(found.values(), key=lambda each: bool(each.entries)):
-        if not each.entries or not _sees_entries(record, seen, cause, each, kept):
+        if not each.entries or not _sees_entries(at, record, cause, seen, each, kept):
             kept.append(each)
     return tuple(each for each in found.values() if each in kept)
 
 
 def _sees_entries(
+    at: Circumstances,
     record: ObjectRecord,
-    seen: Seen,
     cause: Cause,
+    seen: Seen,
     handler: Handler,
     others: Iterable[Handler],
 ) -> bool:
@@ -138,10 +140,10 @@ def _sees_entries(
         if each.result_id != handler.result_id:
             continue
         done = record.progress_of(each.id)
-        aim = f"{cause.reason.value}:{seen.digests.get(scope_name(each.scope), '')}"
+        aim = aim_of(at, record.body, cause.reason, each, seen)
         if done is None or not done.is_finished or done.aim != aim:
             return True
-        if done.seen and done.seen.digests.get(scope) == seen.digests.get(scope):
+        if done.seen and done.seen.digest(scope) == seen.digest(scope):
             return True
     return False
 
@@ -169,7 +171,7 @@ def _takes_part(
 
 def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     """Whether the state that the handler observes has changed."""
-    now = seen.digests.get(scope_name(handler.scope))
+    now = seen.digest(scope_name(handler.scope))
     if record.stored.seen is None or now is None:
         return False
     return now != (record.handled_by(handler) or now) or _is_ahead(
@@ -187,5 +189,5 @@ def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
     progress = record.progress_of(handler.id)
     if progress is None or not progress.acted:
         return False
-    now = seen.digests.get(scope_name(handler.scope))
+    now = seen.digest(scope_name(handler.scope))
     return now is not None and progress.acted != now

@@ -402,7 +402,7 @@ def _acted(
     if not own_progress.is_finished and not invocation.acts:
         return own_progress
     seen = see(body, context.kind.observation.as_of(invocation.situation.indices))
-    acted = seen.digests.get(scope_name(invocation.handler.scope), "")
+    acted = seen.digest(scope_name(invocation.handler.scope), "")
     if not own_progress.is_finished and acted == record.handled_by(invocation.handler):
         return own_progress
     was = seen if own_progress.is_finished else own_progress.seen

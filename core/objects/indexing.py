@@ -172,11 +172,11 @@ def _call_again(
         for key in changed:
             for each in keys.objects_at(key):
                 if each != context.key:  # its own changes void no retries of it
-                    _begin_anew(context.of(each), name)
+                    _void_retries(context.of(each), name)
                 context.of(each).due()
 
 
-def _begin_anew(context: Context, name: str) -> None:
+def _void_retries(context: Context, name: str) -> None:
     """Void the retries of handlers that wait, as by any change of what they look at."""
     record = context.record
     if record is None or record.work is None:

@@ -141,7 +141,7 @@ def aim_of(
         return f"resume:{at.seed}"  # once per process, whatever the object is
     observation, scope = at.kind.observation, scope_name(handler.scope)
     if handler.entries and scope not in see(body, observation).digests:
-        return f"{reason.value}:{known.digests.get(scope, ABSENT)}"
+        return f"{reason.value}:{known.digest(scope, ABSENT)}"
     return f"{reason.value}:{digest_at(body, handler.scope, observation)}"
 
 

@@ -11,11 +11,9 @@ object as the change has seen it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
-from fnop.core.handlers.handler import Handler
-from fnop.core.memory.observation import Seen, digest_of, scope_name, see
+from fnop.core.memory.observation import see
 from fnop.core.objects.actions import (
     Action,
     Cancel,
@@ -50,6 +48,7 @@ from fnop.core.objects.levels import call_due, level_action, level_due
 from fnop.core.objects.mapping import first_event_due
 from fnop.core.objects.progression import acts_upon, aim_of, keeps_back, may_save
 from fnop.core.objects.selection import Circumstances, FilterFailure
+from fnop.core.objects.unknown_entries import seen_now, with_unknown_entries
 from fnop.core.objects.upkeep import upkeep
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import (
@@ -60,10 +59,8 @@ from fnop.core.state.record import (
     ObjectRecord,
     Work,
 )
-from fnop.core.values.body import Body, Key
+from fnop.core.values.body import Key
 from fnop.core.values.cause import HANDLED, Reason
-from fnop.core.values.diff import path_at
-from fnop.core.values.entries import entries_at, is_known, is_of_entries
 from fnop.core.values.finalizers import Duty
 
 __all__ = ["Decision", "reconcile"]
@@ -300,7 +297,7 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
     if not concerns(at, record):
         clear = cleared_first(at, record) if record.body.is_deleting else None
         return clear or _overlook(at, record) or _flush(work)
-    seen = _seen(at, record)
+    seen = seen_now(at, record)
     cause = cause_of(at, record, seen)
     if cause.reason not in HANDLED:
         return upkeep(at, record, work, cause, seen)
@@ -317,59 +314,12 @@ def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
         cause.reason,
         cause.initial,
         record.body,
-        _with_unknown_entries(at, record.body, cause.reason, selected, seen),
+        with_unknown_entries(at, record.body, cause.reason, selected, seen),
         selected,
         aims,
         record.body.generation,
     )
     return handle(at, record, work, with_children(at, record, work, change))
-
-
-def _seen(at: Circumstances, record: ObjectRecord) -> Seen:
-    """The object as its handlers observe it; as before where that is unknown now.
-
-    An index that is not whole, as its kind cannot be listed, shows no change: neither
-    one against the stored state, nor one against the change that is under way.
-    """
-    seen, was = see(record.body, at.kind.observation), record.stored.seen
-    if was is None or not at.kind.observation.has_entries:
-        return seen
-    change = record.work.change if record.work else None
-    before = was.digests if change is None else {**was.digests, **change.seen.digests}
-    unknown = {
-        scope: each
-        for scope, each in before.items()
-        if scope not in seen.digests and is_of_entries(path_at(scope))
-    }
-    return Seen({**seen.digests, **unknown}, seen.values) if unknown else seen
-
-
-def _with_unknown_entries(
-    at: Circumstances,
-    body: Body,
-    reason: Reason,
-    selected: Iterable[Handler],
-    seen: Seen,
-) -> Seen:
-    """The observed state, with the entries that handlers are shown of unknown indices.
-
-    A handler that is called while the kind of an index cannot be listed decides by what
-    there is, mostly nothing.  Once the entries are known, and are others, it is called
-    again.
-    """
-    if not at.kind.observation.has_entries:
-        return seen
-    called, whole = {each.id for each in selected}, at.kind.observation.indices
-    shown = {
-        scope_name(each.entries): digest_of(
-            entries_at(each.entries, body, at.indices, at.kind.resource.key)
-        )
-        for each in at.kind.changes
-        if is_of_entries(each.entries)
-        and not is_known(each.entries, whole)
-        and (reason is Reason.CREATE or not called.isdisjoint((each.id, each.repeats)))
-    }
-    return Seen({**seen.digests, **shown}, seen.values) if shown else seen
 
 
 def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:

@@ -72,13 +72,11 @@ def _settled(
     kind: Kind, results: Mapping[str, Any], all_progress: Mapping[str, Progress]
 ) -> dict[str, Any]:
     """The results to be stored: only of handlers whose parts have succeeded, too."""
-    ends = {
-        name: all_progress.get(kind.author_of(name, all_progress)) for name in results
-    }
     return {
         name: value
         for name, value in results.items()
-        if (end := ends[name]) is None or end.has_succeeded
+        for end in (all_progress.get(kind.author_of(name, all_progress)),)
+        if end is None or end.has_succeeded
     }
 
 
@@ -200,7 +198,7 @@ def _ahead_of_itself(
     failed = not own.has_succeeded
     done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
     writes = failed and _changes_object(record.work or IDLE, handler)
-    is_seen = done == seen.digests.get(scope_name(handler.scope), "") and not writes
+    is_seen = done == seen.digest(scope_name(handler.scope), "") and not writes
     made = "" if failed else _made_by(own)
     if made:  # if somebody undoes that, it is a change
         return anew(own, "")._replace(acted=made, handled="" if is_seen else done)
@@ -239,7 +237,7 @@ def _ahead_of_creation(
     for other in change.selected:
         progress = all_progress[other.id]
         view = _viewed(progress, other, handler, seen)
-        if view != seen.digests.get(scope_name(handler.scope), ""):
+        if view != seen.digest(scope_name(handler.scope), ""):
             found = anew(progress, "")._replace(acted=view, handled="")
     return found
 
@@ -250,14 +248,14 @@ def _viewed(
     """The digest that one handler observes in the view that another has acted upon."""
     scope, acted_on = scope_name(handler.scope), scope_name(actor.scope)
     if progress is None or not progress.acted:
-        return seen.digests.get(scope, "")
+        return seen.digest(scope, "")
     if progress.seen is not None:
-        return progress.seen.digests.get(scope, "")
+        return progress.seen.digest(scope, "")
     if scope == acted_on:
         return progress.acted
     # After a restart the rest of another view is not known.
-    same = progress.acted == seen.digests.get(acted_on, progress.acted)
-    return seen.digests.get(scope, "") if same else _UNKNOWN_VIEW
+    same = progress.acted == seen.digest(acted_on, progress.acted)
+    return seen.digest(scope, "") if same else _UNKNOWN_VIEW
 
 
 def _partial(

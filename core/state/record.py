@@ -32,7 +32,6 @@ from fnop.effects.values import ReadOnlyDict
 
 __all__ = [
     "IDLE",
-    "NO_BACKOFF",
     "Backoff",
     "Change",
     "Declared",
@@ -329,7 +328,7 @@ NO_REPORTS = Reports()
 
 @quick
 class Backoff(NamedTuple):
-    """The pauses of the work on an object; most objects have none, and share that.
+    """The pauses of an object; most objects have none, and share one value.
 
     In monotonic seconds: after an unexpected error nothing is done about the object
     before `paused_until`.  A state that the server refuses is not sent again before
@@ -415,7 +414,7 @@ class ObjectRecord(NamedTuple):
         record, seen = self.progress_of(handler.id), self.stored.seen
         if record is not None and record.handled:
             return record.handled
-        return seen.digests.get(scope_name(handler.scope), "") if seen else ""
+        return seen.digest(scope_name(handler.scope), "") if seen else ""
 
     def before(self, handler: Handler, observation: Observation) -> Seen | None:
         """The earlier state of the object, for a handler that compares.

@@ -118,10 +118,9 @@ class Body:
             return
         self._data = self._meta = self.seen = None
         if self._packing is not None:
-            # Its strings take more than the rest of the body but its text.
-            for name in _HEAD:
-                with suppress(AttributeError):
-                    delattr(self, name)
+            # Its strings take more memory than the body without its text.
+            with suppress(AttributeError):  # all are set at once, or none
+                del self.uid, self.version, self.is_deleting
 
     @property
     def can_be_packed(self) -> bool:

@@ -136,7 +136,7 @@ CASES: dict[str, tuple[dict[str, Any], dict[str, Any], list[str], list[str]]] = 
         ["done"],
         [
             "Its handlers observe a, b, too: the values of an index are unknown",
-            "fnop plan tells whether the operator would call them for it.",
+            "Use fnop plan to see whether the operator would call them.",
         ],
     ),
     "changed since": (
