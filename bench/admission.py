@@ -50,11 +50,11 @@ def sized(spec: Any, patch: Any, **_: Any) -> None:
 def serve_fnop(options: dict[str, Any]) -> AsyncIterator[Any]:
     """fnop's server, with the handler."""
     import fnop
-    from fnop.adapters.loading import resolve
+    from fnop.adapters.common.loading import resolve
     from fnop.adapters.webhooks.answering import answering
-    from fnop.core.handlers.program import Program
-    from fnop.core.handlers.registry import Registry
-    from fnop.interpreters.run import Runner
+    from fnop.core.handlers.declare.registry import Registry
+    from fnop.core.handlers.program.program import Program
+    from fnop.interpreters.runtime.run import Runner
 
     registry = Registry()
     fnop.on.mutate(NAME, registry=registry)(sized)
@@ -277,7 +277,7 @@ async def served(name: str, folder: str) -> AsyncIterator[tuple[str, int]]:
 
 async def compare(given: argparse.Namespace) -> dict[str, Figures]:
     """All rounds; the medians by server."""
-    from fnop.adapters.certificates import Authority
+    from fnop.adapters.serving.certificates import Authority
 
     found: dict[str, list[Figures]] = {name: [] for name in SERVERS}
     with tempfile.TemporaryDirectory() as folder:

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.testing import Simulation
 
 KIND = "fnopexamples"

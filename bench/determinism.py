@@ -11,11 +11,11 @@ import time
 from itertools import cycle
 
 from bench.sweep import cases_named
-from fnop.adapters.collector import calm_collector
-from fnop.interpreters.check.explore import Explorer, digest_of
-from fnop.interpreters.check.faults import Schedule, in_words
+from fnop.adapters.common.collector import calm_collector
+from fnop.interpreters.check.campaign.explore import Explorer, digest_of
 from fnop.interpreters.check.properties.evidence import seen_by
-from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.trials.faults import Schedule, in_words
+from fnop.interpreters.check.trials.trial import Trial
 
 NAMES = ("01-minimal", "04-events", "05-handlers", "13-hooks", "16-indexing")
 

@@ -28,31 +28,35 @@ import fnop
 from bench.bugs.cases import BUGS, Bug, bug_in, case_of
 from bench.bugs.crds import crd, custom
 from bench.sweep import cases_named, operators
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.history.causes import Comparison, Told, compared
-from fnop.core.history.divergence import Sort
-from fnop.core.history.runs import Request, Run
-from fnop.interpreters.actions import Action, Apply, Delete, Edit, act
-from fnop.interpreters.check.explore import (
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import (
     BOOT_SECONDS,
     OTHER_START,
     Case,
     Explorer,
     prepared,
 )
-from fnop.interpreters.check.faults import Fault, Place, Schedule, Site, in_words
-from fnop.interpreters.check.records import Limits
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.clock import EPOCH, VirtualClock
+from fnop.interpreters.check.trials.faults import Fault, Place, Schedule, Site, in_words
+from fnop.interpreters.check.trials.records import Limits
+from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
-from fnop.interpreters.machine import Machine
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.recordings import UNLIMITED, read_header, read_records
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.recording.comparison.causes import Comparison, Told, compared
+from fnop.interpreters.recording.comparison.divergence import Sort
+from fnop.interpreters.recording.comparison.runs import Request, Run
+from fnop.interpreters.recording.format.reader import (
+    UNLIMITED,
+    read_header,
+    read_records,
+)
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
+from fnop.interpreters.runtime.machine import Machine
+from fnop.interpreters.simulation.actions import Action, Apply, Delete, Edit, act
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 SCHEDULES_MAX = 2_000
 # Kinds that one of the cluster's controllers works for, by its name.

@@ -21,19 +21,19 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from bench import suffix
-from fnop.adapters.collector import calm_collector
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.common.collector import calm_collector
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Command, Perform
 from fnop.core.seam.inputs import Input
 from fnop.core.values.now import Now
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.clock import EPOCH
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.recordings import inflated
 from tests.simulations import example_handlers, is_definition, manifests_of
 

@@ -20,13 +20,13 @@ from collections.abc import Callable
 from typing import Any
 
 import fnop
-from fnop.adapters.collector import calm_collector
-from fnop.core.handlers.program import Program
+from fnop.adapters.common.collector import calm_collector
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.clock import EPOCH
-from fnop.interpreters.interrupts import interruptible
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.interrupts import interruptible
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 adopting, patching = fnop.Registry(), fnop.Registry()
 

@@ -23,15 +23,15 @@ from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, case_of
 from bench.mutants.subjects import ON_PURPOSE, cases_of as scripts_of, subjects
-from fnop.adapters.checking import cases_of, subjects_for
-from fnop.adapters.collector import calm_collector
-from fnop.adapters.loading import handlers_of_file, module_of_file
-from fnop.adapters.models import models_of
-from fnop.adapters.rivals import replicated
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.explore import Case, Explorer, Verdict, is_special
-from fnop.interpreters.check.faults import in_words
+from fnop.adapters.common.collector import calm_collector
+from fnop.adapters.common.loading import handlers_of_file, module_of_file
+from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.testing.cases import cases_of, subjects_for
+from fnop.adapters.testing.models import models_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer, Verdict, is_special
+from fnop.interpreters.check.trials.faults import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 # The files of those operators that have another name than the others.

@@ -1,4 +1,5 @@
 """All decisions: pure functions over immutable values.
 
-Start at `fnop.core.operator.step.step`; the heart is `fnop.core.objects.reconcile`.
+Start at `fnop.core.operator.step.step`; the heart is
+`fnop.core.objects.decide.reconcile`.
 """

@@ -28,7 +28,7 @@ __all__ = [
     "to_wire",
 ]
 
-# The module that an operator's file is loaded as (`fnop.adapters.loading`).
+# The module that an operator's file is loaded as (`fnop.adapters.common.loading`).
 _SCRIPT = re.compile(r"fnop_script_\w*:")
 
 _CLASSES: dict[str, type] = {

@@ -39,13 +39,13 @@ from fnop.core.api.hierarchies import (
 from fnop.core.api.ownership import owned as owned
 from fnop.core.api.resources import EVERYTHING as EVERYTHING, Resource as Resource
 from fnop.core.children.owned import Children as Children
-from fnop.core.handlers import lifecycles as lifecycles
-from fnop.core.handlers.connection import (
+from fnop.core.handlers.declare import lifecycles as lifecycles
+from fnop.core.handlers.declare.connection import (
     ConnectionInfo as ConnectionInfo,
     Impersonation as Impersonation,
     LoginError as LoginError,
 )
-from fnop.core.handlers.decorators import (
+from fnop.core.handlers.declare.decorators import (
     daemon as daemon,
     execute as execute,
     index as index,
@@ -56,7 +56,7 @@ from fnop.core.handlers.decorators import (
     subhandler as subhandler,
     timer as timer,
 )
-from fnop.core.handlers.filters import (
+from fnop.core.handlers.declare.filters import (
     ABSENT as ABSENT,
     PRESENT as PRESENT,
     all_ as all_,
@@ -64,9 +64,9 @@ from fnop.core.handlers.filters import (
     none_ as none_,
     not_ as not_,
 )
-from fnop.core.handlers.registry import Registry as Registry
-from fnop.core.handlers.settings import Settings as Settings
-from fnop.core.handlers.signatures import (
+from fnop.core.handlers.declare.registry import Registry as Registry
+from fnop.core.handlers.declare.settings import Settings as Settings
+from fnop.core.handlers.declare.signatures import (
     INDEX as INDEX,
     JSON as JSON,
     AdmissionHandler as AdmissionHandler,
@@ -98,7 +98,7 @@ from fnop.core.handlers.signatures import (
     UpgradeHandler as UpgradeHandler,
     Warnings as Warnings,
 )
-from fnop.core.handlers.writers import (
+from fnop.core.handlers.declare.writers import (
     DaemonStoppingReason as DaemonStoppingReason,
     Stopped as Stopped,
 )
@@ -170,11 +170,11 @@ from fnop.effects.desired import (
 from fnop.effects.effects import Effect as Effect, Rate as Rate, Target as Target
 
 if TYPE_CHECKING:
-    from fnop.adapters.credentials import (
+    from fnop.adapters.kubernetes.credentials import (
         login_with_kubeconfig as login_with_kubeconfig,
         login_with_service_account as login_with_service_account,
     )
-    from fnop.adapters.embedding import (
+    from fnop.adapters.running.embedding import (
         OperatorFailed as OperatorFailed,
         Running as Running,
         operator as operator,
@@ -194,8 +194,11 @@ __version__ = "0.1.0"
 _OUTER = {
     name: f"fnop.adapters.{module}"
     for module, names in (
-        ("embedding", ("OperatorFailed", "Running", "operator", "run")),
-        ("credentials", ("login_with_kubeconfig", "login_with_service_account")),
+        ("running.embedding", ("OperatorFailed", "Running", "operator", "run")),
+        (
+            "kubernetes.credentials",
+            ("login_with_kubeconfig", "login_with_service_account"),
+        ),
         (
             "webhooks.protocol",
             (

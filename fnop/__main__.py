@@ -1,6 +1,6 @@
 """`python -m fnop` is the command `fnop`."""
 
-from fnop.adapters.cli import main
+from fnop.adapters.cli.main import main
 
 if __name__ == "__main__":
     main()

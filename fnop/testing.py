@@ -20,7 +20,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from fnop.adapters.exploring import (
+from fnop.adapters.check.exploring import (
     Check as Check,
     Exploration as Exploration,
     checks as checks,
@@ -29,34 +29,24 @@ from fnop.adapters.exploring import (
     explore as explore,
     fault as fault,
 )
-from fnop.adapters.laws import (
+from fnop.adapters.common.loading import module_of_file as load, near as near
+from fnop.adapters.testing.laws import (
     keep_data as keep_data,
     leave_no_orphans as leave_no_orphans,
     never_create_twice as never_create_twice,
     stabilise as stabilise,
 )
-from fnop.adapters.loading import module_of_file as load, near as near
-from fnop.adapters.models import models as models
-from fnop.adapters.planning import (
+from fnop.adapters.testing.models import models as models
+from fnop.adapters.testing.planning import (
     Plan as Plan,
     matches as matches,
     plan_of as plan_of,
 )
-from fnop.adapters.reviewing import review as review
-from fnop.adapters.simulating import Simulation as Simulation
+from fnop.adapters.testing.reviewing import review as review
+from fnop.adapters.testing.simulating import Simulation as Simulation
 from fnop.core.admission.decisions import Decision as Decision
-from fnop.interpreters.actions import (
-    apply as apply,
-    delete as delete,
-    edit as edit,
-    log_line as log_line,
-    outage as outage,
-    pace as pace,
-    upgrade as upgrade,
-    wait as wait,
-)
-from fnop.interpreters.check.expectations import expect as expect
-from fnop.interpreters.check.pictures import (
+from fnop.interpreters.check.trials.expectations import expect as expect
+from fnop.interpreters.check.trials.pictures import (
     Change as Change,
     Picture as Picture,
     Request as Request,
@@ -67,7 +57,17 @@ from fnop.interpreters.cluster import (
     Slow as Slow,
     Stuck as Stuck,
 )
-from fnop.interpreters.externals import (
+from fnop.interpreters.simulation.actions import (
+    apply as apply,
+    delete as delete,
+    edit as edit,
+    log_line as log_line,
+    outage as outage,
+    pace as pace,
+    upgrade as upgrade,
+    wait as wait,
+)
+from fnop.interpreters.simulation.externals import (
     External as External,
     JobService as JobService,
     PostService as PostService,
@@ -76,7 +76,7 @@ from fnop.interpreters.externals import (
 )
 
 if TYPE_CHECKING:
-    from fnop.adapters.strategies import (
+    from fnop.adapters.testing.strategies import (
         manifests as manifests,
         values_of_schema as values_of_schema,
     )
@@ -132,7 +132,7 @@ def __getattr__(name: str) -> Any:
     if name not in ("manifests", "values_of_schema"):
         raise AttributeError(f"fnop.testing has no {name!r}")
     try:
-        from fnop.adapters import strategies
+        from fnop.adapters.testing import strategies
     except ModuleNotFoundError as problem:
         if problem.name != "hypothesis":
             raise

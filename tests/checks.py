@@ -15,8 +15,8 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fnop.adapters.cli import main
-from fnop.core.handlers.registry import default_registry
+from fnop.adapters.cli.main import main
+from fnop.core.handlers.declare.registry import default_registry
 from tests.commands import fnop
 
 BUGGY = """

@@ -88,13 +88,14 @@ def pytest_of(*args: str | Path, folder: Path, limit: float = LIMIT_SECONDS) -> 
     Plugins of others have no part in a test of an operator, and take longer to import
     than it takes.
     """
-    plugins = ("-p", "fnop.adapters.pytest_plugin", "-p", "no:cacheprovider")
+    plugins = ("-p", "fnop.adapters.testing.pytest_plugin", "-p", "no:cacheprovider")
     own = {"HOME": str(folder), "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
     return _forked(_PYTEST, ["-q", *plugins, *map(str, args)], folder, own, "", limit)
 
 
 _FNOP = Forker(
-    "fnop", ("fnop.adapters.cli", "fnop.adapters.simulating", "fnop.testing")
+    "fnop",
+    ("fnop.adapters.cli.main", "fnop.adapters.testing.simulating", "fnop.testing"),
 )
 # Without the plugin: pytest rewrites the assertions of what it imports itself.
 _PYTEST = Forker("pytest", ("pytest", "fnop.testing"))

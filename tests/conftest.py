@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fnop.adapters.collector import calm_collector
-from fnop.core.handlers.registry import default_registry
+from fnop.adapters.common.collector import calm_collector
+from fnop.core.handlers.declare.registry import default_registry
 from tests.cpu_budget import CpuBudget
 from tests.distribution import GroupScheduling, in_order
 from tests.thorough import IS_THOROUGH

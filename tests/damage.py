@@ -6,10 +6,10 @@ import io
 from functools import cache
 from typing import Any
 
-from fnop.core.handlers.program import Program
-from fnop.interpreters.blocks import CORRUPT
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import Redaction
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.blocks import CORRUPT
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
 from tests.recordings import TRACED, inflated, records_in
 from tests.simulations import Scenario, example, example_handlers
 

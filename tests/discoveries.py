@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from fnop.core.api.discovery import ROOTS
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["FORMS", "Server"]
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from click.testing import CliRunner
 
-from fnop.adapters.cli import main
+from fnop.adapters.cli.main import main
 from tests.cluster.operating import Operator
 from tests.commands import fnop
 from tests.patience import eventually

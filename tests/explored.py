@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import fnop
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.objects.expectations import LOOKS_MAX
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.objects.write.expectations import LOOKS_MAX
 from fnop.core.peers.lease import Candidate
 from fnop.core.seam.commands import Perform
 from fnop.effects import (
@@ -33,8 +33,8 @@ from fnop.effects import (
     Unknown,
     Unreachable,
 )
-from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.simulation import Crashed, Delivery
+from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.simulation.simulation import Crashed, Delivery
 from tests.simulations import Scenario, example
 from tests.stories import definition
 

@@ -32,7 +32,7 @@ from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from fnop.adapters.certificates import Authority
+from fnop.adapters.serving.certificates import Authority
 
 __all__ = ["FakeKubelet", "Pods"]
 

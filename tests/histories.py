@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.contents import Contents, Named
-from fnop.core.history.provenance import Provenance, Why
-from fnop.core.history.story import Line, Story
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import FieldPath, parse_path
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.recording.model.contents import Contents, Named
+from fnop.interpreters.recording.questions.provenance import Provenance, Why
+from fnop.interpreters.recording.questions.story import Line, Story
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example
 

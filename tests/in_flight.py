@@ -13,9 +13,9 @@ from fnop.core.state.address import Address
 from fnop.core.state.in_flight import InFlight, in_flight_for, proceed
 from fnop.core.values.now import Now
 from fnop.effects import Applied, Apply, Conflict, Missing, Outcome, Refused
-from fnop.interpreters.answers import outcome_of
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.requests import request_for
+from fnop.interpreters.runtime.answers import outcome_of
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.requests import request_for
 from tests.simulations import example
 
 __all__ = ["Asking", "assert_split", "assert_uid_decides", "performed"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from hypothesis import strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 
 __all__ = [
     "GIVEN",

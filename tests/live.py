@@ -8,20 +8,20 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from fnop.adapters.loading import resolve
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.common.loading import resolve
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.protocol import (
     MERGE_PATCH,
     ApiRequest,
     ApiResponse,
     WatchLine,
 )
-from fnop.interpreters.run import Runner
+from fnop.interpreters.runtime.run import Runner
 from tests.patience import patience, soon
 from tests.simulations import DEFINITION, example
 

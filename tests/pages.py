@@ -8,10 +8,10 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
-from fnop.adapters.html_report import page_of
-from fnop.core.history.account import account_from_json
-from fnop.core.history.timeline import Timeline
-from fnop.interpreters.recordings import read_header, read_records
+from fnop.adapters.recordings.html_report import page_of
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.model.account import account_from_json
+from fnop.interpreters.recording.questions.timeline import Timeline
 
 __all__ = [
     "HOSTILE",

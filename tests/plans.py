@@ -6,17 +6,17 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.changes import is_planned
-from fnop.core.planned.facts import Plan, Write
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import Cluster, answer
+from fnop.interpreters.plan.changes import is_planned
+from fnop.interpreters.plan.facts import Plan, Write
 from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.planner import Planner
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 
 __all__ = ["Served", "labels", "planned", "planner_of", "sent_as_planned"]
 

@@ -9,14 +9,14 @@ from typing import Any
 
 import orjson
 
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.blocks import Block, reader_of
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.shadow import Shadow, shadow
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.blocks import Block, reader_of
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.shadow.attempts import Shadow, shadow
 
 __all__ = [
     "HEADER",

@@ -37,11 +37,11 @@ from fnop.effects import (
     Unreachable,
 )
 from fnop.effects.values import thaw_json
-from fnop.interpreters.answers import outcome_of
-from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Cluster, answer
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.requests import request_for
+from fnop.interpreters.runtime.answers import outcome_of
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.requests import request_for
 
 Interval = tuple[float, float]
 

@@ -12,9 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from fnop.adapters.certificates import Authority, server_context
-from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.protocol import ApiRequest
+from fnop.adapters.serving.certificates import Authority, server_context
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.protocol import ApiRequest
 
 GET = ApiRequest("GET", "/x")
 

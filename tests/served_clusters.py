@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
-from fnop.adapters.cluster_fixture import SimulatedCluster
+from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from fnop.interpreters.cluster import Off
 from tests.patience import patience
 

@@ -10,19 +10,19 @@ from typing import Any
 
 import yaml
 
-from fnop.adapters.models import models_for
+from fnop.adapters.testing.models import models_for
 from fnop.core.api.resources import path_of
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry, default_registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry, default_registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
-from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
-from fnop.interpreters.machine import Observer
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
-from fnop.interpreters.scenario import apply_manifests, catalogue_of
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.simulation.scenario import apply_manifests, catalogue_of
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = ("01-minimal", "02-children", "03-exceptions", "04-events", "05-handlers")

@@ -11,9 +11,9 @@ from fnop.core.seam.inputs import Answered, Input, ListDone, ListItem, WatchEven
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Call, Outcome, Unknown
 from fnop.interpreters.cluster import StoredEvent
-from fnop.interpreters.machine import Observer
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.simulation import Delivery
+from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation.simulation import Delivery
 from tests.example_scenarios import own_status
 from tests.simulations import DEFINITION, Scenario
 

@@ -6,11 +6,11 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import ListDone, StreamEnded
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.simulation import Delivery
+from fnop.interpreters.simulation.simulation import Delivery
 from tests.simulations import example
 from tests.stories import Story
 

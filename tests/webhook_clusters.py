@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, Unreachable
 from tests.live import LiveCluster
 
 GROUP = "/apis/admissionregistration.k8s.io/v1"

@@ -16,14 +16,14 @@ from urllib.parse import urlsplit
 import aiohttp
 import orjson
 
-from fnop.adapters.loading import resolve
+from fnop.adapters.common.loading import resolve
 from fnop.adapters.webhooks.answering import answering
 from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.protocol import Api
-from fnop.interpreters.run import Runner
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.runtime.protocol import Api
+from fnop.interpreters.runtime.run import Runner
 from tests.patience import patience
 
 GROUP = "example.com"

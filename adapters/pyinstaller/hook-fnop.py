@@ -4,9 +4,12 @@ from importlib.util import find_spec
 
 from PyInstaller.utils.hooks import collect_data_files, collect_submodules
 
-_NOT_FROZEN = ("fnop.adapters.pyinstaller", "fnop.adapters.scaffold")
+_NOT_FROZEN = ("fnop.adapters.pyinstaller", "fnop.adapters.generate.scaffold")
 # Plugins of pytest, which is no part of an operator.
-_OF_TESTS = ("fnop.adapters.cluster_fixture", "fnop.adapters.pytest_plugin")
+_OF_TESTS = (
+    "fnop.adapters.testing.cluster_fixture",
+    "fnop.adapters.testing.pytest_plugin",
+)
 
 datas = collect_data_files("fnop", excludes=["**/scaffold/**"])
 hiddenimports = [

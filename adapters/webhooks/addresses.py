@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import AsyncIterator, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
-
-if TYPE_CHECKING:
-    from fnop.adapters.webhooks.certificates import Store
-
-__all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local", "server_at"]
+__all__ = ["SERVICE_PORT", "Address", "hosts_of", "is_local"]
 
 # The port of the operator's pod to which its Service leads.
 SERVICE_PORT = 9443
@@ -56,61 +50,6 @@ class Address(NamedTuple):
         if port:
             return int(port)
         return SERVICE_PORT if self.client else None
-
-
-class _Elsewhere:
-    """A server of webhooks that is reached at another address than its own."""
-
-    def __init__(self, server: Any, client: Mapping[str, Any]) -> None:
-        self._server = server
-        self._client = dict(client)
-
-    @property
-    def store(self) -> Store | None:
-        """Where replicas share their authority."""
-        store: Store | None = self._server.store
-        return store
-
-    @store.setter
-    def store(self, store: Store | None) -> None:
-        self._server.store = store
-
-    def distrust(self, client: WebhookClientConfig) -> str:
-        """Why the API server would refuse the certificate; "" if that is not known.
-
-        Another server may stand before this one at a URL, with another certificate.
-        """
-        if client.get("service") is None:
-            return ""
-        why: str = self._server.distrust(client)
-        return why
-
-    async def __call__(self, fn: WebhookFn) -> AsyncIterator[WebhookClientConfig]:
-        """Serve, and yield the address with the server's own authorities."""
-        async with self._server, aclosing(self._server(fn)) as clients:
-            async for own in clients:
-                found: Any = {**self._client}
-                if bundle := own.get("caBundle"):
-                    found["caBundle"] = bundle
-                yield found
-
-
-def server_at(address: Address) -> Any:
-    """A server of webhooks for an address."""
-    from fnop.adapters.webhooks.server import WebhookServer
-
-    hosts = hosts_of(address.client)
-    server = WebhookServer(
-        addr=address.host,
-        port=address.port,
-        path=urlsplit(address.client.get("url", "")).path,
-        host=hosts[0] if hosts else None,
-        extra_sans=hosts[1:],
-        certfile=address.certificate,
-        pkeyfile=address.key,
-        cafile=address.bundle,
-    )
-    return _Elsewhere(server, address.client) if address.client else server
 
 
 def hosts_of(client: Mapping[str, Any]) -> tuple[str, ...]:

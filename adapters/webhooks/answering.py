@@ -41,7 +41,7 @@ ASKED: ContextVar[Asked | None] = ContextVar("fnop_webhook_asked", default=None)
 
 
 class Reviewing(Protocol):
-    """Decides about reviews, as `fnop.interpreters.run.Runner.review`."""
+    """Decides about reviews, as `fnop.interpreters.runtime.run.Runner.review`."""
 
     def __call__(
         self,

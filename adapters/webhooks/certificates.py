@@ -18,8 +18,8 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import NamedTuple, Protocol, TypeAlias
 
-from fnop.adapters.certificates import SKEW_SECONDS, Authority as Signer, Pair
-from fnop.adapters.memory_files import file_with
+from fnop.adapters.kubernetes.memory_files import file_with
+from fnop.adapters.serving.certificates import SKEW_SECONDS, Authority as Signer, Pair
 from fnop.core.admission.certificates import (
     Authority,
     Due,

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, cast
 import orjson
 from aiohttp import web
 
-from fnop.adapters.transports import cut
+from fnop.adapters.kubernetes.transports import cut
 from fnop.adapters.webhooks.certificates import Complaints
 
 __all__ = ["BACKLOG", "Connection", "Limits", "Listener", "Refusal", "refused"]

@@ -18,7 +18,7 @@ from contextlib import (
 )
 from typing import TYPE_CHECKING, Any
 
-from fnop.adapters.activities import Surroundings
+from fnop.adapters.kubernetes.activities import Surroundings
 from fnop.adapters.webhooks.addresses import is_local
 from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.core.admission.configurations import (
@@ -35,8 +35,8 @@ from fnop.core.admission.keeping import (
     unreached,
 )
 from fnop.core.admission.unmanaged import astray, place_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Command, Say
 from fnop.core.seam.inputs import Input
 from fnop.core.state.lifecycle import IN_SERVICE, Phase
@@ -44,16 +44,16 @@ from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.errors import described, joined
 from fnop.core.values.now import Now
 from fnop.effects.values import shown
-from fnop.interpreters.keeping import (
+from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.runtime.protocol import Asked
+from fnop.interpreters.runtime.run import Runner
+from fnop.interpreters.runtime.webhook_keeping import (
     Configurations,
     KeepingProblem,
     account_by,
     configurations_by,
     version_by,
 )
-from fnop.interpreters.machine import Observer
-from fnop.interpreters.protocol import Asked
-from fnop.interpreters.run import Runner
 
 if TYPE_CHECKING:
     from fnop.adapters.webhooks.answering import Reviewing
@@ -78,8 +78,9 @@ _NOT_SERVED = "the webhook server does not serve yet"
 class Webhooks:
     """The webhooks of an operator, as a task beside its runner.
 
-    It is an observer of the runner (`fnop.interpreters.machine.Observer`), and what the
-    runner waits for at its end. `namespace` is the one that the operator runs in.
+    It is an observer of the runner (`fnop.interpreters.runtime.machine.Observer`), and
+    what the runner waits for at its end. `namespace` is the one that the operator runs
+    in.
     """
 
     def __init__(

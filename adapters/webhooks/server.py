@@ -41,7 +41,7 @@ from fnop.adapters.webhooks.protocol import WebhookClientConfig, WebhookFn
 from fnop.adapters.webhooks.trust import refusal_of
 from fnop.core.admission.certificates import Lifetimes
 from fnop.core.values.errors import text_of
-from fnop.interpreters.clock import Clock, SystemClock
+from fnop.interpreters.runtime.clock import Clock, SystemClock
 
 __all__ = ["WebhookServer"]
 

@@ -12,12 +12,12 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from fnop.adapters.certificates import Authority as Signer, Pair
+from fnop.adapters.serving.certificates import Authority as Signer, Pair
 from fnop.adapters.webhooks.certificates import Stored
 from fnop.core.api.resources import Resource, path_of
 from fnop.core.values.errors import text_of
-from fnop.interpreters.answers import message_of
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.answers import message_of
+from fnop.interpreters.runtime.protocol import (
     MERGE_PATCH,
     ApiRequest,
     ApiResponse,

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from bench.bugs.cases import BUGS, Bug, bug_in, case_of
-from fnop.adapters.collector import calm_collector
-from fnop.interpreters.check.explore import Explorer
-from fnop.interpreters.check.faults import in_words
+from fnop.adapters.common.collector import calm_collector
+from fnop.interpreters.check.campaign.explore import Explorer
+from fnop.interpreters.check.trials.faults import in_words
 
 # A search that has not found a bug by then has missed it.
 SCHEDULES_MAX = 2_000

@@ -7,12 +7,12 @@ import tomllib
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from fnop.adapters.loading import handlers_of_file
-from fnop.adapters.models import models_for
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.expectations import expectations_in
-from fnop.interpreters.check.explore import Case
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.adapters.testing.models import models_for
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case
+from fnop.interpreters.check.trials.expectations import expectations_in
 
 __all__ = ["BUGS", "Bug", "bug_in", "case_of"]
 

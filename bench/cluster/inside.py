@@ -11,7 +11,7 @@ import orjson
 
 from bench.cluster.load import CRD, DEFINITIONS, PATH, widget
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster
-from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import JSON, MERGE_PATCH, ApiRequest
 
 NOW = 1_700_000_000.0
 MAPS = "/api/v1/namespaces/default/configmaps"

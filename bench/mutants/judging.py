@@ -15,12 +15,12 @@ from typing import NamedTuple
 
 from bench.mutants.mutators import Mutant
 from bench.mutants.subjects import WHOLE, Subject, cases_of
-from fnop.adapters.loading import LoadProblem
-from fnop.interpreters.check.explore import Explorer, Verdict, is_special
-from fnop.interpreters.check.faults import Place as At, Schedule, Site, in_words
+from fnop.adapters.common.loading import LoadProblem
+from fnop.interpreters.check.campaign.explore import Explorer, Verdict, is_special
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, seen_by
-from fnop.interpreters.check.worlds import World
+from fnop.interpreters.check.trials.faults import Place as At, Schedule, Site, in_words
+from fnop.interpreters.check.trials.worlds import World
 
 __all__ = ["Outcome", "Subjected", "judge"]
 

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import yaml
 
 from bench.bugs.cases import BUGS, case_of
-from fnop.adapters.checking import heeded_in
-from fnop.adapters.loading import handlers_of_file, module_of_file
-from fnop.adapters.models import models_for, models_of
-from fnop.core.handlers.program import Program
+from fnop.adapters.common.loading import handlers_of_file, module_of_file
+from fnop.adapters.testing.cases import heeded_in
+from fnop.adapters.testing.models import models_for, models_of
+from fnop.core.handlers.program.program import Program
 from fnop.core.values.merge import applied
-from fnop.interpreters.actions import Action, Apply, Delete, Edit
-from fnop.interpreters.check.explore import Case
+from fnop.interpreters.check.campaign.explore import Case
+from fnop.interpreters.simulation.actions import Action, Apply, Delete, Edit
 from fnop.testing import External, apply, edit, wait
 
 __all__ = ["ON_PURPOSE", "WHOLE", "Subject", "cases_of", "subjects"]

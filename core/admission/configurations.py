@@ -17,11 +17,11 @@ from fnop.core.api.cluster_changes import ServerVersion
 from fnop.core.api.namespaces import has_patterns, steps_of
 from fnop.core.api.resources import Resource, Selector
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.filters import Callback, Filters, Presence
-from fnop.core.handlers.forms import Form
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import ADMISSION, ROLES, Role
-from fnop.core.handlers.webhook import OPERATIONS, Webhook
+from fnop.core.handlers.declare.filters import Callback, Filters, Presence
+from fnop.core.handlers.declare.forms import Form
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ADMISSION, ROLES, Role
+from fnop.core.handlers.declare.webhook import OPERATIONS, Webhook
 from fnop.core.values.body import Body
 from fnop.core.values.cel import SIZE_MAX, is_name, is_sayable, literal
 from fnop.core.values.diff import Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from fnop.core.handlers.webhook import SECONDS, TIMEOUT_SECONDS
+from fnop.core.handlers.declare.webhook import SECONDS, TIMEOUT_SECONDS
 from fnop.core.values.errors import joined
 
 __all__ = ["answered_within", "crowded", "late", "timeout_of"]

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 import orjson
 
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import Say, Subject
 from fnop.core.seam.inputs import WriteDenied
 from fnop.core.values.body import Body

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from fnop.core.admission.configurations import CONFIGURATIONS, Group, persistent
 from fnop.core.api.catalogue import Catalogue
-from fnop.core.handlers.rights import Need, Right, Who
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.handlers.program.rights import Need, Right, Who
 from fnop.core.values.errors import joined
 from fnop.effects import Create, Patch, Target
 from fnop.effects.values import same_json, thaw_json

@@ -26,9 +26,14 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.invocation import (
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ADMISSION
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.declare.webhook import Webhook
+from fnop.core.handlers.declare.writers import Transform
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.handlers.run.invocation import (
     Ending,
     Journal,
     JournalEntry,
@@ -36,14 +41,9 @@ from fnop.core.handlers.invocation import (
     advance,
     failure_of,
 )
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import ADMISSION
-from fnop.core.handlers.settings import Settings
-from fnop.core.handlers.webhook import Webhook
-from fnop.core.handlers.writers import Transform
 from fnop.core.memory.progress import Failure
-from fnop.core.objects.indexing import empty_indices
-from fnop.core.objects.selection import sees
+from fnop.core.objects.decide.selection import sees
+from fnop.core.objects.store.indexing import empty_indices
 from fnop.core.seam.commands import Perform, Say, Subject
 from fnop.core.seam.effect_rules import rule_of
 from fnop.core.state.lifecycle import Phase

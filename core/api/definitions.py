@@ -2,7 +2,7 @@
 
 A class with a `Definition` is a kind: decorators of handlers take it as the name, and
 `fnop crd` prints its CustomResourceDefinition. The other marks are parts of one. The
-translation of types is in `fnop.adapters.type_schemas`.
+translation of types is in `fnop.adapters.definitions.type_schemas`.
 """
 
 from __future__ import annotations

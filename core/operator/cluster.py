@@ -24,8 +24,8 @@ from fnop.core.api.cluster_changes import (
 )
 from fnop.core.api.discovery import SCHEMAS, VERSION, Discovery
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import Role
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.survey import looking_by
 from fnop.core.state.turn import Turn

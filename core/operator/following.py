@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fnop.core.api.namespaces import has_patterns
 from fnop.core.api.resources import Selectors
-from fnop.core.objects.store import moved, observe
+from fnop.core.objects.store.store import moved, observe
 from fnop.core.operator.absent_namespaces import look_for_namespaces
 from fnop.core.operator.coordination import (
     is_standing_by,

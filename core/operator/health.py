@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from fnop.core.handlers.program import Program
+from fnop.core.handlers.program.program import Program
 from fnop.core.state.lifecycle import Phase
 from fnop.core.state.requests import handler_of, is_outside
 from fnop.core.state.turn import State, settings_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from fnop.core.objects.log_reading import take_end, take_lines, takes_more
+from fnop.core.objects.store.log_reading import take_end, take_lines, takes_more
 from fnop.core.seam.commands import CloseStream
 from fnop.core.seam.inputs import LogLines, StreamEnded
 from fnop.core.state.context import Context

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.declare.handler import Handler
 from fnop.core.values.errors import joined
 from fnop.core.values.evolve import replace
 

@@ -4,29 +4,29 @@ One step takes in one fact from the world, then does a few pieces of due work.  
 is due, the alarm that it requests is due at once.  It never raises, never blocks, reads
 no clock, and calls the author's code at most once.
 
-The way of a watch event: it is folded into the store (fnop.core.objects.store), and the
-object's key goes into the work queue; `serve` (fnop.core.objects.executor) takes the
-key out and executes the actions that `reconcile` (fnop.core.objects.reconcile) decides
-on.
+The way of a watch event: it is folded into the store (fnop.core.objects.store.store),
+and the object's key goes into the work queue; `serve`
+(fnop.core.objects.execute.executor) takes the key out and executes the actions that
+`reconcile` (fnop.core.objects.decide.reconcile) decides on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fnop.core.handlers.invocation import LiveCache
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import Role
-from fnop.core.objects.actions import earlier
-from fnop.core.objects.attempts import answer_effect
-from fnop.core.objects.background import runs_due
-from fnop.core.objects.events import event_posted, report_denial, report_noted
-from fnop.core.objects.executor import serve
-from fnop.core.objects.expectations import answer_expectation
-from fnop.core.objects.guard import guarded
-from fnop.core.objects.indexing import are_filled, empty_indices
-from fnop.core.objects.log_reading import go_on
-from fnop.core.objects.write import answer_write
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run.invocation import LiveCache
+from fnop.core.objects.attempt.attempts import answer_effect
+from fnop.core.objects.decide.actions import earlier
+from fnop.core.objects.decide.background import runs_due
+from fnop.core.objects.execute.executor import serve
+from fnop.core.objects.execute.guard import guarded
+from fnop.core.objects.report.events import event_posted, report_denial, report_noted
+from fnop.core.objects.store.indexing import are_filled, empty_indices
+from fnop.core.objects.store.log_reading import go_on
+from fnop.core.objects.write.expectations import answer_expectation
+from fnop.core.objects.write.write import answer_write
 from fnop.core.operator.absent_namespaces import on_namespace
 from fnop.core.operator.coordination import (
     advance_election,

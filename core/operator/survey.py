@@ -14,10 +14,10 @@ from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource, Selector, Selectors
 from fnop.core.api.statuses import UNDESCRIBED
 from fnop.core.children.beside import SYNCED
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Kind, OwnedBy
-from fnop.core.handlers.pushdown import selectors_of, without_fields
-from fnop.core.handlers.roles import Family
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import Family
+from fnop.core.handlers.program.program import Kind, OwnedBy
+from fnop.core.handlers.program.pushdown import selectors_of, without_fields
 from fnop.core.operator.cluster import (
     asks_for_kinds,
     compare,

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.invocation import LiveCache, advance
-from fnop.core.handlers.roles import ADMISSION, Role
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ADMISSION, Role
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.handlers.run.invocation import LiveCache, advance
 from fnop.core.memory.conditions import conditions_in, is_of
 from fnop.core.peers.lease import parse_lease
 from fnop.core.peers.peers import Peer, parse_peers

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Selector
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Kind
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.program.program import Kind
 from fnop.core.operator.mistyped import groups_like
 from fnop.core.operator.survey import missing_verbs
 from fnop.core.values.errors import joined

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from sys import intern
 
-from fnop.core.handlers.pushdown import refused_fields, without_fields
-from fnop.core.objects.indexing import call_observers
-from fnop.core.objects.store import observe
+from fnop.core.handlers.program.pushdown import refused_fields, without_fields
+from fnop.core.objects.store.indexing import call_observers
+from fnop.core.objects.store.store import observe
 from fnop.core.operator.cluster import lost_contact
 from fnop.core.operator.coordination import (
     discovered,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from fnop.core.api.cluster_changes import ClusterChange
-from fnop.core.handlers.handler import Handler
+from fnop.core.handlers.declare.handler import Handler
 from fnop.core.memory.last_seen import UNSTORED
 from fnop.core.memory.observation import Seen
 from fnop.core.state.record import Change, ObjectRecord, Work

@@ -11,10 +11,10 @@ from typing import Any, Unpack
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.cluster_changes import ClusterChange
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.invocation import LiveCache
-from fnop.core.handlers.program import Kind
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Kind
+from fnop.core.handlers.run.invocation import LiveCache
 from fnop.core.memory.progress import Failure, Judgement, Progress
 from fnop.core.seam.commands import Command, Say, Subject
 from fnop.core.state.activity import is_activity

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
 from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
-from fnop.core.handlers.settings import Settings
-from fnop.core.handlers.writers import Transform
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.declare.writers import Transform
 from fnop.core.memory.conditions import (
     Condition,
     conditions_in,

@@ -20,7 +20,7 @@ from __future__ import annotations
 from enum import Enum, auto
 from typing import NamedTuple
 
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.state.activity import Activity
 from fnop.core.values.body import Key
 from fnop.core.values.evolve import quick

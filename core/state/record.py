@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 from fnop.core.children.owned import Checked
 from fnop.core.children.synchronise import Synchronised
-from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.invocation import Journal
-from fnop.core.handlers.writers import Transform
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.writers import Transform
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.handlers.run.invocation import Journal
 from fnop.core.memory.conditions import Condition
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Observation, Seen, scope_name, see

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from fnop.core.handlers.writers import Transform
+from fnop.core.handlers.declare.writers import Transform
 from fnop.core.state.address import Address, Request, Steps
 from fnop.core.values.body import Body
 from fnop.core.values.merge import OperationFailed, applied, operated, transformed

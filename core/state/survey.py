@@ -8,7 +8,7 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.cluster_changes import ServerVersion
 from fnop.core.api.discovery import Discovery
 from fnop.core.api.statuses import StatusSchema
-from fnop.core.handlers.program import Kind
+from fnop.core.handlers.program.program import Kind
 from fnop.core.values.backoff import growing_seconds
 from fnop.core.values.evolve import quick
 from fnop.core.values.now import Now

@@ -11,11 +11,11 @@ from typing import Any, NamedTuple, TypedDict, Unpack
 
 from fnop.core.api.cluster_changes import ClusterChange
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.invocation import LiveCache
-from fnop.core.handlers.program import Kind, Program
-from fnop.core.handlers.roles import Family, Role
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import Family, Role
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Kind, Program
+from fnop.core.handlers.run.invocation import LiveCache
 from fnop.core.memory.progress import Failure, Judgement, Progress, judge_failure
 from fnop.core.seam.commands import (
     Alarm,

@@ -24,7 +24,7 @@ from datetime import datetime
 from enum import Enum
 from typing import NamedTuple
 
-from fnop.core.handlers.log_selection import Begin
+from fnop.core.handlers.declare.log_selection import Begin
 from fnop.core.seam.commands import FollowLog
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.streams.containers import Container

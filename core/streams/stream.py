@@ -24,7 +24,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from fnop.core.api.resources import Resource, Selectors
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.values.backoff import backoff_seconds, heeding

@@ -18,26 +18,26 @@ from fnop.core.admission.reviewing import is_excusable
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Resource, Selectors, path_of
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import ADMISSION, INDICES, Role
-from fnop.core.planned.audited import Answer, Audit, Finding
-from fnop.core.planned.facts import Place, Unread, sources_of
-from fnop.core.planned.fields import (
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ADMISSION, INDICES, Role
+from fnop.core.handlers.program.program import Program
+from fnop.core.seam.commands import Perform
+from fnop.core.values.evolve import replace
+from fnop.effects import Call, Outcome, Random
+from fnop.interpreters.plan.audited import Answer, Audit, Finding
+from fnop.interpreters.plan.facts import Place, Unread, sources_of
+from fnop.interpreters.plan.fields import (
     FieldChange,
     changed_fields,
     without_server_fields,
 )
-from fnop.core.seam.commands import Perform
-from fnop.core.values.evolve import replace
-from fnop.effects import Call, Outcome, Random
-from fnop.interpreters.answers import message_of
-from fnop.interpreters.keeping import version_by
 from fnop.interpreters.plan.planner import Planner, PlanProblem
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Known, Need
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.reading import ReadProblem
+from fnop.interpreters.runtime.answers import message_of
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.reading import ReadProblem
+from fnop.interpreters.runtime.webhook_keeping import version_by
 
 __all__ = ["Auditor"]
 

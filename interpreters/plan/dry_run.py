@@ -9,16 +9,16 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fnop.core.planned.facts import Place, Tried, Write
-from fnop.core.planned.trying import (
+from fnop.interpreters.plan.facts import Place, Tried, Write
+from fnop.interpreters.plan.masking import Masking
+from fnop.interpreters.plan.trying import (
     compared,
     is_foreseen,
     stored_after_all,
     tries_of,
 )
-from fnop.interpreters.answers import message_of
-from fnop.interpreters.plan.masking import Masking
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, Asked
+from fnop.interpreters.runtime.answers import message_of
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, Asked
 
 __all__ = ["Answers", "DryRunOnly", "asked", "tried", "untried", "updates"]
 

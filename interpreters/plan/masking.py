@@ -1,8 +1,8 @@
 """The masking of secrets in a plan: it shows that they change, never their values.
 
-What is a secret is decided as for recordings (`fnop.interpreters.redaction`).  Their
-tokens tell equal values from others; here a word stands for each, so that a plan says
-nothing about a value but whether it is another one than before.
+What is a secret is decided as for recordings (`fnop.interpreters.recording.redaction`).
+Their tokens tell equal values from others; here a word stands for each, so that a plan
+says nothing about a value but whether it is another one than before.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable
 from typing import Any
 
 from fnop.effects.values import same_json
-from fnop.interpreters.redaction import (
+from fnop.interpreters.recording.redaction import (
     MARK,
     TOKEN,
     Redaction,

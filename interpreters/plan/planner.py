@@ -9,13 +9,16 @@ from typing import Any, TypeVar
 
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import ACTIVITIES
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ACTIVITIES
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.operator.absent_namespaces import ABSENT
-from fnop.core.planned.changes import changes_of, notices_of
-from fnop.core.planned.facts import (
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.plan.changes import changes_of, notices_of
+from fnop.interpreters.plan.dry_run import DryRunOnly, asked, tried, untried, updates
+from fnop.interpreters.plan.facts import (
     Change,
     Failure,
     Notice,
@@ -27,19 +30,16 @@ from fnop.core.planned.facts import (
     Write,
     sources_of,
 )
-from fnop.core.planned.failing import failures_of
-from fnop.core.planned.takeover import called_again
-from fnop.core.planned.trying import corrected
-from fnop.interpreters import cluster as simulated
-from fnop.interpreters.answers import message_of, version_of
-from fnop.interpreters.assumed import assumed_definitions
-from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.plan.dry_run import DryRunOnly, asked, tried, untried, updates
+from fnop.interpreters.plan.failing import failures_of
 from fnop.interpreters.plan.masking import Masking
 from fnop.interpreters.plan.rehearsal import NAMESPACES, Rehearsal
 from fnop.interpreters.plan.source import Cluster as RealCluster, Known, Need
-from fnop.interpreters.protocol import Asked
-from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.plan.takeover import called_again
+from fnop.interpreters.plan.trying import corrected
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.runtime.answers import message_of, version_of
+from fnop.interpreters.runtime.protocol import Asked
+from fnop.interpreters.simulation.assumed import assumed_definitions
 
 __all__ = ["PlanProblem", "Planner"]
 

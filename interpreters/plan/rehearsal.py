@@ -13,20 +13,10 @@ from typing import Any
 
 from fnop.core.admission.configurations import NAME_LABEL
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Kind, Program
-from fnop.core.handlers.roles import INDICES, INFORMING
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import INDICES, INFORMING
+from fnop.core.handlers.program.program import Kind, Program
 from fnop.core.operator.unserved import unserved
-from fnop.core.planned.facts import (
-    Failure,
-    Place,
-    Source,
-    Unmade,
-    Unread,
-    Write,
-    place_of,
-    sources_of,
-)
 from fnop.core.seam.commands import (
     Command,
     Interrupt,
@@ -40,14 +30,24 @@ from fnop.core.state.lifecycle import Phase
 from fnop.effects import Call, Create, List, Outcome, Random
 from fnop.effects.values import thaw_json
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.answers import message_of, refused
-from fnop.interpreters.clock import VirtualClock
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.cluster.storage.store import lookup
+from fnop.interpreters.plan.facts import (
+    Failure,
+    Place,
+    Source,
+    Unmade,
+    Unread,
+    Write,
+    place_of,
+    sources_of,
+)
 from fnop.interpreters.plan.source import Known, Need
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.settling import Restlessness
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.answers import message_of, refused
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation.settling import Restlessness
+from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = ["Rehearsal"]
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selectors, path_of
-from fnop.interpreters.answers import is_object, with_kind
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse, Asked
-from fnop.interpreters.reading import Expired, Reader, ReadProblem
+from fnop.interpreters.runtime.answers import is_object, with_kind
+from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse, Asked
+from fnop.interpreters.runtime.reading import Expired, Reader, ReadProblem
 
 __all__ = ["Cluster", "GetOnly", "Known", "Need"]
 

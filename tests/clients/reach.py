@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from fnop.adapters.certificates import Authority, server_context
-from fnop.interpreters.clock import SystemClock
+from fnop.adapters.serving.certificates import Authority, server_context
+from fnop.interpreters.runtime.clock import SystemClock
 
 __all__ = ["NAME", "Case", "Visit", "World", "cases", "serving", "write"]
 

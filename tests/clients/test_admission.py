@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from fnop.adapters.certificates import Authority
-from fnop.interpreters.clock import SystemClock
+from fnop.adapters.serving.certificates import Authority
+from fnop.interpreters.runtime.clock import SystemClock
 from tests.clients.boats import BOAT, CRD
 from tests.clients.conftest import FnopCluster, running
 from tests.cluster.envtest import dying_with_us, end

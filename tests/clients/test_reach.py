@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.kubernetes import ConfigurationProblem, connect
-from fnop.interpreters.protocol import ApiRequest, Unreachable
+from fnop.adapters.kubernetes.client import ConfigurationProblem, connect
+from fnop.interpreters.runtime.protocol import ApiRequest, Unreachable
 from tests.clients.reach import Case, World, cases, serving, write
 
 VERSION = ApiRequest("GET", "/version")

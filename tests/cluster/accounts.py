@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from fnop.adapters.rights import Account
+from fnop.adapters.generate.rights import Account
 from tests.cluster.deploying import PLACES, applied
 from tests.cluster.envtest import ApiServer, kubeconfig
 

@@ -27,7 +27,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from fnop.adapters.transports import cut
+from fnop.adapters.kubernetes.transports import cut
 from tests.cluster.envtest import ApiServer, admin_tls
 
 __all__ = [

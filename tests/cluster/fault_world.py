@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 import fnop
-from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import resolve
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.kubernetes.client import connect
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.operator.step import is_settled
 from fnop.core.seam.commands import Say
-from fnop.interpreters.run import Runner
+from fnop.interpreters.runtime.run import Runner
 from tests.cluster.fault_proxy import Upstream
 from tests.patience import patience, soon
 from tests.simulations import DEFINITION, example

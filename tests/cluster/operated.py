@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
-from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import handlers_of_file, resolve
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.common.loading import handlers_of_file, resolve
+from fnop.adapters.kubernetes.client import connect
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
-from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
-from fnop.interpreters.run import Runner
+from fnop.interpreters.runtime.protocol import Api, ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.runtime.run import Runner
 from tests.cluster.envtest import ApiServer
 from tests.patience import patience
 from tests.simulations import ROOT

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.certificates import Authority
-from fnop.adapters.rights import Account, Wishes, studied
-from fnop.adapters.roles import manifests_for
+from fnop.adapters.generate.rights import Account, Wishes, studied
+from fnop.adapters.generate.roles import manifests_for
+from fnop.adapters.serving.certificates import Authority
 from fnop.core.admission.keeping import OWNER, SERVED_BY
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer

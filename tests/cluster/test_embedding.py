@@ -16,7 +16,7 @@ from typing import Any
 import yaml
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.cluster.envtest import ApiServer, dying_with_us, end, free_ports
 from tests.cluster.operating import User, operating
 from tests.patience import eventually, patience

@@ -6,9 +6,9 @@ import asyncio
 from typing import Any
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operated import operated
 from tests.cluster.operating import User, serve

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User
 from tests.json_scenarios import GIVEN, KIND, Given, assert_arrived, writing

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kubernetes import connect
+from fnop.adapters.kubernetes.client import connect
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selector, path_of
 from fnop.interpreters.plan.source import Cluster

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import pytest_asyncio
 
-from fnop.adapters.kubernetes import KubernetesApi, connect
-from fnop.interpreters.protocol import (
+from fnop.adapters.kubernetes.client import KubernetesApi, connect
+from fnop.interpreters.runtime.protocol import (
     MERGE_PATCH,
     ApiRequest,
     StreamRefused,

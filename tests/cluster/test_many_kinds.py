@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fnop.interpreters.protocol import MERGE_PATCH
+from fnop.interpreters.runtime.protocol import MERGE_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User, assert_replays, operating
 from tests.commands import fnop

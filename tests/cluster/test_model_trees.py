@@ -8,7 +8,7 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 
-from fnop.adapters.definitions import definitions_of
+from fnop.adapters.definitions.classes import definitions_of
 from tests.cluster.envtest import ApiServer
 from tests.conformance.servers import DEFINITIONS
 from tests.model_trees import Modelled, assert_alike, modelled

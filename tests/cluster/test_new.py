@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from fnop.adapters.rights import Account
+from fnop.adapters.generate.rights import Account
 from tests.cluster import crd_server
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer

@@ -7,9 +7,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fnop.adapters.loading import handlers_of_file
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operated import operated
 from tests.cluster.operating import User

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.cluster import crd_server
 from tests.cluster.envtest import ApiServer
 from tests.in_flight import OBJECTS, Asking, assert_split, assert_uid_decides

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter
 
-from fnop.adapters.patterns import go_of_python, go_of_rust
+from fnop.adapters.definitions.patterns import go_of_python, go_of_rust
 from tests.cluster.envtest import ApiServer
 from tests.conformance.servers import DEFINITIONS
 from tests.model_patterns import PYTHON, RUST, TEXTS

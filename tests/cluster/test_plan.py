@@ -12,20 +12,20 @@ import orjson
 import pytest
 
 import fnop as fnop_api
-from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import handlers_of_file
-from fnop.adapters.plan_command import audited
-from fnop.adapters.rights import Account
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.audited import Audit
-from fnop.core.planned.facts import Place, Plan, Write
+from fnop.adapters.cli.plan import audited
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.adapters.generate.rights import Account
+from fnop.adapters.kubernetes.client import connect
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.effects.values import thaw_json
-from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.plan.audited import Audit
 from fnop.interpreters.plan.dry_run import DryRunOnly
+from fnop.interpreters.plan.facts import Place, Plan, Write
 from fnop.interpreters.plan.planner import Planner
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operated import KEEPER, operated, program_for

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.loading import handlers_of_file
-from fnop.adapters.rights import Account
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.fields import known_part
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.adapters.generate.rights import Account
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.cluster.values.objects import Object
+from fnop.interpreters.plan.fields import known_part
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operated import operated

@@ -15,14 +15,14 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import resolve
-from fnop.adapters.rights import Account
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.generate.rights import Account
+from fnop.adapters.kubernetes.client import connect
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
-from fnop.interpreters.run import Runner
+from fnop.interpreters.runtime.run import Runner
 from tests.cluster.accounts import an_account
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User

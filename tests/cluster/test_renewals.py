@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.peers.lease import Candidate, Timing
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.state.lifecycle import Phase

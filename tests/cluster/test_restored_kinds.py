@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.kubernetes import connect
-from fnop.interpreters.assumed import assumed_definitions
+from fnop.adapters.kubernetes.client import connect
 from fnop.interpreters.cluster import Cluster, blank_cluster, describing, restored
 from fnop.interpreters.plan.source import Cluster as RealCluster
-from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, JSON, MERGE_PATCH
+from fnop.interpreters.simulation.assumed import assumed_definitions
 from tests.cluster.envtest import ApiServer, running
 from tests.conformance.field_faults import (
     ABSENT,

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from fnop.adapters.cli import main
-from fnop.adapters.rights import Account, Study, Wishes, studied
-from fnop.adapters.roles import manifests_for
+from fnop.adapters.cli.main import main
+from fnop.adapters.generate.rights import Account, Study, Wishes, studied
+from fnop.adapters.generate.roles import manifests_for
 from tests.cluster.accounts import an_account
 from tests.cluster.deploying import Pod, assert_all_is_well, live_through
 from tests.cluster.envtest import ApiServer, end

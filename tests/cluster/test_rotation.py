@@ -16,15 +16,15 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import fnop
-from fnop.adapters.certificates import Authority, server_context
-from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import resolve
-from fnop.adapters.transports import cut
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.run import Runner
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.kubernetes.client import connect
+from fnop.adapters.kubernetes.transports import cut
+from fnop.adapters.serving.certificates import Authority, server_context
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.run import Runner
 from tests.cluster.envtest import ADMIN_TOKEN, ApiServer
 from tests.patience import soon
 

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.cluster import crd_server
 from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer

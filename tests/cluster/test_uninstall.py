@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from pathlib import Path
 
-from fnop.interpreters.reading import PAGE_LIMIT
+from fnop.interpreters.runtime.reading import PAGE_LIMIT
 from tests.cluster.envtest import ApiServer
 from tests.cluster.operating import User, operating
 from tests.commands import fnop

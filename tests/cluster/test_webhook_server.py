@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.kubernetes import connect
+from fnop.adapters.kubernetes.client import connect
 from fnop.adapters.webhooks.certificates import Own
 from fnop.adapters.webhooks.server import WebhookServer
 from fnop.adapters.webhooks.shared import SharedSecret
 from fnop.core.admission.certificates import Lifetimes
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.clock import SystemClock
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.runtime.clock import SystemClock
 from tests.cluster.envtest import ApiServer
 from tests.patience import patience, soon
 from tests.webhook_servers import fn_of, serving

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.protocol import APPLY_PATCH, JSON, STRATEGIC_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, JSON, STRATEGIC_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.renaming import Renaming, differences
 from tests.conformance.sequences import KINDS, NAMES, Kind, Memory, Op, resource_of

@@ -22,7 +22,7 @@ from typing import Any
 from urllib.parse import quote
 
 from fnop.interpreters.cluster.kinds import types
-from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, JSON, MERGE_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.renaming import Renaming, differences
 from tests.conformance.samples import Sample, samples

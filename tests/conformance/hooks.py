@@ -28,7 +28,7 @@ from fnop.interpreters.cluster.admission.questions import (
     Unreached,
     unreached,
 )
-from fnop.interpreters.protocol import JSON
+from fnop.interpreters.runtime.protocol import JSON
 from tests.cluster.envtest import ApiServer
 from tests.patience import happens
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON,
     JSON_PATCH,

@@ -26,7 +26,7 @@ from fnop.interpreters.cluster import (
     paced,
     tick,
 )
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse
 from tests.conformance.hooks import Answered, Answers
 from tests.conformance.renaming import Renaming, differences
 from tests.patience import happens, patience

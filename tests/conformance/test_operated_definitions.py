@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.kubernetes import connect
-from fnop.adapters.loading import resolve
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.protocol import Api, ApiRequest, ApiResponse, WatchLine
-from fnop.interpreters.run import Runner
-from fnop.interpreters.scenario import ApplyProblem
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.kubernetes.client import connect
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.runtime.protocol import Api, ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.runtime.run import Runner
+from fnop.interpreters.simulation.scenario import ApplyProblem
 from tests.cluster.crd_front import in_front_of
 from tests.cluster.envtest import ApiServer
 from tests.conformance.made_objects import samples

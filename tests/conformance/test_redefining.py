@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings, strategies as st
 
-from fnop.interpreters.protocol import APPLY_PATCH, JSON, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, JSON, MERGE_PATCH
 from tests.cluster.envtest import ApiServer
 from tests.conformance.differential import DECODER, UNTYPED, with_each_cause_once
 from tests.conformance.renaming import Renaming, differences

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, seed, settings
 
 import fnop
-from fnop.adapters.definitions import definitions_of
+from fnop.adapters.definitions.classes import definitions_of
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, MERGE_PATCH
 from tests.conformance.servers import (
     DEFINITIONS,
     NAMESPACE,

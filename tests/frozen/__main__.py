@@ -23,7 +23,7 @@ PLACE = ROOT / "build" / "frozen"
 BIN = PLACE / "venv" / "bin"
 EXAMPLE = ROOT / "examples" / "01-minimal"
 COMMAND = """
-from fnop.adapters.cli import main
+from fnop.adapters.cli.main import main
 
 if __name__ == "__main__":
     main()
@@ -33,7 +33,7 @@ OWN = """
 import sys
 
 import minimal
-from fnop.adapters.cli import main
+from fnop.adapters.cli.main import main
 
 if __name__ == "__main__":
     main(["run", "-m", minimal.__name__, *sys.argv[1:]])

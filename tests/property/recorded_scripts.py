@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.ring import Ring
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.recording.format.ring import Ring
 from tests.property.scripts import KIND, moved
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example

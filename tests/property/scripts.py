@@ -10,7 +10,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.simulations import Scenario
 
 KIND = "fnopexamples"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fnop.core.handlers.program import Program
-from fnop.core.history.plot import Plot, plot_of
-from fnop.interpreters.closed_loop import Ended, go_on, without_kubelet
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.incidents.closed_loop import Ended, go_on, without_kubelet
+from fnop.interpreters.recording.model.plot import Plot, plot_of
 from tests.commands import fnop
 from tests.recorded_examples import recorded
 from tests.recordings import TRACED

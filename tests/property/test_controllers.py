@@ -18,7 +18,7 @@ from fnop.interpreters.cluster import (
     paced,
     tick,
 )
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.thorough import examples
 
 START = 1_700_000_000.0

@@ -15,7 +15,7 @@ import pytest
 
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.scenario import final_objects
+from fnop.interpreters.simulation.scenario import final_objects
 from tests.simulations import EXAMPLES, Scenario, example_handlers, manifests_of
 
 Action = Callable[[Scenario], object]

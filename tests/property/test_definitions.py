@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fnop.adapters.definitions import definitions_of, definitions_yaml
-from fnop.adapters.manifests import parse_yaml
+from fnop.adapters.common.manifests import parse_yaml
+from fnop.adapters.definitions.classes import definitions_of, definitions_yaml
 from tests.conformance.servers import DEFINITIONS
 from tests.conformance.suite import Simulated
 from tests.thorough import examples

@@ -17,10 +17,10 @@ from hypothesis import assume, example, given, settings, strategies as st
 
 from bench.diffs import recorded, traced
 from bench.sweep import cases_named
-from fnop.core.history.causes import Told, compared
-from fnop.core.history.divergence import Sort
-from fnop.core.history.runs import Run
-from fnop.core.history.volatile import Names, Renaming, is_time
+from fnop.interpreters.recording.comparison.causes import Told, compared
+from fnop.interpreters.recording.comparison.divergence import Sort
+from fnop.interpreters.recording.comparison.runs import Run
+from fnop.interpreters.recording.identities.volatile import Names, Renaming, is_time
 from tests.property.strategies import scalars
 from tests.thorough import examples
 

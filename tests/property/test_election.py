@@ -16,9 +16,9 @@ from fnop.core.api.resources import path_of
 from fnop.core.peers.election import Resign, has_resigned
 from fnop.core.peers.lease import LEASES as LEASES_KEY, Resigned, Timing
 from fnop.effects import Applied, Conflict, Effect, Outcome, Patch
-from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.rivals import LEASES, WORK, Fate, Host, Replica, World, overlaps
 from tests.thorough import examples
 

@@ -7,17 +7,22 @@ from typing import Any
 
 from hypothesis import given, settings as tried, strategies as st
 
-from fnop.adapters.explain_report import as_json, as_lines
+from fnop.adapters.reports.explain_report import as_json, as_lines
 from fnop.core.api.resources import Resource
-from fnop.core.explaining.facts import ChildFact, Evidence, HandlerFact, fields_within
-from fnop.core.explaining.recorded import recorded_of
-from fnop.core.explaining.telling import explain
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.observation import Observation, see
 from fnop.core.memory.progress import Progress
 from fnop.core.memory.storage import AnnotationStorage
 from fnop.core.values.body import Body
+from fnop.interpreters.explain.facts import (
+    ChildFact,
+    Evidence,
+    HandlerFact,
+    fields_within,
+)
+from fnop.interpreters.explain.recorded import recorded_of
+from fnop.interpreters.explain.telling import explain
 from tests.property.strategies import json_objects, json_values
 from tests.thorough import examples
 

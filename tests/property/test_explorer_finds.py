@@ -14,8 +14,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
 from fnop.core.children import pruning, told
-from fnop.core.objects import change, expectations, store, write
-from fnop.core.objects.selection import Circumstances
+from fnop.core.objects.decide import change
+from fnop.core.objects.decide.selection import Circumstances
+from fnop.core.objects.store import store
+from fnop.core.objects.write import expectations, write
 from fnop.core.state.context import Context
 from fnop.core.state.fusion import Writing
 from fnop.core.state.record import IDLE, Change, ObjectRecord, Work

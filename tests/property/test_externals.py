@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.interpreters.externals import externals_of, forked
+from fnop.interpreters.simulation.externals import externals_of, forked
 from fnop.testing import External, JobService, PostService, PutService
 from tests.thorough import examples
 

@@ -6,7 +6,7 @@ import re
 
 from hypothesis import given, strategies as st
 
-from fnop.adapters.repeats import Repeats
+from fnop.adapters.common.repeats import Repeats
 from fnop.core.seam.commands import Say, Subject
 
 LINES = st.builds(

@@ -8,10 +8,10 @@ from typing import Any
 from hypothesis import example, given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.contents import Named
-from fnop.core.history.provenance import Provenance
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import path_text
+from fnop.interpreters.recording.model.contents import Named
+from fnop.interpreters.recording.questions.provenance import Provenance
 from tests.histories import OURS, History, in_former_words, leaves
 from tests.simulations import example as manifest
 from tests.thorough import examples

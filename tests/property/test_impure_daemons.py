@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.simulations import example
 from tests.stories import Story
 from tests.thorough import examples

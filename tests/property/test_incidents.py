@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.incident_tests import incident_test
-from fnop.core.history.plot import plot_of
-from fnop.interpreters.incidents import incident_of
+from fnop.adapters.check.incident_tests import incident_test
+from fnop.interpreters.check.incidents.incidents import incident_of
+from fnop.interpreters.recording.model.plot import plot_of
 from tests.recorded_examples import recorded
 from tests.recordings import TRACED
 from tests.simulations import ROOT

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.effects.values import canonical, freeze_json
 from tests.json_scenarios import (
     GIVEN,

@@ -16,9 +16,9 @@ from hypothesis import given, settings, strategies as st
 from returns.result import Failure
 
 import fnop
-from fnop.adapters import kubeconfig_files, service_account
-from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
-from fnop.adapters.kubeconfig_files import Kubeconfig, read
+from fnop.adapters.kubernetes import kubeconfig_files, service_account
+from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem, find_source
+from fnop.adapters.kubernetes.kubeconfig_files import Kubeconfig, read
 from tests.thorough import examples
 
 KINDS = {"contexts": "context", "clusters": "cluster", "users": "user"}

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import example, given, settings, strategies as st
 
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values import label_selectors
 from fnop.interpreters.cluster.requests.selectors import label_clauses
 from fnop.interpreters.cluster.validation.selector_rules import matches_unchecked

@@ -13,8 +13,8 @@ from typing import Any
 from hypothesis import example as case, given, note, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import Perform
 from fnop.effects import Applied, Missing, Outcome
 from tests.simulations import example

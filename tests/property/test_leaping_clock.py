@@ -12,9 +12,9 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.now import Now
-from fnop.interpreters.clock import EPOCH, VirtualClock
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
 from tests.simulations import Scenario, example
 
 YEAR = 365 * 24 * 3600.0

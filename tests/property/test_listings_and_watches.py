@@ -16,9 +16,9 @@ from fnop.core.seam.inputs import (
     StreamEnded,
     WatchEvent,
 )
-from fnop.interpreters import answers
-from fnop.interpreters.answers import page_inputs, watch_input
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime import answers
+from fnop.interpreters.runtime.answers import page_inputs, watch_input
+from fnop.interpreters.runtime.protocol import ApiResponse
 from tests.thorough import examples
 
 KIND = Resource("fnop.dev", "v1", "fnopexamples", "FnopExample")

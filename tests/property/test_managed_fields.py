@@ -22,7 +22,7 @@ from fnop.interpreters.cluster.apply.fieldsets import (
 )
 from fnop.interpreters.cluster.apply.shapes import DEDUCED, shape_of_source
 from fnop.interpreters.cluster.apply.typed import compared, equal, fields_of, merged
-from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
 from tests.thorough import examples
 
 Path = tuple[str, ...]

@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import given, settings
 
-from fnop.adapters.definitions import definitions_of
+from fnop.adapters.definitions.classes import definitions_of
 from tests.conformance.servers import DEFINITIONS
 from tests.conformance.suite import Simulated
 from tests.model_trees import Modelled, assert_alike, modelled

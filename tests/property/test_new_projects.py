@@ -9,8 +9,8 @@ import tomllib
 import yaml
 from hypothesis import assume, given, settings, strategies as st
 
-from fnop.adapters.project_names import NameProblem, Names, names_of
-from fnop.adapters.scaffolding import files_of
+from fnop.adapters.generate.project_names import NameProblem, Names, names_of
+from fnop.adapters.generate.scaffolding import files_of
 
 PROJECTS = st.from_regex(r"[a-z]([-a-z0-9]{0,61}[a-z0-9])?", fullmatch=True)
 KINDS = st.from_regex(r"[A-Z][A-Za-z0-9]{0,58}", fullmatch=True)

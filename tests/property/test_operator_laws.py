@@ -28,10 +28,10 @@ from hypothesis import given, settings, strategies as st
 from immutables import Map
 
 import fnop
-from fnop.core.handlers import invocation
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run import invocation
 from fnop.core.memory.observation import FormerValues, Seen
 from fnop.core.operator.step import is_settled
 from fnop.core.seam.commands import Alarm, Command, Exit, Fetch, ListPage, Perform, Say
@@ -52,11 +52,11 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.core.values.table import Table
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical
-from fnop.interpreters.machine import Machine
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import read_header, read_records, replay
-from fnop.interpreters.scenario import final_objects
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import read_header, read_records, replay
+from fnop.interpreters.runtime.machine import Machine
+from fnop.interpreters.simulation.scenario import final_objects
 from tests.property.strategies import all_outcomes, json_values, shuffled
 from tests.simulations import ROOT, example
 from tests.stories import MARKER, Story
@@ -361,7 +361,7 @@ def test_law_1_packed_texts_change_nothing(
     """Even if nothing is kept but packed texts, however few objects there are."""
     life = live(behaviours, script)
     with (
-        patch("fnop.interpreters.machine.PLAIN_MAX", -1),
+        patch("fnop.interpreters.runtime.machine.PLAIN_MAX", -1),
         patch("fnop.core.values.body._PARSED_MAX", 1),
     ):
         for steps in processes(life):

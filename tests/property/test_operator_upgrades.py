@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from tests.simulations import example
 from tests.stories import Story
 from tests.thorough import examples

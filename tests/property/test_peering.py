@@ -18,9 +18,9 @@ from fnop.core.peers.peers import Member, Mode, Peer, parse_peers, record_of, si
 from fnop.core.peers.seats import Leave, Looked, Placed, has_left
 from fnop.core.values.body import Body
 from fnop.effects import Patch, Target
-from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.property.strategies import json_values
 from tests.rivals import (
     LIFETIME,

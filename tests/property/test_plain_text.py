@@ -11,9 +11,9 @@ import pytest
 import yaml
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.logs import Console, configure
-from fnop.adapters.manifests import dump_yaml
-from fnop.adapters.plain import plain
+from fnop.adapters.common.logs import Console, configure
+from fnop.adapters.common.manifests import dump_yaml
+from fnop.adapters.common.plain import plain
 from fnop.core.seam.commands import Say, Subject
 from tests.thorough import examples
 

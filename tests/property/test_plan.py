@@ -10,16 +10,16 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.fields import changed_fields
-from fnop.interpreters.clock import VirtualClock
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.cluster import Off, paced
 from fnop.interpreters.cluster.controllers.rounds import NAMES
+from fnop.interpreters.plan.fields import changed_fields
 from fnop.interpreters.plan.masking import Masking
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.plans import Served, planned, planner_of, sent_as_planned
 from tests.simulations import Scenario, example
 from tests.thorough import examples

@@ -7,13 +7,13 @@ from typing import Any
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.check.purity import Purity
-from fnop.interpreters.clock import EPOCH
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.inputs.purity import Purity
 from fnop.interpreters.cluster import empty_cluster
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.simulations import DEFINITION, example
 from tests.thorough import examples
 

@@ -10,7 +10,7 @@ from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.cluster.access.escalation import uncovered
 from fnop.interpreters.cluster.access.rbac import Rule, decide
 from fnop.interpreters.cluster.requests.request import Attributes
-from fnop.interpreters.protocol import ApiRequest, User
+from fnop.interpreters.runtime.protocol import ApiRequest, User
 from tests.thorough import examples
 
 RBAC = "rbac.authorization.k8s.io"

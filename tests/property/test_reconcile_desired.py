@@ -12,10 +12,10 @@ from typing import Any
 from hypothesis import example, given, note, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome, Unknown
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.simulations import example as an_example
 from tests.stories import Story
 from tests.thorough import examples

@@ -12,7 +12,7 @@ from typing import Any
 from hypothesis import example as of, given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.reconcilers import KIND, config_map, simulation
 from tests.simulations import example
 from tests.thorough import examples

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import example as example_of, given, settings, strategies as st
 
-from fnop.interpreters.ring import Ring
+from fnop.interpreters.recording.format.ring import Ring
 from tests.property.recorded_scripts import Script, dumped, keeping, watched
 from tests.property.scripts import KIND, scripts
 from tests.thorough import examples

@@ -20,17 +20,17 @@ import pytest
 from hypothesis import example as case, given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import TOKEN, Redaction, is_telling
-from fnop.interpreters.replay import Replayed, replay_file
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import TOKEN, Redaction, is_telling
+from fnop.interpreters.recording.replay.replay import Replayed, replay_file
 from tests.recordings import records_in, text_of
 from tests.simulations import Scenario, example
 from tests.thorough import examples

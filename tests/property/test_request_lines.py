@@ -12,18 +12,18 @@ from hypothesis import example, given, settings, strategies as st
 from yarl import URL
 
 import fnop
-from fnop.adapters.kubernetes import _encoded
+from fnop.adapters.kubernetes.client import _encoded
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.ownership import owner_of
 from fnop.core.api.resources import Resource, path_of
-from fnop.core.handlers.settings import Settings
-from fnop.core.objects.events import event_manifest
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.objects.report.events import event_manifest
 from fnop.core.seam.commands import Perform, Subject
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Target
 from fnop.interpreters.cluster.requests.selectors import selection_of
-from fnop.interpreters.requests import request_for
+from fnop.interpreters.runtime.requests import request_for
 from tests.thorough import examples
 
 PODS = Resource("", "v1", "pods", "Pod", verbs=("get",), subresources=("status",))

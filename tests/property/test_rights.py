@@ -7,17 +7,17 @@ from itertools import product
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.rights import Account
-from fnop.adapters.roles import compared, granted_by, manifests_for
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.rights import Need, Right, Who, least
-from fnop.interpreters.clock import EPOCH
+from fnop.adapters.generate.rights import Account
+from fnop.adapters.generate.roles import compared, granted_by, manifests_for
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.program.rights import Need, Right, Who, least
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.cluster.access.rbac import decide
 from fnop.interpreters.cluster.requests.request import Attributes
-from fnop.interpreters.protocol import User
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import User
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.thorough import examples
 
 ACCOUNT = Account("default", "operator")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.attempts import Attempt, Attempts
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.recording.model.attempts import Attempt, Attempts
 from tests.property.recorded_scripts import Script, keeping
 from tests.property.scripts import Operator, Way, moved, scripts, ways
 from tests.recordings import TRACED, Recording

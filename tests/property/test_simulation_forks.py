@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.clock import EPOCH
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.cluster import empty_cluster
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import CannotFork, SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import CannotFork, SimulatedRun
 from tests.simulations import ROOT, Scenario, example_handlers, manifests_of
 
 EXAMPLES = sorted(

@@ -9,16 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.step_command import Session, Unclear
-from fnop.adapters.step_report import around_lines, object_lines, step_lines, view_lines
-from fnop.core.history.contents import Named, NoSuchObject
-from fnop.core.history.cursor import Cursor, NoAnswer
-from fnop.core.history.predicates import parse_predicate
-from fnop.core.history.provenance import Provenance
-from fnop.core.history.steps import Reading, Steps
-from fnop.core.history.timeline import Timeline
+from fnop.adapters.cli.step import Session, Unclear
+from fnop.adapters.recordings.step_report import (
+    around_lines,
+    object_lines,
+    step_lines,
+    view_lines,
+)
 from fnop.core.values.paths import parse_path
-from fnop.interpreters.ring import Ring
+from fnop.interpreters.recording.format.ring import Ring
+from fnop.interpreters.recording.model.contents import Named, NoSuchObject
+from fnop.interpreters.recording.model.predicates import parse_predicate
+from fnop.interpreters.recording.questions.cursor import Cursor, NoAnswer
+from fnop.interpreters.recording.questions.provenance import Provenance
+from fnop.interpreters.recording.questions.steps import Reading, Steps
+from fnop.interpreters.recording.questions.timeline import Timeline
 from tests.property.recorded_scripts import Script, dumped, keeping, watched
 from tests.property.scripts import scripts
 from tests.thorough import examples

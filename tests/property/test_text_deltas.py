@@ -8,7 +8,7 @@ import orjson
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.interpreters.deltas import DeltaReader, DeltaWriter
+from fnop.interpreters.recording.format.deltas import DeltaReader, DeltaWriter
 from tests.property.strategies import json_values
 from tests.thorough import examples
 

@@ -6,10 +6,10 @@ from typing import Any
 
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.html_report import page_of
-from fnop.adapters.perfetto import trace_of
-from fnop.core.history.timeline import Timeline
-from fnop.interpreters.ring import Ring
+from fnop.adapters.recordings.html_report import page_of
+from fnop.adapters.recordings.perfetto import trace_of
+from fnop.interpreters.recording.format.ring import Ring
+from fnop.interpreters.recording.questions.timeline import Timeline
 from tests.pages import seen_in, timeline_of
 from tests.property.recorded_scripts import Script, dumped, keeping, watched
 from tests.property.scripts import scripts

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.loading import SCRIPT
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import default_registry
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.replay import recorded_settings
-from fnop.interpreters.shadow import Shadow, shadow
+from fnop.adapters.common.loading import SCRIPT
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.replay.replay import recorded_settings
+from fnop.interpreters.shadow.attempts import Shadow, shadow
 from tests.replays.corpus import Recorded
 
 __all__ = ["UNTOLD", "shadowed"]

@@ -16,17 +16,21 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.loading import handlers_of_file
-from fnop.core.handlers.program import Program
-from fnop.core.history.carried import told_alike
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_from_wire
 from fnop.core.values.now import Now
 from fnop.effects.values import canonical
-from fnop.interpreters.flow import Flow
-from fnop.interpreters.machine import Machine
-from fnop.interpreters.meter import Histogram, Meter
-from fnop.interpreters.replay import read_header, read_records, recorded_settings
+from fnop.interpreters.recording.model.carried import told_alike
+from fnop.interpreters.recording.replay.replay import (
+    read_header,
+    read_records,
+    recorded_settings,
+)
+from fnop.interpreters.runtime.flow import Flow
+from fnop.interpreters.runtime.machine import Machine
+from fnop.interpreters.runtime.meter import Histogram, Meter
 from tests.replays.corpus import FOLDER, Recorded, read_index
 from tests.simulations import ROOT
 

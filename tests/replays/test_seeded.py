@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fnop.core.history.attempts import Attempt, Attempts
-from fnop.interpreters.recordings import read_header, read_records
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.model.attempts import Attempt, Attempts
 from tests.replays.corpus import Recorded, read_index
 from tests.replays.operators import UNTOLD, shadowed
 from tests.simulations import ROOT

@@ -1,6 +1,6 @@
 """Properties of admission handlers, which the runs without faults show.
 
-Their writes are tried again (`fnop.interpreters.check.admitting`).
+Their writes are tried again (`fnop.interpreters.check.admission.admitting`).
 """
 
 from __future__ import annotations

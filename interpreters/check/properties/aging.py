@@ -6,10 +6,10 @@ it is looked at, and after a fault, which costs time, that is another moment.
 
 from __future__ import annotations
 
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.roles import BACKGROUND
-from fnop.interpreters.check.differences import Difference
+from fnop.core.handlers.declare.roles import BACKGROUND
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.properties.evidence import Seen
+from fnop.interpreters.check.trials.differences import Difference
 
 __all__ = ["ages", "clocked_in", "is_aged"]
 

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.interpreters.check.properties.evidence import Followed, Seen
-from fnop.interpreters.check.records import Phase, Write
-from fnop.interpreters.check.worlds import ASIDE
+from fnop.interpreters.check.trials.records import Phase, Write
+from fnop.interpreters.check.trials.worlds import ASIDE
 from fnop.interpreters.cluster import Cluster, StoredEvent
-from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.simulation.scenario import catalogue_of
 
 __all__ = ["taken_from_living", "taken_from_users"]
 

@@ -8,10 +8,7 @@ from enum import Enum
 
 import orjson
 
-from fnop.core.handlers.handler import Handler
-from fnop.interpreters.check.allotments import given_by, in_turn
-from fnop.interpreters.check.differences import Difference, differences
-from fnop.interpreters.check.faults import Severity
+from fnop.core.handlers.declare.handler import Handler
 from fnop.interpreters.check.properties.aging import ages, is_aged
 from fnop.interpreters.check.properties.evidence import (
     Benign,
@@ -24,9 +21,12 @@ from fnop.interpreters.check.properties.evidence import (
 )
 from fnop.interpreters.check.properties.followed import calls_for_edits
 from fnop.interpreters.check.properties.status import given_up, left_over
-from fnop.interpreters.check.records import Phase
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import World, records_in, rolling_in
+from fnop.interpreters.check.scripts.allotments import given_by, in_turn
+from fnop.interpreters.check.trials.differences import Difference, differences
+from fnop.interpreters.check.trials.faults import Severity
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import World, records_in, rolling_in
 
 __all__ = ["history", "same_end"]
 

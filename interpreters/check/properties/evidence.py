@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from fnop.interpreters.check.admitting import Admitting
-from fnop.interpreters.check.aftermath import Aftermath
-from fnop.interpreters.check.differences import Volatile
-from fnop.interpreters.check.heeding import Heeding
-from fnop.interpreters.check.records import Phase, Write
-from fnop.interpreters.check.sequels import Sequel
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import World, alias_of, world_of
+from fnop.interpreters.check.admission.admitting import Admitting
+from fnop.interpreters.check.inputs.heeding import Heeding
+from fnop.interpreters.check.scripts.sequels import Sequel
+from fnop.interpreters.check.trials.aftermath import Aftermath
+from fnop.interpreters.check.trials.differences import Volatile
+from fnop.interpreters.check.trials.records import Phase, Write
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import World, alias_of, world_of
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
-from fnop.interpreters.externals import externals_of
+from fnop.interpreters.simulation.externals import externals_of
 
 __all__ = [
     "Benign",

@@ -10,18 +10,18 @@ from typing import Any, NamedTuple
 from immutables import Map
 
 from fnop.effects import Answer, Applied
-from fnop.interpreters.check.expectations import Expectation, error_in
-from fnop.interpreters.check.pictures import Past, Picture, Request
 from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
     Violation,
     tampers,
 )
-from fnop.interpreters.check.records import Asked, Glimpse, Phase
-from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.trials.expectations import Expectation, error_in
+from fnop.interpreters.check.trials.pictures import Past, Picture, Request
+from fnop.interpreters.check.trials.records import Asked, Glimpse, Phase
+from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Cluster, StoredEvent
-from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.simulation.scenario import catalogue_of
 
 __all__ = ["errors_of_expectations", "matches"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.roles import Family
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import Family
 from fnop.core.values.cause import Reason
-from fnop.interpreters.actions import Edit, address_of
-from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.simulation.actions import Edit, address_of
 
 __all__ = ["calls_for_edits"]
 

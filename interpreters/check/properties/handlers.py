@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from fnop.core.values.errors import text_of
+from fnop.interpreters.check.inputs.redeciding import OWN_ERRORS
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, told
-from fnop.interpreters.check.redeciding import OWN_ERRORS
-from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.trials.trial import Trial
 
 __all__ = ["heeds", "idle", "pure", "serves", "total"]
 

@@ -6,13 +6,6 @@ from collections import Counter
 from collections.abc import Iterator
 
 from fnop.core.children.marks import KEEP_ANNOTATION
-from fnop.interpreters.check.leaks import left_partly
-from fnop.interpreters.check.orphans import (
-    is_shared,
-    left_by_fault,
-    left_outside,
-    uids_in,
-)
 from fnop.interpreters.check.properties.ends import same_end
 from fnop.interpreters.check.properties.evidence import (
     Benign,
@@ -24,10 +17,17 @@ from fnop.interpreters.check.properties.evidence import (
     told,
     value_at,
 )
-from fnop.interpreters.check.records import Phase
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import UID, objects_in
-from fnop.interpreters.externals import externals_of
+from fnop.interpreters.check.properties.leaks import left_partly
+from fnop.interpreters.check.properties.orphans import (
+    is_shared,
+    left_by_fault,
+    left_outside,
+    uids_in,
+)
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import UID, objects_in
+from fnop.interpreters.simulation.externals import externals_of
 
 __all__ = ["creates_once", "deletes", "keeps_data", "no_orphans"]
 

@@ -8,10 +8,6 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fnop.interpreters.actions import Apply
-from fnop.interpreters.check.differences import Difference, differences, leaves
-from fnop.interpreters.check.faults import Site
-from fnop.interpreters.check.mixing import mixed_selectors
 from fnop.interpreters.check.properties.belongings import (
     taken_from_living,
     taken_from_users,
@@ -23,19 +19,23 @@ from fnop.interpreters.check.properties.evidence import (
     Violation,
     told,
 )
-from fnop.interpreters.check.records import Phase, Write
-from fnop.interpreters.check.references import (
+from fnop.interpreters.check.properties.mixing import mixed_selectors
+from fnop.interpreters.check.properties.references import (
     labels_of_pods,
     missing_in,
     unfit_selector,
 )
-from fnop.interpreters.check.sequels import BYSTANDER, owned_in, trespasses
-from fnop.interpreters.check.worlds import (
+from fnop.interpreters.check.scripts.sequels import BYSTANDER, owned_in, trespasses
+from fnop.interpreters.check.trials.differences import Difference, differences, leaves
+from fnop.interpreters.check.trials.faults import Site
+from fnop.interpreters.check.trials.records import Phase, Write
+from fnop.interpreters.check.trials.worlds import (
     World,
     objects_in,
     world_of,
 )
-from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.simulation.actions import Apply
+from fnop.interpreters.simulation.scenario import catalogue_of
 
 __all__ = ["apart", "refers"]
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from fnop.core.handlers.roles import BACKGROUND, Family
-from fnop.interpreters.check.differences import differences
+from fnop.core.handlers.declare.roles import BACKGROUND, Family
 from fnop.interpreters.check.properties.aging import ages, clocked_in, is_aged
 from fnop.interpreters.check.properties.evidence import (
     Benign,
@@ -14,9 +13,10 @@ from fnop.interpreters.check.properties.evidence import (
     tampers,
     told,
 )
-from fnop.interpreters.check.records import Phase, Write
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import records_in
+from fnop.interpreters.check.trials.differences import differences
+from fnop.interpreters.check.trials.records import Phase, Write
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import records_in
 
 __all__ = [
     "WORK_FACTOR",

@@ -9,12 +9,16 @@ from typing import Any
 
 import orjson
 
-from fnop.interpreters.actions import Action, Apply, Edit
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation
-from fnop.interpreters.check.records import line_of
-from fnop.interpreters.check.sites import target_of
+from fnop.interpreters.check.trials.records import line_of
+from fnop.interpreters.check.trials.sites import target_of
 from fnop.interpreters.cluster import StoredEvent
-from fnop.interpreters.redaction import drawn_forms, is_sensitive_name, is_telling
+from fnop.interpreters.recording.redaction import (
+    drawn_forms,
+    is_sensitive_name,
+    is_telling,
+)
+from fnop.interpreters.simulation.actions import Action, Apply, Edit
 
 __all__ = ["keeps_secrets"]
 

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from fnop.interpreters.actions import Edit
-from fnop.interpreters.check.differences import Difference, leaves
 from fnop.interpreters.check.properties.evidence import Benign, Seen, tampers
-from fnop.interpreters.check.records import Phase
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import World, is_builtin, world_of
+from fnop.interpreters.check.trials.differences import Difference, leaves
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import World, is_builtin, world_of
 from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.simulation.actions import Edit
 
 __all__ = ["boasts", "given_up", "left_over", "misread", "unobserved"]
 

@@ -17,7 +17,7 @@ from fnop.interpreters.check.properties.evidence import (
     value_at,
 )
 from fnop.interpreters.check.properties.status import boasts, misread, unobserved
-from fnop.interpreters.check.strikes import RIVAL
+from fnop.interpreters.check.trials.faults import RIVAL
 from fnop.interpreters.cluster import StoredEvent
 
 __all__ = [

@@ -26,7 +26,7 @@ from fnop.interpreters.cluster.requests.request import Attributes, Call, attribu
 from fnop.interpreters.cluster.storage.store import Cluster, lookup
 from fnop.interpreters.cluster.values.objects import Object, same
 from fnop.interpreters.cluster.values.status import not_found, quoted
-from fnop.interpreters.protocol import User
+from fnop.interpreters.runtime.protocol import User
 
 __all__ = ["check_escalation", "uncovered"]
 

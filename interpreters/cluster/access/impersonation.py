@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from fnop.interpreters.cluster.access.rbac import decide, not_permitted
 from fnop.interpreters.cluster.requests.request import Attributes
 from fnop.interpreters.cluster.storage.store import Cluster
-from fnop.interpreters.protocol import ApiResponse, User
+from fnop.interpreters.runtime.protocol import ApiResponse, User
 
 __all__ = ["impersonated", "service_account_of"]
 

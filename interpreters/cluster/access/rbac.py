@@ -18,7 +18,7 @@ from fnop.interpreters.cluster.storage.store import Cluster, lookup, shelf
 from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 from fnop.interpreters.cluster.values.status import Refusal, failure, quoted
-from fnop.interpreters.protocol import APPLY_PATCH, ApiRequest, User
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, ApiRequest, User
 
 __all__ = [
     "GROUP",

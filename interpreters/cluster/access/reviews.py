@@ -30,7 +30,7 @@ from fnop.interpreters.cluster.values.status import (
     quoted,
     unknown_resource,
 )
-from fnop.interpreters.protocol import ApiResponse, User
+from fnop.interpreters.runtime.protocol import ApiResponse, User
 
 __all__ = ["answer_review"]
 

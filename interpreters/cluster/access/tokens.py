@@ -27,7 +27,7 @@ from fnop.interpreters.cluster.values.status import (
     not_found,
     quoted,
 )
-from fnop.interpreters.protocol import ApiResponse, User
+from fnop.interpreters.runtime.protocol import ApiResponse, User
 
 __all__ = ["ISSUER", "answer_token", "checked_token", "user_of_token"]
 

@@ -17,7 +17,7 @@ from fnop.interpreters.cluster.kinds.kinds import Kind
 from fnop.interpreters.cluster.values.golang import go_name
 from fnop.interpreters.cluster.values.objects import Object
 from fnop.interpreters.cluster.values.status import Refusal, quoted
-from fnop.interpreters.protocol import ApiResponse, User
+from fnop.interpreters.runtime.protocol import ApiResponse, User
 
 __all__ = ["Uncalled", "Verdict", "request_of", "review_of", "verdict_of"]
 

@@ -14,7 +14,7 @@ from fnop.interpreters.cluster.storage.store import Cluster, lookup, shelf
 from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource
 from fnop.interpreters.cluster.values.status import not_found
-from fnop.interpreters.protocol import User
+from fnop.interpreters.runtime.protocol import User
 
 __all__ = [
     "MUTATING",

@@ -55,7 +55,7 @@ from fnop.interpreters.cluster.values.status import (
     not_found,
     quoted,
 )
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = [
     "Answer",

@@ -44,7 +44,7 @@ from fnop.interpreters.cluster.values.status import (
     quoted,
     success,
 )
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = ["Options", "delete", "delete_collection", "deleted"]
 

@@ -27,7 +27,7 @@ from fnop.interpreters.cluster.values.status import (
     no_such_path,
     unknown_resource,
 )
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["content_type", "discover"]
 

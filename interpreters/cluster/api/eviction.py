@@ -24,7 +24,7 @@ from fnop.interpreters.cluster.values.status import (
     method_not_allowed,
     not_found,
 )
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = ["answer_eviction"]
 

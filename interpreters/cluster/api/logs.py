@@ -42,7 +42,7 @@ from fnop.interpreters.cluster.values.status import (
     quoted,
 )
 from fnop.interpreters.cluster.values.times import query_time
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = [
     "LogFollowed",

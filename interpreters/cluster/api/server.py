@@ -31,7 +31,7 @@ from fnop.interpreters.cluster.values.status import (
     not_found,
     unknown_resource,
 )
-from fnop.interpreters.protocol import JSON, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import JSON, ApiRequest, ApiResponse
 
 __all__ = ["answer", "empty_cluster"]
 

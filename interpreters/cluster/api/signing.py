@@ -12,7 +12,7 @@ from typing import Any
 from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.cluster.values.objects import Object, Resource
 from fnop.interpreters.cluster.values.status import Fault, quoted
-from fnop.interpreters.protocol import User
+from fnop.interpreters.runtime.protocol import User
 
 __all__ = ["SIGNING", "asked_by", "condition_faults", "unchanged"]
 

@@ -33,7 +33,7 @@ from fnop.interpreters.cluster.values.status import (
     quoted,
     unknown_resource,
 )
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = ["SUBRESOURCES", "Subresource", "bind_named"]
 

@@ -47,7 +47,7 @@ from fnop.interpreters.cluster.values.status import (
     method_not_allowed,
     no_such_path,
 )
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     INITIAL_EVENTS_END,
     JSON,
     ApiRequest,

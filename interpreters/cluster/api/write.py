@@ -62,7 +62,7 @@ from fnop.interpreters.cluster.values.status import (
     not_found,
     quoted,
 )
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = [
     "Admission",

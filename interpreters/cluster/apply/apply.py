@@ -65,7 +65,7 @@ from fnop.interpreters.cluster.values.status import (
     failure,
     internal,
 )
-from fnop.interpreters.protocol import MalformedBody
+from fnop.interpreters.runtime.protocol import MalformedBody
 
 __all__ = [
     "Applying",

@@ -18,7 +18,7 @@ from fnop.interpreters.cluster.values.status import (
     internal,
     unsupported_media_type,
 )
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,

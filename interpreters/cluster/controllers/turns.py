@@ -15,7 +15,7 @@ from fnop.interpreters.cluster.storage.selections import labelled
 from fnop.interpreters.cluster.storage.store import Cluster, StoredEvent, lookup, shelf
 from fnop.interpreters.cluster.values.label_selector import matches
 from fnop.interpreters.cluster.values.objects import Key, Object, Resource, same
-from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import JSON, MERGE_PATCH, ApiRequest
 
 __all__ = [
     "CONTROLLER",

@@ -23,7 +23,7 @@ from fnop.interpreters.cluster.values.status import (
     failure,
     quoted,
 )
-from fnop.interpreters.protocol import JSON, ApiResponse
+from fnop.interpreters.runtime.protocol import JSON, ApiResponse
 
 __all__ = [
     "PLAIN",

@@ -16,7 +16,7 @@ import orjson
 from fnop.interpreters.cluster.kinds import types
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.cluster.values.status import failure
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = ["openapi"]
 

@@ -25,7 +25,7 @@ from fnop.interpreters.cluster.values.status import (
     invalid,
     quoted,
 )
-from fnop.interpreters.protocol import MalformedBody
+from fnop.interpreters.runtime.protocol import MalformedBody
 
 __all__ = ["decoded", "unknown_fields"]
 

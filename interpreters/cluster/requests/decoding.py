@@ -12,7 +12,7 @@ from fnop.interpreters.cluster.values.status import (
     bad_request,
     unsupported_media_type,
 )
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON,
     JSON_PATCH,

@@ -8,7 +8,7 @@ from functools import lru_cache
 from fnop.interpreters.cluster.apply.managed import Writer
 from fnop.interpreters.cluster.requests.request import Call
 from fnop.interpreters.cluster.values.status import Fault, invalid, quoted
-from fnop.interpreters.protocol import APPLY_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH
 
 __all__ = ["check_options", "is_apply", "is_forced", "writer_of"]
 

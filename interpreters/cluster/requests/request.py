@@ -12,7 +12,7 @@ from fnop.interpreters.cluster.admission.webhooks import Beside, none_beside
 from fnop.interpreters.cluster.kinds.kinds import Kind, Registry
 from fnop.interpreters.cluster.values.objects import Key
 from fnop.interpreters.cluster.values.status import no_such_path, unknown_resource
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 
 __all__ = ["Attributes", "Call", "Route", "attributes_of", "call_of", "route_of"]
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import orjson
 
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.protocol import ApiResponse
 
 __all__ = [
     "Fault",

@@ -7,7 +7,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from fnop.interpreters.protocol import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, JSON_PATCH, MERGE_PATCH
 from tests.conformance.cases.basics import DEPLOYMENTS, MAPS, PODS, SPACES, crd, version
 from tests.conformance.hooks import ADDRESS, AUTHORITY, Answers, answering
 from tests.conformance.suite import ABSENT, Case, Step

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from fnop.interpreters.protocol import MERGE_PATCH, STRATEGIC_PATCH
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, STRATEGIC_PATCH
 from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES"]

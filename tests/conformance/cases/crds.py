@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 from zlib import crc32
 
-from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, MERGE_PATCH
 from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES", "CRDS", "CRDS_136"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.protocol import MERGE_PATCH
+from fnop.interpreters.runtime.protocol import MERGE_PATCH
 from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES"]

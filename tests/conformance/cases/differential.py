@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON_PATCH,
     MERGE_PATCH,

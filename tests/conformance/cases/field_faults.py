@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from copy import deepcopy
 from typing import Any
 
-from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, MERGE_PATCH
 from tests.conformance.samples import Sample, samples
 from tests.conformance.suite import Case, Step
 

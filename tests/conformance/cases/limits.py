@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.interpreters.protocol import JSON_PATCH, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import JSON_PATCH, MERGE_PATCH
 from tests.conformance.cases.basics import FOOS
 from tests.conformance.suite import ABSENT, Case, Step
 

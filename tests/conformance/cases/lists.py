@@ -7,7 +7,7 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.protocol import MERGE_PATCH
+from fnop.interpreters.runtime.protocol import MERGE_PATCH
 from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES", "CRDS", "CRDS_136"]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, MERGE_PATCH
 from tests.conformance.suite import Case, Step
 
 __all__ = ["CASES", "CRDS_136"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fnop.interpreters.protocol import JSON, MERGE_PATCH
+from fnop.interpreters.runtime.protocol import JSON, MERGE_PATCH
 from tests.conformance.suite import ABSENT, Case, Step
 
 __all__ = ["CASES", "CRDS"]

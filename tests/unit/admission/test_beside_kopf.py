@@ -18,7 +18,7 @@ import pytest
 
 import fnop
 from fnop.core.admission.decisions import Decision
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.merge import operated
 from fnop.testing import review
 

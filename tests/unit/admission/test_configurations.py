@@ -16,8 +16,8 @@ from fnop.core.admission.configurations import (
 )
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.label_selectors import check_selector
 
 SERVED = Catalogue((Resource("example.com", "v1", "claims", "Claim", "claim"),))

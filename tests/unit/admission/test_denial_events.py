@@ -10,9 +10,9 @@ from hypothesis import given, strategies as st
 
 import fnop
 from fnop.core.admission.decisions import denied_writes
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.objects.events import REPORTS_MAX
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.objects.report.events import REPORTS_MAX
 from fnop.core.seam.inputs import WriteDenied
 from fnop.core.seam.wire import input_from_wire, input_to_wire
 from fnop.effects.values import thaw_json

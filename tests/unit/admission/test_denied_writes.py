@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.effects import (
     Apply,
     Create,
@@ -19,8 +19,8 @@ from fnop.effects import (
     Unreachable,
     outcomes,
 )
-from fnop.interpreters.answers import outcome_of
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.answers import outcome_of
+from fnop.interpreters.runtime.protocol import ApiResponse
 from fnop.testing import Simulation
 
 CHILD = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "child"}}

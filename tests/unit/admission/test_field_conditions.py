@@ -19,8 +19,8 @@ from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.namespaces import has_patterns, served_namespaces
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.cel import fault_of
 from fnop.testing import review
 from tests.thorough import examples

@@ -30,8 +30,8 @@ from fnop.core.admission.keeping import (
 )
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.merge import applied
 from fnop.effects import Create, Patch
 from fnop.effects.values import thaw_json

@@ -16,16 +16,16 @@ from fnop.core.admission.configurations import (
 )
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role
-from fnop.core.handlers.settings import Settings
-from fnop.core.handlers.webhook import CONDITIONS
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.declare.webhook import CONDITIONS
 from fnop.core.values.errors import RegistrationError
 from fnop.core.values.manifest_selectors import selector_of
 from fnop.effects.values import thaw_json
 from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.cluster.validation.selector_rules import selector_faults
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.thorough import examples
 from tests.webhook_options import (
     IGNORED,

@@ -16,7 +16,7 @@ from fnop.core.admission.reviewing import Reviewer, review as reviewing
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
 from fnop.core.api.reviews import Request
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.core.values.merge import operated, operations
 from fnop.core.values.now import Now

@@ -8,12 +8,12 @@ from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
-from fnop.adapters.checking import cases_of, sound, subjects_of
-from fnop.adapters.loading import handlers_of_file
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.campaign import heeded_together
-from fnop.interpreters.check.explore import Case, Explorer
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.adapters.testing.cases import cases_of, sound, subjects_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import heeded_together
+from fnop.interpreters.check.campaign.explore import Case, Explorer
 from tests.checks import CRD, OBJECT
 
 __all__ = ["NUMBER", "TEXT", "Manifest", "alarms", "cases", "definition", "x"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import doctest
 from pathlib import Path
 
-from fnop.interpreters.check.explore import Explorer
+from fnop.interpreters.check.campaign.explore import Explorer
 from fnop.interpreters.check.properties import aging
 from tests.unit.check.made_up import NUMBER, Manifest, cases, definition, x
 

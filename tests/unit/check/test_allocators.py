@@ -10,12 +10,12 @@ import pytest
 import fnop
 from bench.bugs.crds import crd, custom
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, apply
-from fnop.interpreters.check.allotments import given_by, in_turn
-from fnop.interpreters.check.differences import differences
-from fnop.interpreters.check.explore import Case, Explorer, is_special
-from fnop.interpreters.check.worlds import World
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer, is_special
+from fnop.interpreters.check.scripts.allotments import given_by, in_turn
+from fnop.interpreters.check.trials.differences import differences
+from fnop.interpreters.check.trials.worlds import World
+from fnop.interpreters.simulation.actions import Action, apply
 
 XS = "xs.example.com"
 

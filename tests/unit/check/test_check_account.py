@@ -9,12 +9,17 @@ from typing import Any
 import pytest
 
 import fnop as facade
-from fnop.adapters.check_recordings import write_failure
-from fnop.adapters.check_report import failure_record
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.history.account import (
+from fnop.adapters.check.recordings import write_failure
+from fnop.adapters.check.report import failure_record
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.account import account_of, happened, record_of
+from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure
+from fnop.interpreters.check.properties.evidence import Violation
+from fnop.interpreters.check.trials.differences import Difference
+from fnop.interpreters.check.trials.faults import Schedule
+from fnop.interpreters.recording.model.account import (
     Account,
     Change,
     Crash,
@@ -24,14 +29,9 @@ from fnop.core.history.account import (
     account_from_json,
     account_to_json,
 )
-from fnop.core.history.timeline import Timeline
-from fnop.interpreters.actions import apply, edit
-from fnop.interpreters.check.account import account_of, happened, record_of
-from fnop.interpreters.check.differences import Difference
-from fnop.interpreters.check.explore import Case, Explorer, Failure
-from fnop.interpreters.check.faults import Schedule
-from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.redaction import Redaction
+from fnop.interpreters.recording.questions.timeline import Timeline
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.simulation.actions import apply, edit
 from tests.checks import CRD, OBJECT, PASSWORD, failure
 from tests.commands import fnop
 from tests.pages import read_recording

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.checking import CheckProblem, cases_of, sound, subjects_of
-from fnop.adapters.loading import handlers_of_file
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.campaign import Campaign
-from fnop.interpreters.check.explore import Case, Explorer
-from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.adapters.testing.cases import CheckProblem, cases_of, sound, subjects_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import Campaign
+from fnop.interpreters.check.campaign.explore import Case, Explorer
 from fnop.interpreters.check.properties import OF_ADMISSION
-from fnop.interpreters.externals import PostService
+from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.simulation.externals import PostService
 from fnop.testing import apply, edit
 from tests.unit.check.made_up import NUMBER, alarms, cases, definition, x
 

@@ -10,18 +10,18 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters import check_folder
-from fnop.adapters.check_command import options_of_check
-from fnop.adapters.check_folder import Folder
-from fnop.adapters.check_limits import Limits
-from fnop.adapters.check_recordings import failure_in
-from fnop.adapters.check_run import Checking
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry, default_registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check.explore import Case
-from fnop.interpreters.check.reports import Result
+from fnop.adapters.check import folder as check_folder
+from fnop.adapters.check.folder import Folder
+from fnop.adapters.check.limits import Limits
+from fnop.adapters.check.recordings import failure_in
+from fnop.adapters.check.run import Checking
+from fnop.adapters.cli.check import options_of_check
+from fnop.core.handlers.declare.registry import Registry, default_registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case
+from fnop.interpreters.check.campaign.reports import Result
+from fnop.interpreters.simulation.actions import apply
 from tests.checks import BUGGY, CRD, FIXED, OBJECT, called
 from tests.long import parameters
 

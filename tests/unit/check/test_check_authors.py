@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from fnop.adapters.cli import main
-from fnop.adapters.exploring import Check
-from fnop.core.handlers.registry import default_registry
+from fnop.adapters.check.exploring import Check
+from fnop.adapters.cli.main import main
+from fnop.core.handlers.declare.registry import default_registry
 from fnop.testing import (
     Simulation,
     checks,

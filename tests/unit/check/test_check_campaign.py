@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.campaign import Campaign, Known, Options, within
-from fnop.interpreters.check.explore import Case, Failure, Verdict
-from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Schedule, Site
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import Campaign, Known, Options, within
+from fnop.interpreters.check.campaign.explore import Case, Failure, Verdict
+from fnop.interpreters.check.campaign.reports import Pairs, Report, Result, Task, merged
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.reports import Pairs, Report, Result, Task, merged
+from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Schedule, Site
 
 CASE = Case(Program((), Settings()))
 HANDLERS = "abcd"

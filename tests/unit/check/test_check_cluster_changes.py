@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.checking import cases_of, subjects_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.testing.cases import cases_of, subjects_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.testing import create, explore, outage, upgrade
 
 MAP = {

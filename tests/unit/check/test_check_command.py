@@ -12,13 +12,18 @@ from xml.etree import ElementTree
 import pytest
 from click.testing import CliRunner
 
-from fnop.adapters import check_places, check_run, check_trials, checking
-from fnop.adapters.check_report import EXPLAINED
-from fnop.adapters.cli import main
-from fnop.interpreters.check.explore import Verdict
+from fnop.adapters.check import (
+    places as check_places,
+    run as check_run,
+    trials as check_trials,
+)
+from fnop.adapters.cli.main import main
+from fnop.adapters.testing import cases as checking
+from fnop.interpreters.check.campaign.explore import Verdict
+from fnop.interpreters.check.campaign.reports import Result as TaskResult, Task
 from fnop.interpreters.check.properties import PROPERTIES
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.reports import Result as TaskResult, Task
+from fnop.interpreters.check.properties.meanings import EXPLAINED
 from fnop.testing import (
     Simulation,
     checks,

@@ -12,20 +12,20 @@ from typing import Any, NoReturn
 import pytest
 
 import fnop as facade
-from fnop.adapters import check_folder, check_run
-from fnop.adapters.check_command import options_of_check
-from fnop.adapters.check_report import as_lines
-from fnop.adapters.check_run import Checking
-from fnop.adapters.check_trials import HASH_SEEDS, OtherOrder
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check import shrink
-from fnop.interpreters.check.explore import Case, Explorer, Failure
+from fnop.adapters.check import folder as check_folder, run as check_run
+from fnop.adapters.check.report import as_lines
+from fnop.adapters.check.run import Checking
+from fnop.adapters.check.trials import HASH_SEEDS, OtherOrder
+from fnop.adapters.cli.check import options_of_check
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign import shrink
+from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure
+from fnop.interpreters.check.campaign.reports import FAULTLESS, Report
 from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
-from fnop.interpreters.check.reports import FAULTLESS, Report
-from fnop.interpreters.clock import SystemClock
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.simulation.actions import apply
 from tests.checks import CRD, OBJECT
 from tests.patience import patience
 
@@ -295,7 +295,7 @@ def test_a_handler_that_does_not_come_back_is_named(
 ) -> None:
     """It goes in a circle at once, or in the processes that try faults."""
     DEEDS.clear()
-    monkeypatch.setattr("fnop.adapters.check_trials.PATIENCE_SECONDS", 0.05)
+    monkeypatch.setattr("fnop.adapters.check.trials.PATIENCE_SECONDS", 0.05)
     seconds = patience(0.4 if jobs == 1 else 20)
     given = options_of_check(save=str(tmp_path), seconds=seconds, jobs=jobs)
     deed = stuck if jobs == 1 else lambda: [each() for each in DEEDS]

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.checking import Subjects, cases_of, subjects_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.explore import Explorer
-from fnop.interpreters.check.faults import in_words
-from fnop.interpreters.check.scripts import script_from_json, script_to_json
+from fnop.adapters.testing.cases import Subjects, cases_of, subjects_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Explorer
+from fnop.interpreters.check.trials.faults import in_words
+from fnop.interpreters.check.trials.scripts import script_from_json, script_to_json
 from fnop.testing import fault, log_line
 
 MARK = "example.com/read"

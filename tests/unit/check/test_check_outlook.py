@@ -6,16 +6,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from fnop.adapters.check_limits import Limits
-from fnop.adapters.check_outlook import Outlook
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.campaign import Campaign, Options
-from fnop.interpreters.check.explore import Case, Verdict
-from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Schedule, Site
+from fnop.adapters.check.limits import Limits
+from fnop.adapters.check.outlook import Outlook
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import Campaign, Options
+from fnop.interpreters.check.campaign.explore import Case, Verdict
+from fnop.interpreters.check.campaign.reports import Result
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.reports import Result
-from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Schedule, Site
+from fnop.interpreters.runtime.clock import VirtualClock
 
 ASTRAY = Violation("history", "secrets/x is missing")
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.check_command import options_of_check
-from fnop.adapters.check_limits import Limits
-from fnop.adapters.check_run import FAST_SECONDS, Checking
-from fnop.interpreters.check.explore import Verdict
+from fnop.adapters.check.limits import Limits
+from fnop.adapters.check.run import FAST_SECONDS, Checking
+from fnop.adapters.cli.check import options_of_check
+from fnop.interpreters.check.campaign.explore import Verdict
+from fnop.interpreters.check.campaign.reports import Result, Task
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.reports import Result, Task
-from fnop.interpreters.clock import VirtualClock
+from fnop.interpreters.runtime.clock import VirtualClock
 from tests.commands import fnop
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.testing import create, delete, explore
 from tests.reconcilers import KIND, NAME, config_map
 from tests.simulations import DEFINITION, example

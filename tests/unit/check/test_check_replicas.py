@@ -13,26 +13,26 @@ import yaml
 import fnop
 from bench.sweep import cases_named, elected
 from fnop import Registry
-from fnop.adapters.check_recordings import write_failure
-from fnop.adapters.check_report import failure_record
-from fnop.adapters.loading import handlers_of_file, module_of_file
-from fnop.adapters.models import models_of
-from fnop.adapters.rivals import replicated
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.check.recordings import write_failure
+from fnop.adapters.check.report import failure_record
+from fnop.adapters.common.loading import handlers_of_file, module_of_file
+from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.testing.models import models_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.peers import election
 from fnop.core.peers.election import Election
 from fnop.core.state.coordination import Coordination
 from fnop.core.values.now import Now
-from fnop.interpreters.actions import Action, apply, edit
-from fnop.interpreters.check.explore import Case, Explorer, Failure, is_special
-from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
-from fnop.interpreters.check.records import Phase
-from fnop.interpreters.check.trial import Trial
+from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, is_special
+from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
-from fnop.interpreters.externals import PostService
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.simulation.actions import Action, apply, edit
+from fnop.interpreters.simulation.externals import PostService
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from fnop.testing import create, explore, models
 from tests.commands import fnop as fnop_command
 from tests.simulations import example, manifests_of

@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from fnop.adapters.check_report import (
+from fnop.adapters.check.report import (
     Shown,
     as_json,
     as_junit,
@@ -15,13 +15,13 @@ from fnop.adapters.check_report import (
     for_github,
     place_of,
 )
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import Apply
-from fnop.interpreters.check.explore import Case, Failure
-from fnop.interpreters.check.faults import BY_NAME, Fault, Place, Site
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Failure
+from fnop.interpreters.check.campaign.reports import Report
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.reports import Report
+from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.simulation.actions import Apply
 
 SYMPTOMS = tuple(f"configmaps/{each} is missing" for each in "abcdefgh")
 OBJECT = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}}

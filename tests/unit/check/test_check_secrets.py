@@ -10,10 +10,10 @@ import pytest
 
 import fnop
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check.explore import Case, Explorer
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.simulation.actions import apply
 from tests.simulations import example, manifests_of
 
 DEFINITION = manifests_of("01-minimal")[0]

@@ -14,20 +14,20 @@ import fnop
 from bench.bugs.crds import crd, custom
 from bench.sweep import cases_named
 from fnop import Registry
-from fnop.adapters.check_report import as_lines
-from fnop.adapters.checking import cases_of, subjects_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import SetPace, apply, delete, edit, wait
-from fnop.interpreters.check.campaign import Campaign, Options
-from fnop.interpreters.check.explore import (
+from fnop.adapters.check.report import as_lines
+from fnop.adapters.testing.cases import cases_of, subjects_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import Campaign, Options
+from fnop.interpreters.check.campaign.explore import (
     Case,
     Explorer,
     digest_of,
     prepared,
     sort_of,
 )
-from fnop.interpreters.check.faults import (
+from fnop.interpreters.check.properties.evidence import seen_by
+from fnop.interpreters.check.trials.faults import (
     BY_NAME,
     FAULTS,
     Fault,
@@ -37,13 +37,13 @@ from fnop.interpreters.check.faults import (
     schedule_from_json,
     schedule_to_json,
 )
-from fnop.interpreters.check.properties.evidence import seen_by
-from fnop.interpreters.check.records import Phase
-from fnop.interpreters.check.scripts import script_from_json, script_to_json
-from fnop.interpreters.check.trial import Trial
-from fnop.interpreters.check.worlds import objects_in
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.scripts import script_from_json, script_to_json
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import objects_in
 from fnop.interpreters.cluster import Off
-from fnop.interpreters.externals import PostService, PutService
+from fnop.interpreters.simulation.actions import SetPace, apply, delete, edit, wait
+from fnop.interpreters.simulation.externals import PostService, PutService
 from fnop.testing import crash
 from tests.simulations import Scenario, example, example_handlers, manifests_of
 from tests.thorough import examples
@@ -533,7 +533,7 @@ def test_what_is_never_made_cannot_be_edited() -> None:
 
 
 def test_what_an_author_expects_is_judged_at_each_rest() -> None:
-    from fnop.interpreters.check.expectations import expect, expectations_in
+    from fnop.interpreters.check.trials.expectations import expect, expectations_in
 
     registry = Registry()
 

@@ -13,15 +13,21 @@ import orjson
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check import worlds
-from fnop.interpreters.check.differences import Volatile, differences, learned
-from fnop.interpreters.check.explore import Case, Explorer, Failure, Verdict, is_special
-from fnop.interpreters.check.sites import target_of
-from fnop.interpreters.check.worlds import World, world_of
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import (
+    Case,
+    Explorer,
+    Failure,
+    Verdict,
+    is_special,
+)
+from fnop.interpreters.check.trials import worlds
+from fnop.interpreters.check.trials.differences import Volatile, differences, learned
+from fnop.interpreters.check.trials.sites import target_of
+from fnop.interpreters.check.trials.worlds import World, world_of
 from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.simulation.actions import apply
 from fnop.testing import PostService
 from tests.simulations import example, manifests_of
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.loading import handlers_of_file
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import default_registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.explore import Case, benign_run
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, benign_run
 from fnop.interpreters.check.properties.followed import calls_for_edits
 from fnop.testing import apply, edit
 from tests.checks import CRD, OBJECT, called, folder as folder, operator

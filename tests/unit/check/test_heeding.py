@@ -16,11 +16,11 @@ from hypothesis import given, settings, strategies as st
 import fnop
 from bench.bugs.crds import crd, custom
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, apply, delete, edit
-from fnop.interpreters.check.campaign import Campaign
-from fnop.interpreters.check.explore import Case, Explorer
-from fnop.interpreters.check.heeding import Heeding
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import Campaign
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.check.inputs.heeding import Heeding
+from fnop.interpreters.simulation.actions import Action, apply, delete, edit
 from fnop.testing import wait
 
 XS = "xs.example.com"

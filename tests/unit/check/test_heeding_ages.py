@@ -11,9 +11,9 @@ import pytest
 import fnop
 from bench.bugs.crds import crd, custom
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check.explore import Case, Explorer
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.simulation.actions import apply
 
 XS = "xs.example.com"
 SCRIPT = (

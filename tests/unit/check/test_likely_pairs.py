@@ -10,13 +10,18 @@ import pytest
 
 import fnop
 from bench.bugs.crds import crd, custom
-from fnop.adapters.models import models_for
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import default_registry
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check.campaign import FIRSTS_MIN, PAIRS_SHARE, Campaign, Options
-from fnop.interpreters.check.explore import LIKELY_MAX, LIKELY_SECONDS, Case
-from fnop.interpreters.check.reports import Pairs, Report, Result
+from fnop.adapters.testing.models import models_for
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import (
+    FIRSTS_MIN,
+    PAIRS_SHARE,
+    Campaign,
+    Options,
+)
+from fnop.interpreters.check.campaign.explore import LIKELY_MAX, LIKELY_SECONDS, Case
+from fnop.interpreters.check.campaign.reports import Pairs, Report, Result
+from fnop.interpreters.simulation.actions import apply
 from fnop.testing import PostService
 
 

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 
-from fnop.interpreters.check import changes
+from fnop.interpreters.check.scripts import changes
 from tests.unit.check.made_up import (
     NUMBER,
     TEXT,

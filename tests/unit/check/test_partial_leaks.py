@@ -10,11 +10,11 @@ import pytest
 
 import fnop
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.actions import Action, apply, delete, edit
-from fnop.interpreters.check.explore import Case, Explorer
-from fnop.interpreters.externals import External, PostService, PutService
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.simulation.actions import Action, apply, delete, edit
+from fnop.interpreters.simulation.externals import External, PostService, PutService
 from tests.reconcilers import KIND, NAME
 from tests.simulations import DEFINITION, example
 

@@ -59,14 +59,14 @@ import pytest
 import ruamel.yaml
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.check import purity as module
-from fnop.interpreters.check.purity import Finding, Purity
-from fnop.interpreters.clock import EPOCH
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.inputs import purity as module
+from fnop.interpreters.check.inputs.purity import Finding, Purity
 from fnop.interpreters.cluster import empty_cluster
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.effort import calls_in
 from tests.simulations import DEFINITION, example
 
@@ -835,9 +835,9 @@ def test_after_a_restart_it_still_watches() -> None:
 def test_without_an_eye_there_is_no_profile_and_no_hook() -> None:
     """Production: not even the module is needed, and its hook is not there."""
     script = (
-        "import sys, fnop, fnop.interpreters.run\n"
-        "assert 'fnop.interpreters.check.purity' not in sys.modules\n"
-        "import fnop.interpreters.check.purity as purity\n"
+        "import sys, fnop, fnop.interpreters.runtime.run\n"
+        "assert 'fnop.interpreters.check.inputs.purity' not in sys.modules\n"
+        "import fnop.interpreters.check.inputs.purity as purity\n"
         "assert not purity._installed\n"
         "purity.Purity()\n"
         "assert purity._installed\n"

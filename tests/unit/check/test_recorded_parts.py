@@ -9,18 +9,18 @@ from typing import Any
 import pytest
 
 import fnop as facade
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.history.plot import Plot, plot_of
-from fnop.core.history.world import Place
-from fnop.interpreters.actions import apply, delete, edit
-from fnop.interpreters.check.account import Watched, happened, record_of
-from fnop.interpreters.check.explore import Case, Explorer, observed
-from fnop.interpreters.check.faults import Schedule
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.account import Watched, happened, record_of
+from fnop.interpreters.check.campaign.explore import Case, Explorer, observed
+from fnop.interpreters.check.trials.faults import Schedule
 from fnop.interpreters.cluster import Cluster
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.recording.model.plot import Plot, plot_of
+from fnop.interpreters.recording.model.world import Place
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.simulation.actions import apply, delete, edit
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.checks import CRD, OBJECT, failure
 from tests.commands import fnop
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from fnop.interpreters.check import redeciding
-from fnop.interpreters.clock import ProcessClock
+from fnop.interpreters.check.inputs import redeciding
+from fnop.interpreters.runtime.clock import ProcessClock
 
 SECONDS = 0.1
 

@@ -7,10 +7,10 @@ from typing import Any
 import fnop
 from bench.bugs.crds import crd, custom
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, apply, edit
-from fnop.interpreters.check.explore import Case, Explorer
-from fnop.interpreters.externals import JobService, PutService
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.simulation.actions import Action, apply, edit
+from fnop.interpreters.simulation.externals import JobService, PutService
 
 XS = "xs.example.com"
 EDITED = apply(custom(size=1)), edit("xs/x", spec={"size": 2})

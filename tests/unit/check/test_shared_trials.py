@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from fnop.interpreters.check.explore import (
+from fnop.interpreters.check.campaign.explore import (
     Explorer,
     digest_of,
     explorers_of,
 )
-from fnop.interpreters.check.faults import Schedule
 from fnop.interpreters.check.properties.evidence import seen_by
+from fnop.interpreters.check.trials.faults import Schedule
 from tests.unit.check.made_up import NUMBER, TEXT, cases, definition, x
 
 CHANGES = """

@@ -10,9 +10,9 @@ import pytest
 import fnop
 from bench.bugs.crds import crd, custom
 from fnop import Registry
-from fnop.core.handlers.program import Program
-from fnop.interpreters.actions import Action, apply, edit
-from fnop.interpreters.check.explore import Case, Explorer
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.simulation.actions import Action, apply, edit
 
 XS = "xs.example.com"
 CREATED = (apply(custom(size=1, mode="a")),)

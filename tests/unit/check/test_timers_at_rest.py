@@ -3,10 +3,10 @@
 from typing import Any
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import default_registry
-from fnop.interpreters.actions import apply
-from fnop.interpreters.check.explore import Case, Explorer
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.simulation.actions import apply
 
 META = {"name": "xs.example.com"}
 ANY = {"type": "object", "x-kubernetes-preserve-unknown-fields": True}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.loading import load
-from fnop.adapters.models import models_of
+from fnop.adapters.common.loading import load
+from fnop.adapters.testing.models import models_of
 from tests.unit.check.made_up import TEXT, alarms, cases, definition, x
 
 SERVED = """

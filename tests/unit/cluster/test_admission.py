@@ -26,7 +26,7 @@ from fnop.interpreters.cluster import (
     empty_cluster,
     tick,
 )
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     MERGE_PATCH,
     ApiRequest,

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.adapters import api_limits, api_server
-from fnop.adapters.api_limits import ConnectionLimits, stranger
-from fnop.adapters.api_server import HttpServer
+from fnop.adapters.serving import api_limits, api_server
+from fnop.adapters.serving.api_limits import ConnectionLimits, stranger
+from fnop.adapters.serving.api_server import HttpServer
 from fnop.interpreters.cluster.storage import limits, store
 from tests.patience import eventually
 from tests.served_clusters import (

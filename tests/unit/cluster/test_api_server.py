@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters import api_server
+from fnop.adapters.serving import api_server
 from tests.patience import patience
 from tests.served_clusters import (
     LIMIT,

@@ -25,7 +25,7 @@ from fnop.interpreters.cluster import (
     selects,
     tick,
 )
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     JSON,
     JSON_PATCH,
@@ -112,7 +112,7 @@ def test_the_same_requests_make_the_same_cluster(cluster: Cluster) -> None:
 STORY = """
 import json
 from fnop.interpreters.cluster import answer, empty_cluster, tick
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 
 path = "/api/v1/namespaces/default/configmaps"
 cluster, seen = tick(empty_cluster(), 0.0)[0], []

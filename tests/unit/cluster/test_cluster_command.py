@@ -17,16 +17,20 @@ from typing import Any
 import pytest
 import yaml
 
-from fnop.adapters.api_server import Credentials
-from fnop.adapters.cluster_client import ObjectProblem
-from fnop.adapters.cluster_command import MARK
-from fnop.adapters.cluster_fixture import SimulatedCluster
-from fnop.adapters.cluster_host import Host
-from fnop.adapters.cluster_login import Authentication, TokenProblem, read_tokens
-from fnop.adapters.protobuf import MAGIC, NotProtobuf, object_of
-from fnop.interpreters.clock import VirtualClock
+from fnop.adapters.serving.api_server import Credentials
+from fnop.adapters.serving.cluster_client import ObjectProblem
+from fnop.adapters.serving.cluster_host import Host
+from fnop.adapters.serving.cluster_kubeconfig import MARK
+from fnop.adapters.serving.cluster_login import (
+    Authentication,
+    TokenProblem,
+    read_tokens,
+)
+from fnop.adapters.serving.protobuf import MAGIC, NotProtobuf, object_of
+from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from fnop.interpreters.cluster import Slow, Stuck, empty_cluster
-from fnop.interpreters.protocol import ApiResponse, User
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.protocol import ApiResponse, User
 from tests.commands import fnop
 from tests.patience import patience
 from tests.simulations import ROOT
@@ -432,7 +436,7 @@ def test_it_can_be_served(fnop_cluster: SimulatedCluster) -> None:
 
 
 def modules(*names: str) -> Sequence[str]:
-    script = "import fnop.adapters.pytest_plugin, sys; print(*sys.modules)"
+    script = "import fnop.adapters.testing.pytest_plugin, sys; print(*sys.modules)"
     done = subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True
     )

@@ -18,7 +18,7 @@ from fnop.interpreters.cluster import (
 from fnop.interpreters.cluster.apply.patch import strategically_merged
 from fnop.interpreters.cluster.storage import limits, store
 from fnop.interpreters.cluster.storage.store import size_of
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.protocol import (
     APPLY_PATCH,
     MERGE_PATCH,
     ApiRequest,

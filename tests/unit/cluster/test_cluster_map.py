@@ -23,7 +23,7 @@ PAGE = (ROOT / "docs/simulated-cluster.md").read_text()
 STORY = """
 import json, sys
 from fnop.interpreters.cluster import answer, empty_cluster
-from fnop.interpreters.protocol import ApiRequest, User
+from fnop.interpreters.runtime.protocol import ApiRequest, User
 
 pod = {
     "apiVersion": "v1",

@@ -24,7 +24,12 @@ from fnop.interpreters.cluster.kinds.kinds import builtin_registry
 from fnop.interpreters.cluster.output.ages import human_duration
 from fnop.interpreters.cluster.output.jsonpath import first
 from fnop.interpreters.cluster.output.table import cells_of
-from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import (
+    JSON,
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+)
 from tests.thorough import examples
 
 NOW = 1_700_000_000.0

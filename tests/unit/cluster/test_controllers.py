@@ -20,7 +20,7 @@ from fnop.interpreters.cluster import (
     paced,
     tick,
 )
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 
 START = 1_700_000_000.0
 PODS = "/api/v1/namespaces/default/pods"

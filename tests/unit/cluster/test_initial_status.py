@@ -8,7 +8,7 @@ from fnop.interpreters.cluster import answer, empty_cluster
 from fnop.interpreters.cluster.kinds.builtins import fresh_status
 from fnop.interpreters.cluster.kinds.kinds import Kind, builtin_registry
 from fnop.interpreters.cluster.kinds.types import PREFIX, definition, source_of
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 
 WITH_STATUS = [
     kind

@@ -15,12 +15,16 @@ import orjson
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.api_bodies import body_of
-from fnop.adapters.manifests import ManifestProblem, parse_yaml, read_manifests
+from fnop.adapters.common.manifests import ManifestProblem, parse_yaml, read_manifests
+from fnop.adapters.serving.api_bodies import body_of
 from fnop.core.values.merge import OperationFailed, operated
 from fnop.interpreters.cluster.values.numbers import whole
-from fnop.interpreters.protocol import MalformedBody
-from fnop.interpreters.recordings import RecordingLimits, RecordingProblem, read_records
+from fnop.interpreters.recording.format.reader import (
+    RecordingLimits,
+    RecordingProblem,
+    read_records,
+)
+from fnop.interpreters.runtime.protocol import MalformedBody
 from tests.commands import fnop
 from tests.recordings import compressed
 from tests.served_clusters import MAPS, Client, serving

@@ -23,7 +23,12 @@ from fnop.interpreters.cluster import (
     upgraded,
 )
 from fnop.interpreters.cluster.storage.logs import LINES_MAX
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, User
+from fnop.interpreters.runtime.protocol import (
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    User,
+)
 
 START = 1_700_000_000.0  # 2023-11-14T22:13:20Z
 PODS = "/api/v1/namespaces/default/pods"

@@ -22,7 +22,7 @@ from fnop.interpreters.cluster.access.rbac import (
     decide,
 )
 from fnop.interpreters.cluster.requests.request import Attributes, attributes_of
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
 
 NOW = 1_700_000_000.0
 RBAC = "rbac.authorization.k8s.io"

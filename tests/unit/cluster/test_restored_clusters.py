@@ -8,7 +8,7 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import path_of
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.interpreters.cluster import (
     Cluster,
     answer,
@@ -18,8 +18,8 @@ from fnop.interpreters.cluster import (
     restored,
     tick,
 )
-from fnop.interpreters.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
-from fnop.interpreters.scenario import catalogue_of, objects_of
+from fnop.interpreters.runtime.protocol import APPLY_PATCH, MERGE_PATCH, ApiRequest
+from fnop.interpreters.simulation.scenario import catalogue_of, objects_of
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, Scenario, example, manifests_of
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters import api_server
-from fnop.adapters.api_limits import ConnectionLimits
-from fnop.adapters.cluster_host import Host
-from fnop.interpreters.protocol import MERGE_PATCH
+from fnop.adapters.serving import api_server
+from fnop.adapters.serving.api_limits import ConnectionLimits
+from fnop.adapters.serving.cluster_host import Host
+from fnop.interpreters.runtime.protocol import MERGE_PATCH
 from tests.patience import eventually, patience
 from tests.served_clusters import Client, asking, received, serving
 

@@ -14,12 +14,12 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.api_server import HttpServer
-from fnop.adapters.certificates import Authority
-from fnop.adapters.cluster_fixture import Live
-from fnop.adapters.webhook_calls import MOST_BYTES, WebhookCaller
-from fnop.interpreters.clock import SystemClock
+from fnop.adapters.serving.api_server import HttpServer
+from fnop.adapters.serving.certificates import Authority
+from fnop.adapters.serving.webhook_calls import MOST_BYTES, WebhookCaller
+from fnop.adapters.testing.cluster_fixture import Live
 from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.runtime.clock import SystemClock
 from tests.cluster.envtest import free_ports
 from tests.conformance.hooks import Answers, HookServer, answering, serving
 from tests.patience import happens, patience

@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 import fnop as fnop_api
-from fnop.adapters.cli import main
-from fnop.core.handlers.registry import default_registry
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.adapters.cli.main import main
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.commands import (
     MINIMAL,
     Done,

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from fnop.core.api.resources import Resource
-from fnop.core.planned.compatibility import breaking_changes
-from fnop.interpreters.tried_definitions import cluster_with, refusal_of
+from fnop.interpreters.plan.compatibility import breaking_changes
+from fnop.interpreters.simulation.tried_definitions import cluster_with, refusal_of
 from tests.commands import fnop
 
 KIND = """

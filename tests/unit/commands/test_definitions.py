@@ -36,8 +36,8 @@ import pytest
 import yaml
 
 import fnop
-from fnop.adapters.class_kinds import kinds_in
-from fnop.adapters.definitions import (
+from fnop.adapters.definitions.class_kinds import kinds_in
+from fnop.adapters.definitions.classes import (
     DefinitionProblem,
     definitions_of,
     definitions_yaml,
@@ -472,8 +472,8 @@ def test_a_kind_itself_may_be_any_of_the_forms(cls: type) -> None:
 
 def test_pydantic_is_not_imported_for_types_that_are_not_its() -> None:
     script = (
-        "import sys, fnop.adapters.cli, fnop.adapters.definitions as d\n"
-        "from fnop.adapters.class_kinds import kinds_in\n"
+        "import sys, fnop.adapters.cli.main, fnop.adapters.definitions.classes as d\n"
+        "from fnop.adapters.definitions.class_kinds import kinds_in\n"
         "sys.path.insert(0, 'examples/18-definitions')\n"
         "import kinds; d.definitions_of(kinds_in([kinds]))\n"
         "assert 'pydantic' not in sys.modules"
@@ -1031,7 +1031,7 @@ def test_the_definitions_of_examples_are_what_the_types_say(
     ],
 )
 def test_every_text_is_read_back_as_it_was(text: str) -> None:
-    from fnop.adapters.manifests import parse_yaml
+    from fnop.adapters.common.manifests import parse_yaml
 
     printed = definitions_yaml([{"a": text, "b": [text], "c": [[text], {"d": text}]}])
     assert parse_yaml(printed) == {"a": text, "b": [text], "c": [[text], {"d": text}]}
@@ -1186,7 +1186,7 @@ def test_the_condition_of_a_failure_is_one_of_the_standard(
     ids=str,
 )
 def test_a_bad_object_is_refused(handlers: fnop.Registry, spec: Json) -> None:
-    from fnop.interpreters.scenario import ApplyProblem
+    from fnop.interpreters.simulation.scenario import ApplyProblem
 
     with pytest.raises(ApplyProblem, match="is invalid"):
         Scenario(handlers, [*definitions_of([Pool]), pool(**spec)])

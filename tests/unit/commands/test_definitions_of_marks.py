@@ -36,7 +36,7 @@ from pydantic import (
 )
 
 import fnop
-from fnop.adapters.definitions import DefinitionProblem, definitions_of
+from fnop.adapters.definitions.classes import DefinitionProblem, definitions_of
 from tests.conformance.servers import DEFINITIONS
 from tests.conformance.suite import Simulated
 

@@ -19,7 +19,7 @@ from pydantic import AliasChoices, AliasPath, BaseModel, ConfigDict, Field, Root
 from pydantic.alias_generators import to_camel
 
 import fnop
-from fnop.adapters.definitions import DefinitionProblem, definitions_of
+from fnop.adapters.definitions.classes import DefinitionProblem, definitions_of
 
 Json = dict[str, Any]
 INTEGER = {"type": "integer"}

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.manifests import (
+from fnop.adapters.common.manifests import (
     ManifestProblem,
     dump_yaml,
     parse_yaml,
@@ -251,7 +251,7 @@ def test_what_is_printed_can_be_read(value: Any) -> None:
 
 
 def test_it_is_imported_without_the_cluster() -> None:
-    code = "import fnop.adapters.manifests, sys; print('aiohttp' in sys.modules)"
+    code = "import fnop.adapters.common.manifests, sys; print('aiohttp' in sys.modules)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"

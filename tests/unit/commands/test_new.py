@@ -19,10 +19,10 @@ import pytest
 import yaml
 
 import fnop as facade
-from fnop.adapters import project_names, scaffolding
-from fnop.adapters.cluster_fixture import SimulatedCluster
-from fnop.adapters.project_names import NameProblem, Names, names_of
-from fnop.adapters.scaffolding import files_of
+from fnop.adapters.generate import project_names, scaffolding
+from fnop.adapters.generate.project_names import NameProblem, Names, names_of
+from fnop.adapters.generate.scaffolding import files_of
+from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from fnop.adapters.webhooks.addresses import SERVICE_PORT
 from tests.commands import PYTEST, Done, fnop
 from tests.patience import patience

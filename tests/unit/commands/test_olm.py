@@ -13,9 +13,9 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fnop.adapters.cli import main
-from fnop.adapters.olm import About, BundleProblem, icon_of, made
-from fnop.adapters.olm_rules import (
+from fnop.adapters.cli.main import main
+from fnop.adapters.generate.olm import About, BundleProblem, icon_of, made
+from fnop.adapters.generate.olm_rules import (
     ANNOTATIONS,
     PREFIX,
     RULES,
@@ -23,13 +23,13 @@ from fnop.adapters.olm_rules import (
     bundle_of,
     judged,
 )
-from fnop.adapters.rights import Account, Wishes, studied
-from fnop.core.handlers.program import Program
-from fnop.interpreters.clock import EPOCH
+from fnop.adapters.generate.rights import Account, Wishes, studied
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.access.rbac import GROUP
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.simulations import DEFINITION, ROOT, example
 
 EXAMPLES = ROOT / "examples"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import click
 import pytest
 
-from fnop.adapters.cli import main
-from fnop.adapters.options import SHARED
+from fnop.adapters.cli.main import main
+from fnop.adapters.cli.options import SHARED
 
 # Flags that mean different things, as the reason says; the commands that differ.
 EXCEPTIONS: dict[str, tuple[str, set[str]]] = {

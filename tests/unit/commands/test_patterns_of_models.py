@@ -12,8 +12,8 @@ from hypothesis import given, strategies as st
 from pydantic import Field
 
 import fnop
-from fnop.adapters.definitions import DefinitionProblem, definitions_of
-from fnop.adapters.patterns import go_of_python, go_of_rust
+from fnop.adapters.definitions.classes import DefinitionProblem, definitions_of
+from fnop.adapters.definitions.patterns import go_of_python, go_of_rust
 from fnop.interpreters.cluster.schema.regex import compiled, in_python
 from tests.model_patterns import PYTHON, RUST, TEXTS
 

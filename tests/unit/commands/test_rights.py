@@ -18,11 +18,10 @@ import yaml
 from click.testing import CliRunner, Result
 
 import fnop
-from fnop.adapters import reviews
-from fnop.adapters.checking import cases_of
-from fnop.adapters.cli import main
-from fnop.adapters.rights import Account, Study, Wishes, studied
-from fnop.adapters.roles import (
+from fnop.adapters.cli.main import main
+from fnop.adapters.generate import reviews
+from fnop.adapters.generate.rights import Account, Study, Wishes, studied
+from fnop.adapters.generate.roles import (
     Granted,
     NoAccount,
     compared,
@@ -30,9 +29,11 @@ from fnop.adapters.roles import (
     manifests_for,
     shown,
 )
+from fnop.adapters.testing.cases import cases_of
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.rights import (
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.program.rights import (
     Need,
     Right,
     Who,
@@ -41,21 +42,20 @@ from fnop.core.handlers.rights import (
     needs_of,
     needs_of_handler,
 )
-from fnop.core.handlers.settings import Settings
 from fnop.core.peers.peers import Member, Mode
 from fnop.core.seam.commands import ListPage, Perform, Subject, Watch
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.answers import refused
-from fnop.interpreters.check import explore
-from fnop.interpreters.check.explore import Case, Explorer
-from fnop.interpreters.check.hearing import played, schedules_of, stopped
-from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.check.campaign import explore
+from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.check.campaign.hearing import played, schedules_of, stopped
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.cluster.requests.request import attributes_of
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, User
-from fnop.interpreters.requests import watch_request
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.answers import refused
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
+from fnop.interpreters.runtime.requests import watch_request
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.long import parameters
 from tests.simulations import DEFINITION, ROOT, example
 

@@ -18,8 +18,8 @@ import pytest
 import yaml
 from hypothesis import given, strategies as st
 
-from fnop.adapters import streams
-from fnop.adapters.manifests import dump_yaml, echo_yaml, parse_yaml
+from fnop.adapters.common import streams
+from fnop.adapters.common.manifests import dump_yaml, echo_yaml, parse_yaml
 from tests.commands import write
 from tests.patience import patience
 from tests.simulations import ROOT

@@ -10,9 +10,9 @@ import msgspec
 import pytest
 
 import fnop
-from fnop.adapters.class_kinds import DefinitionProblem
-from fnop.adapters.definitions import definitions_of
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.definitions.classes import definitions_of
+from fnop.adapters.definitions.problems import DefinitionProblem
+from fnop.core.handlers.declare.registry import Registry
 from fnop.testing import Simulation
 
 

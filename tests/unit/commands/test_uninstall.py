@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.adapters import uninstall_command
-from fnop.adapters.uninstall_command import uninstalled
+from fnop.adapters.cli import uninstall as uninstall_command
+from fnop.adapters.cli.uninstall import uninstalled
 from fnop.core.admission.keeping import OWNER
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.operator import uninstalling
 from fnop.core.operator.uninstalling import (
     alive_peers,
@@ -31,9 +31,14 @@ from fnop.core.operator.uninstalling import (
 from fnop.core.values.body import Body
 from fnop.core.values.merge import applied
 from fnop.core.values.now import Now
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, Unreachable
-from fnop.interpreters.reading import PAGE_LIMIT, ReadProblem
-from fnop.interpreters.uninstalling import Uninstaller
+from fnop.interpreters.runtime.protocol import (
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    Unreachable,
+)
+from fnop.interpreters.runtime.reading import PAGE_LIMIT, ReadProblem
+from fnop.interpreters.runtime.uninstalling import Uninstaller
 from tests.commands import fnop as command
 from tests.live import SpoiledCluster
 from tests.peerings import PEERING_OBJECT, peering_definition

@@ -10,10 +10,10 @@ import pytest
 import yaml
 from click.testing import CliRunner, Result
 
-from fnop.adapters import service_account
-from fnop.adapters.cli import main
-from fnop.adapters.webhook_options import with_webhooks
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.cli.main import main
+from fnop.adapters.cli.webhook_options import with_webhooks
+from fnop.adapters.kubernetes import service_account
+from fnop.core.handlers.declare.settings import Settings
 
 OPERATOR = """
 import fnop

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.merge import operated
 from tests.mistakes import called, pod, said
 from tests.simulations import Scenario, example

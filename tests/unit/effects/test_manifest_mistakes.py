@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.mistakes import config, pod, said
 from tests.simulations import Scenario, example
 

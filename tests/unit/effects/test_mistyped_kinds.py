@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.cluster_client import ObjectProblem, kind_called
+from fnop.adapters.serving.cluster_client import ObjectProblem, kind_called
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.interpreters.cluster.kinds.kinds import builtin_registry
 from tests.mistakes import pod
 from tests.simulations import Scenario, example

@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 import fnop
 from fnop.core.api import hierarchies, ownership
 from fnop.core.api.ownership import Claim, claim_of, owned, stable_name
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.effects import manifests
 from fnop.effects.manifests import manifest_of
 from fnop.effects.wire import from_wire, to_wire

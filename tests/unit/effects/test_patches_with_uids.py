@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.in_flight import assert_split, assert_uid_decides
 from tests.simulations import Scenario, example
 

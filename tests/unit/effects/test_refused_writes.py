@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.effects import Create, Outcome, Patch
-from fnop.interpreters.answers import outcome_of
-from fnop.interpreters.protocol import ApiResponse
+from fnop.interpreters.runtime.answers import outcome_of
+from fnop.interpreters.runtime.protocol import ApiResponse
 from tests.simulations import example
 from tests.stories import Story
 

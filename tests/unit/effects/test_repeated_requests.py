@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.effects import Create, Outcome, Patch
 from tests.simulations import example

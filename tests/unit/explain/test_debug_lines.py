@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.models import models_for
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.objects.explaining import fields_of
+from fnop.adapters.testing.models import models_for
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.objects.report.explaining import fields_of
 from fnop.core.values.diff import diff
 from tests.commands import fnop as command
 from tests.simulations import (

@@ -11,12 +11,16 @@ from urllib.request import Request, urlopen
 import pytest
 from click.testing import CliRunner, Result
 
-from fnop.adapters import explain_report, operator_settings
-from fnop.adapters.cli import main
-from fnop.adapters.cluster_fixture import Served, SimulatedCluster
-from fnop.adapters.explain_report import as_lines
-from fnop.adapters.explaining import explained
-from fnop.core.explaining import (
+from fnop.adapters.cli.main import main
+from fnop.adapters.common import operator_settings
+from fnop.adapters.reports import explain_report
+from fnop.adapters.reports.explain_report import as_lines
+from fnop.adapters.reports.explaining import explained
+from fnop.adapters.testing.cluster_fixture import Served, SimulatedCluster
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.memory.last_seen import Stored, write_stored
+from fnop.core.memory.seals import seal_of
+from fnop.interpreters.explain import (
     advice,
     facts,
     fitting,
@@ -25,13 +29,10 @@ from fnop.core.explaining import (
     surroundings,
     telling,
 )
-from fnop.core.explaining.telling import explain
-from fnop.core.handlers.settings import Settings
-from fnop.core.memory.last_seen import Stored, write_stored
-from fnop.core.memory.seals import seal_of
-from fnop.interpreters.explaining import CHILDREN_MAX
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse
-from fnop.interpreters.reading import ReadProblem
+from fnop.interpreters.explain.reading import CHILDREN_MAX
+from fnop.interpreters.explain.telling import explain
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest, ApiResponse
+from fnop.interpreters.runtime.reading import ReadProblem
 from tests.damage import damaged, whole
 from tests.explain_scenarios import play
 from tests.live import SpoiledCluster

@@ -9,10 +9,10 @@ import pytest
 import fnop
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import Resource, Selectors
-from fnop.core.explaining.facts import Requested
-from fnop.core.explaining.fitting import requested_for
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.interpreters.explain.facts import Requested
+from fnop.interpreters.explain.fitting import requested_for
 
 PODS = Resource("", "v1", "pods", "Pod")
 SETS = Resource("apps", "v1", "replicasets", "ReplicaSet")

@@ -8,14 +8,10 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.explain_report import FORMAT_VERSION, as_json, as_lines
+from fnop.adapters.reports.explain_report import FORMAT_VERSION, as_json, as_lines
 from fnop.core.api.resources import Resource
 from fnop.core.children.marks import APPLIED_ANNOTATION, SET_LABEL
-from fnop.core.explaining.facts import ChildFact, Evidence, HandlerFact, Recorded
-from fnop.core.explaining.recorded import LINES_MAX, recorded_of
-from fnop.core.explaining.story import Story
-from fnop.core.explaining.telling import explain
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.last_seen import Stored, write_stored
 from fnop.core.memory.observation import ABSENT, Observation, Seen, see
 from fnop.core.memory.progress import Progress
@@ -23,6 +19,10 @@ from fnop.core.memory.seals import seal_of
 from fnop.core.memory.storage import StatusStorage
 from fnop.core.values.body import Body
 from fnop.core.values.now import wall_seconds
+from fnop.interpreters.explain.facts import ChildFact, Evidence, HandlerFact, Recorded
+from fnop.interpreters.explain.recorded import LINES_MAX, recorded_of
+from fnop.interpreters.explain.story import Story
+from fnop.interpreters.explain.telling import explain
 
 THINGS = Resource("e.com", "v1", "things", "Thing", "thing", subresources=("status",))
 SECRETS = Resource("", "v1", "secrets", "Secret", "secret")

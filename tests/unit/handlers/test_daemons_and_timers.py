@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.core.handlers import schedule, writers
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare import schedule, writers
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.testing import plan_of
 from tests.simulations import Scenario, example

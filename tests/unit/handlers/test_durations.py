@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.invocation import failure_of
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.run.invocation import failure_of
 from fnop.core.peers.lease import Timing
 from fnop.effects.builders import wait
 from tests.mistakes import said

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.effects.builders import wait
 from fnop.effects.effects import _BUILT_BY, Execute, Witness
-from fnop.interpreters.unawaited import watch_coroutines
+from fnop.interpreters.runtime.unawaited import watch_coroutines
 from fnop.testing import plan_of
 from tests.mistakes import called, config, pod, said
 from tests.simulations import Scenario, example

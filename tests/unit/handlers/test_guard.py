@@ -24,8 +24,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.values.errors import NotPure
 from fnop.testing import Simulation, matches, plan_of
 from tests.commands import Done, fnop as command
@@ -534,7 +534,7 @@ async def test_on_a_cluster_there_is_one_warning_for_each_handler(
 
 
 def fnop_request(method: str, path: str, body: dict[str, Any]) -> Any:
-    from fnop.interpreters.protocol import ApiRequest
+    from fnop.interpreters.runtime.protocol import ApiRequest
 
     return ApiRequest(method, path, (), body)
 

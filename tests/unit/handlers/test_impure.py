@@ -21,9 +21,10 @@ import yaml
 
 import fnop
 from fnop.core.api import resources
-from fnop.core.handlers import impure, plans
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare import plans
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run import impure
 from fnop.core.seam.commands import Command, Interrupt, Perform, Refresh
 from fnop.core.seam.inputs import Answered, Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
@@ -32,13 +33,13 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Call, Raised, builders
 from fnop.effects.wire import from_wire, to_wire
-from fnop.interpreters import strands
-from fnop.interpreters.calls import called_on_loop
-from fnop.interpreters.clock import SystemClock, ThreadClock
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import read_header, read_records, replay
-from fnop.interpreters.watchdog import SLOW_STEP_SECONDS, Onlooker, Watchdog
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import read_header, read_records, replay
+from fnop.interpreters.runtime.calls import called_on_loop
+from fnop.interpreters.runtime.clock import SystemClock, ThreadClock
+from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Onlooker, Watchdog
+from fnop.interpreters.simulation import strands
 from fnop.testing import plan_of
 from tests.commands import fnop as command
 from tests.live import LiveRun, operating
@@ -1299,7 +1300,7 @@ def test_a_step_is_blamed_for_its_own_time(
 
 STOPPED = """
 import os, subprocess, sys, threading, time
-from fnop.interpreters.watchdog import Onlooker, Watchdog
+from fnop.interpreters.runtime.watchdog import Onlooker, Watchdog
 
 said = []
 stop = f"sleep 0.3; kill -STOP {os.getpid()}; sleep 1.5; kill -CONT {os.getpid()}"
@@ -1421,7 +1422,7 @@ def test_a_coroutine_that_awaits_nothing_is_named_once(
 
             super().__init__(told, 0.01, TIMES[0])
 
-    monkeypatch.setattr("fnop.interpreters.run.Watchdog", Watched)
+    monkeypatch.setattr("fnop.interpreters.runtime.run.Watchdog", Watched)
     fnop.daemon(KIND, registry=registry, impure=True)(forgets)
 
     async def story() -> list[str]:

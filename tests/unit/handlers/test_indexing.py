@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role, kwargs_of
-from fnop.core.objects import indexing
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role, kwargs_of
+from fnop.core.objects.store import indexing
 from fnop.core.values.errors import RegistrationError
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.simulations import Scenario, example
 from tests.stories import Story
 

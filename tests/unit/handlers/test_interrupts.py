@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.state import lifecycle
 from fnop.effects import Call
-from fnop.interpreters import run as running
-from fnop.interpreters.calls import called_on_loop
-from fnop.interpreters.interrupts import Interrupted, interruptible
+from fnop.interpreters.runtime import run as running
+from fnop.interpreters.runtime.calls import called_on_loop
+from fnop.interpreters.runtime.interrupts import Interrupted, interruptible
 from fnop.testing import plan_of
 from tests.live import LiveRun, operating
 from tests.patience import patience

@@ -10,8 +10,10 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.arguments import Situation
-from fnop.core.handlers.invocation import (
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.handlers.run.invocation import (
     Advance,
     Journal,
     JournalEntry,
@@ -19,8 +21,6 @@ from fnop.core.handlers.invocation import (
     advance,
     cancel,
 )
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
 from fnop.core.values.body import Body, View
 from fnop.core.values.now import Now
 from fnop.effects import (

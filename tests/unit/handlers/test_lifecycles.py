@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers import lifecycles
-from fnop.core.handlers.lifecycles import Candidate, Lifecycle
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare import lifecycles
+from fnop.core.handlers.declare.lifecycles import Candidate, Lifecycle
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

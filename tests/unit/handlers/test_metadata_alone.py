@@ -8,10 +8,10 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.program import kind_of
-from fnop.core.handlers.pushdown import needs_metadata_alone
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import kind_of
+from fnop.core.handlers.program.pushdown import needs_metadata_alone
 from fnop.testing import Simulation
 
 PODS = Resource("", "v1", "pods", "Pod")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.memory.progress import Failure
 from tests.simulations import condition_of, example
 from tests.stories import Story

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.testing import plan_of
 from tests.simulations import example
 

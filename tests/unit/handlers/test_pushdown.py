@@ -8,13 +8,13 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource, Selectors
-from fnop.core.handlers.pushdown import selectors_of
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.pushdown import selectors_of
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.wire import command_to_wire
 from fnop.core.values.errors import RegistrationError
-from fnop.interpreters.requests import list_request, watch_request
+from fnop.interpreters.runtime.requests import list_request, watch_request
 from fnop.testing import Simulation, matches
 from tests.simulations import Scenario, example
 

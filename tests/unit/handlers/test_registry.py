@@ -9,11 +9,11 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Selector
-from fnop.core.handlers.filters import PRESENT
-from fnop.core.handlers.forms import Form
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role
+from fnop.core.handlers.declare.filters import PRESENT
+from fnop.core.handlers.declare.forms import Form
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role
 from fnop.core.values.errors import ErrorsMode, RegistrationError
 from fnop.core.values.paths import parse_path
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import RegistrationError
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.traces import Wrote
@@ -160,8 +160,8 @@ def test_one_and_true_are_different_values() -> None:
 
 OF_A_SET = """
 import fnop, sys
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.traces import Wrote

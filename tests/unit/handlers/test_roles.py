@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, strategies as st
 
 import fnop
-from fnop.core.handlers.options import options_of
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import (
+from fnop.core.handlers.declare.options import options_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import (
     ACTIVITIES,
     ADMISSION,
     BACKGROUND,
@@ -173,7 +173,8 @@ def test_elsewhere_no_role_is_compared_with() -> None:
                     case _:
                         pass
     names = ("roles", "decorators", "requeueing")
-    makers = {f"core/handlers/{each}.py" for each in names}
+    makers = {f"core/handlers/declare/{each}.py" for each in names}
     others = {(file, name) for file, name in found if file not in makers}
-    allowed = {("adapters/planning.py", "CREATE")}  # of a function with no decorator
+    # Of a function with no decorator.
+    allowed = {("adapters/testing/planning.py", "CREATE")}
     assert {each for each in others if each[1] not in _BY_NAME} == allowed

@@ -12,8 +12,8 @@ import fnop
 from fnop.core.api import resources
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.api.resources import EVERYTHING, Resource, Selector
-from fnop.core.handlers import filters
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare import filters
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from tests.simulations import Scenario, example
 from tests.stories import Story

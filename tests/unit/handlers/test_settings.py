@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers import settings as module
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import Role, kwargs_of
+from fnop.core.handlers.declare import settings as module
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import Role, kwargs_of
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.cluster.requests.selectors import label_clauses
 from tests.mistakes import said
 from tests.simulations import Scenario, example

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.state.lifecycle import CLEANUP_SECONDS
 from tests.stories import Story
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from tests.simulations import Scenario, example
 

@@ -9,8 +9,8 @@ import pydantic
 import pytest
 
 import fnop
-from fnop.adapters.definitions import definitions_of
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.definitions.classes import definitions_of
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
 from fnop.testing import Simulation, review
 

@@ -19,14 +19,12 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 
 import fnop
-import fnop.core.handlers.options
-from fnop.adapters.activities import Surroundings, perform
-from fnop.core.handlers.arguments import PROVIDERS
-from fnop.core.handlers.decorators import On, OnCluster, subhandler
-from fnop.core.handlers.options import SubhandlerOptions, options_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.roles import (
+import fnop.core.handlers.declare.options
+from fnop.adapters.kubernetes.activities import Surroundings, perform
+from fnop.core.handlers.declare.decorators import On, OnCluster, subhandler
+from fnop.core.handlers.declare.options import SubhandlerOptions, options_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.roles import (
     CLUSTER,
     LOGS,
     OUTSIDE,
@@ -34,6 +32,8 @@ from fnop.core.handlers.roles import (
     Role,
     kwargs_of,
 )
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run.arguments import PROVIDERS
 from fnop.testing import Simulation
 from tests.documentation import PAGES, blocks, title
 from tests.simulations import DEFINITION, ROOT, Scenario, example
@@ -649,7 +649,7 @@ def test_parts_are_typed_as_their_registration_checks() -> None:
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:
-    outcome = doctest.testmod(fnop.core.handlers.options)
+    outcome = doctest.testmod(fnop.core.handlers.declare.options)
     assert (outcome.failed, outcome.attempted) == (0, 1)
 
 

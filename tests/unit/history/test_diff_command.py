@@ -13,7 +13,7 @@ import yaml
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.cli import main
+from fnop.adapters.cli.main import main
 from tests.commands import Done, fnop
 from tests.property.strategies import json_values
 from tests.recordings import HEADER, STEP, compressed, inflated, lines_of

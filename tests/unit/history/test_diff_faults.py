@@ -12,9 +12,9 @@ import pytest
 from bench.bugs.cases import HERE, bug_in, case_of
 from bench.diffs import compare, failing, recorded
 from bench.sweep import cases_named, operators
-from fnop.core.history.causes import compared
-from fnop.interpreters.check.explore import Explorer
-from fnop.interpreters.check.faults import in_words
+from fnop.interpreters.check.campaign.explore import Explorer
+from fnop.interpreters.check.trials.faults import in_words
+from fnop.interpreters.recording.comparison.causes import compared
 from tests.long import parameters
 
 EXAMPLES = tuple(operators(examples_only=True))

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.causes import Comparison, compared
-from fnop.core.history.divergence import Sort
-from fnop.core.history.pairs import common_length
-from fnop.core.history.runs import Run
-from fnop.core.history.volatile import Names, Renaming, has_token
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.redaction import MARK, TOKEN, Redaction, forms
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.comparison.causes import Comparison, compared
+from fnop.interpreters.recording.comparison.divergence import Sort
+from fnop.interpreters.recording.comparison.pairs import common_length
+from fnop.interpreters.recording.comparison.runs import Run
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.identities.volatile import Names, Renaming, has_token
+from fnop.interpreters.recording.redaction import MARK, TOKEN, Redaction, forms
 from tests.recordings import TRACED
 from tests.simulations import Scenario, example
 

@@ -14,16 +14,16 @@ import pytest
 from click.testing import CliRunner
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters import pictures
-from fnop.adapters.cli import main
-from fnop.adapters.html_report import page_of
-from fnop.adapters.plain import one_line
-from fnop.core.history.account import account_from_json
-from fnop.core.history.alignment import aligned
-from fnop.core.history.revisions import leaves_of
-from fnop.core.history.story import Story
-from fnop.core.history.timeline import EVENTS_MAX, Timeline
-from fnop.interpreters.recordings import RecordingProblem, understood
+from fnop.adapters.cli.main import main
+from fnop.adapters.common.plain import one_line
+from fnop.adapters.recordings import pictures
+from fnop.adapters.recordings.html_report import page_of
+from fnop.interpreters.recording.comparison.alignment import aligned
+from fnop.interpreters.recording.format.reader import RecordingProblem, understood
+from fnop.interpreters.recording.model.account import account_from_json
+from fnop.interpreters.recording.model.revisions import leaves_of
+from fnop.interpreters.recording.questions.story import Story
+from fnop.interpreters.recording.questions.timeline import EVENTS_MAX, Timeline
 from tests.checks import failure
 from tests.commands import fnop
 from tests.pages import Seen, page_text, read_recording, seen_in, spoilt, timeline_of
@@ -186,11 +186,15 @@ def assert_alone(seen: Seen) -> None:
 
 
 def part(name: str) -> str:
-    return files("fnop.adapters").joinpath(name).read_text("utf-8").rstrip("\n")
+    return (
+        files("fnop.adapters.recordings").joinpath(name).read_text("utf-8").rstrip("\n")
+    )
 
 
 def test_the_script_is_small() -> None:
-    assert len((ROOT / "adapters" / "page.js").read_bytes()) <= SCRIPT_MAX
+    assert (
+        len((ROOT / "adapters" / "recordings" / "page.js").read_bytes()) <= SCRIPT_MAX
+    )
 
 
 def test_the_same_recording_has_the_same_page(

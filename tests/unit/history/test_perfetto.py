@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 from hypothesis import given, strategies as st
 
-from fnop.adapters.perfetto import trace_of
+from fnop.adapters.recordings.perfetto import trace_of
 from tests.checks import failure
 from tests.commands import fnop
 from tests.pages import read_recording, timeline_of
@@ -143,7 +143,7 @@ def test_a_crash_ends_what_was_under_way(tmp_path: Path) -> None:
 
 @given(st.text(), st.integers(0, 2**63))
 def test_any_text_and_number_is_told(text: str, number: int) -> None:
-    from fnop.adapters.perfetto import _fixed, _number, _text
+    from fnop.adapters.recordings.perfetto import _fixed, _number, _text
 
     event = protos.TrackEvent()
     event.ParseFromString(_number(11, number) + _text(23, text) + _fixed(47, number))

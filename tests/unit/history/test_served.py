@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fnop.core.history.served import Served
+from fnop.interpreters.recording.model.served import Served
 
 ROOT = "/apis/example.com"
 PATH = f"{ROOT}/v1"

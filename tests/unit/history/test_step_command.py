@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters import step_command
-from fnop.adapters.recorded import Recording, Unfolding, account_in
-from fnop.adapters.step_command import Session
-from fnop.core.history.cursor import Cursor
-from fnop.core.history.steps import Reading
-from fnop.interpreters.recordings import (
+from fnop.adapters.cli import step as step_command
+from fnop.adapters.cli.step import Session
+from fnop.adapters.recordings.recorded import Recording, Unfolding, account_in
+from fnop.interpreters.recording.format.reader import (
     UNLIMITED,
     RecordingProblem,
     read_header,
     read_records,
 )
+from fnop.interpreters.recording.questions.cursor import Cursor
+from fnop.interpreters.recording.questions.steps import Reading
 from tests.checks import failure
 from tests.commands import Done, fnop
 from tests.recorded_examples import record

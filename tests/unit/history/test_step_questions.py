@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.step_command import Session, Unclear
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.contents import Named, NoSuchObject
-from fnop.core.history.cursor import Cursor, NoAnswer
-from fnop.core.history.predicates import parse_predicate
-from fnop.core.history.provenance import Provenance
-from fnop.core.history.revisions import Ref, Revision
-from fnop.core.history.steps import Past, Reading
+from fnop.adapters.cli.step import Session, Unclear
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.recording.model.contents import Named, NoSuchObject
+from fnop.interpreters.recording.model.predicates import parse_predicate
+from fnop.interpreters.recording.model.revisions import Ref, Revision
+from fnop.interpreters.recording.questions.cursor import Cursor, NoAnswer
+from fnop.interpreters.recording.questions.provenance import Provenance
+from fnop.interpreters.recording.questions.steps import Past, Reading
 from tests.histories import OURS, History, config
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from fnop.core.history.story import Story
+from fnop.interpreters.recording.questions.story import Story
 from tests.commands import fnop
 from tests.pages import read_recording
 from tests.recorded_examples import EXAMPLES, record

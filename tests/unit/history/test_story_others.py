@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.adapters.story_report import story_lines
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.busy import Busy, call_of
-from fnop.core.history.contents import Contents
-from fnop.core.history.others import Others
-from fnop.core.history.plot import plot_of
-from fnop.core.history.story import Story
-from fnop.core.history.world import Own
+from fnop.adapters.recordings.story_report import story_lines
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import parse_path
+from fnop.interpreters.recording.model.contents import Contents
+from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.world import Own
+from fnop.interpreters.recording.questions.busy import Busy, call_of
+from fnop.interpreters.recording.questions.others import Others
+from fnop.interpreters.recording.questions.story import Story
 from tests.histories import OURS, History, config
 from tests.pages import read_recording
 from tests.recorded_examples import EXAMPLES, record

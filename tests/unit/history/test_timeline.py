@@ -7,10 +7,22 @@ from typing import Any
 
 import pytest
 
-from fnop.core.history.lanes import OPERATOR, OTHERS, OUTSIDE, calls_of, lanes_of
-from fnop.core.history.links import Behind
-from fnop.core.history.revisions import VERSIONS_MAX, Ref, Revision, Revisions, packed
-from fnop.core.history.timeline import Event, Timeline
+from fnop.interpreters.recording.model.revisions import (
+    VERSIONS_MAX,
+    Ref,
+    Revision,
+    Revisions,
+    packed,
+)
+from fnop.interpreters.recording.questions.lanes import (
+    OPERATOR,
+    OTHERS,
+    OUTSIDE,
+    calls_of,
+    lanes_of,
+)
+from fnop.interpreters.recording.questions.links import Behind
+from fnop.interpreters.recording.questions.timeline import Event, Timeline
 from tests.checks import failure
 from tests.pages import read_recording, timeline_of
 from tests.recorded_examples import record

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from fnop.core.history.contents import Contents, Named, NoSuchObject
-from fnop.core.history.provenance import Provenance, Why, covers
 from fnop.core.values.paths import FieldPath, names_of
+from fnop.interpreters.recording.model.contents import Contents, Named, NoSuchObject
+from fnop.interpreters.recording.questions.provenance import Provenance, Why, covers
 from tests.commands import fnop
 from tests.histories import leaves
 from tests.pages import read_recording

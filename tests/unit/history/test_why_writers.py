@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.adapters.story_report import why_lines, written
+from fnop.adapters.recordings.story_report import why_lines, written
 from fnop.core.api.resources import Resource
 from fnop.core.children.fields import managers_at
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.links import Behind
-from fnop.core.history.provenance import Provenance, Why
-from fnop.core.history.sources import IndexEntry, Reply
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.paths import find, parse_path
+from fnop.interpreters.recording.model.sources import IndexEntry, Reply
+from fnop.interpreters.recording.questions.links import Behind
+from fnop.interpreters.recording.questions.provenance import Provenance, Why
 from tests.histories import OURS, History, config, in_former_words
 from tests.pages import timeline_of
 from tests.simulations import example

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory import conditions
 from fnop.core.memory.conditions import Condition, conditions_with
 from fnop.core.values import now
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.simulations import (
     DEFINITION,
     Scenario,

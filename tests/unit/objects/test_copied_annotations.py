@@ -9,8 +9,8 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.operator.uninstalling import next_removal
 from fnop.core.values.body import Body
 from fnop.testing import Simulation

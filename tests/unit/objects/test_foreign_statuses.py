@@ -9,8 +9,8 @@ import pytest
 
 import fnop
 from fnop.core.api.statuses import DEFINITIONS
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.foreign_statuses import STATUSES, definition_with
 from tests.simulations import Scenario, example
 

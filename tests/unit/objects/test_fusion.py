@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import Seen
 from fnop.core.memory.storage import Place

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.objects.events import event_manifest
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.objects.report.events import event_manifest
 from fnop.core.seam.commands import Perform, Subject
 from fnop.core.values.now import Now
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

@@ -12,8 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.program import kind_of
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import kind_of
 from fnop.core.memory.last_seen import (
     STATE_LENGTH_MAX,
     Stored,

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.log_scenarios import SCENARIOS, World
 from tests.simulated_world import SimulatedWorld
 

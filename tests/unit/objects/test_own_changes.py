@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Command, Perform
 from fnop.core.seam.inputs import Answered
 from fnop.core.values.pace import LOOP_CHANGES

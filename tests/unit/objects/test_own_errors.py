@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.objects import attempts, ending, executor
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.objects.attempt import attempts, ending
+from fnop.core.objects.execute import executor
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

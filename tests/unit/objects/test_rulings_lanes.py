@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.objects import attempts
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.objects.attempt import attempts
 from fnop.core.seam.inputs import Answered, StreamEnded
 from fnop.effects import Answer
 from tests.simulations import example

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.core.seam.inputs import StreamEnded, WatchEvent
 from fnop.core.values.body import Body

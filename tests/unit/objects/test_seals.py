@@ -10,13 +10,13 @@ from click.testing import CliRunner
 from hypothesis import example as sample, given, strategies as st
 
 import fnop
-from fnop.adapters.cli import main
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.cli.main import main
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.memory.seals import seal_of
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import read_header, read_records, replay
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import read_header, read_records, replay
 from tests.simulations import DEFINITION, Scenario, example
 from tests.stories import Story
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.pace import LOOP_CHANGES
 from tests.simulations import Scenario
 

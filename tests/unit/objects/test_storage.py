@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.memory import storage as module
-from fnop.interpreters.protocol import JSON, MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import JSON, MERGE_PATCH, ApiRequest
 from tests.live import COLLECTION, LiveCluster
 from tests.patience import patience
 from tests.simulations import DEFINITION, Scenario, example

@@ -10,9 +10,9 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.program import kind_of
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import kind_of
 from fnop.core.memory import takeover
 from fnop.core.memory.last_seen import Stored
 from fnop.core.memory.observation import essence_of

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from tests.definition_scenarios import (
     CRDS,
     GROUP,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.core.seam.inputs import StreamEnded
 from fnop.effects import Outcome, Patch, Unreachable

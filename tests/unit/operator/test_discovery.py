@@ -13,17 +13,17 @@ import fnop
 from fnop.core.api import discovery
 from fnop.core.api.namespaces import served_namespaces
 from fnop.core.api.resources import Selector
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Fetch
 from fnop.core.values.evolve import replace
 from fnop.effects.outcomes import Applied, Unreachable
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import read_records, replay_file
-from fnop.interpreters.scenario import catalogue_of
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import read_records, replay_file
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.simulation.scenario import catalogue_of
 from fnop.testing import Simulation
 from tests.conformance.cases.discovery import CRDS
 from tests.discoveries import FORMS, Server

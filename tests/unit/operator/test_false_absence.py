@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.core.seam.inputs import StreamEnded
 from fnop.effects import Get, Missing, Outcome, Patch
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.discoveries import FORMS, Server
 from tests.simulations import example
 from tests.stories import Story

@@ -11,10 +11,10 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers import connection
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare import connection
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.operator.health import LIMITS, UNREADY, Health, Timings, health
 from fnop.core.seam.commands import (
     AttemptEnded,
@@ -40,9 +40,9 @@ from fnop.core.values.body import Key
 from fnop.core.values.now import Now
 from fnop.core.values.table import Table
 from fnop.effects import Answer, Call, Unknown, Unreachable
-from fnop.interpreters import meter
-from fnop.interpreters.flow import Flow
-from fnop.interpreters.meter import Histogram, Meter
+from fnop.interpreters.runtime import meter
+from fnop.interpreters.runtime.flow import Flow
+from fnop.interpreters.runtime.meter import Histogram, Meter
 from tests.simulations import Scenario, example
 from tests.stories import Story
 

@@ -11,8 +11,8 @@ import yaml
 from click.testing import CliRunner
 
 import fnop
-from fnop.adapters.cli import main
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.cli.main import main
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member
 from fnop.interpreters.cluster import Off, paced

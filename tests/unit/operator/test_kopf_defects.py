@@ -21,15 +21,15 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.lifecycles import one_by_one
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.lifecycles import one_by_one
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import ListPage, Perform
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.values.errors import RegistrationError
 from fnop.effects import Outcome, Patch, Refused, Unreachable
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.simulations import DEFINITION, example
 from tests.stories import MARKER, Fate, Story, outside
 

@@ -8,8 +8,8 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
-from fnop.core.objects import attempts
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.objects.attempt import attempts
 from fnop.core.seam.commands import Command, Exit, Fetch, ListPage, Perform
 from fnop.core.seam.inputs import (
     AlarmRang,
@@ -27,8 +27,8 @@ from fnop.effects.outcomes import (
     Unknown,
     Unreachable,
 )
-from fnop.interpreters.answers import listed_page, outcome_of, page_inputs
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, WatchLine
+from fnop.interpreters.runtime.answers import listed_page, outcome_of, page_inputs
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, WatchLine
 from tests.live import operating
 from tests.simulations import example
 from tests.stories import Story, definition, outside

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member, record_of
 from fnop.core.seam.commands import ListPage, Watch

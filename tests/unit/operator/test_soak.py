@@ -9,8 +9,8 @@ from typing import Any
 from immutables import Map
 
 import fnop
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import Perform
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.values.body import Body

@@ -8,8 +8,8 @@ import pytest
 
 import fnop
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member, record_of
 from fnop.core.seam.commands import ListPage, Watch
@@ -34,9 +34,9 @@ from fnop.core.streams.stream import (
 from fnop.core.values.backoff import BACKOFF_SECONDS
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
-from fnop.interpreters.answers import watch_input
-from fnop.interpreters.requests import watch_request
-from fnop.interpreters.simulation import Delivery
+from fnop.interpreters.runtime.answers import watch_input
+from fnop.interpreters.runtime.requests import watch_request
+from fnop.interpreters.simulation.simulation import Delivery
 from fnop.testing import Simulation
 from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import DEFINITION, example

@@ -11,16 +11,13 @@ from typing import Any, NamedTuple
 import pytest
 
 import fnop
-from fnop.adapters.loading import resolve
-from fnop.adapters.rights import Account, Wishes, studied
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.generate.rights import Account, Wishes, studied
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.rights import by_right
-from fnop.core.handlers.settings import Settings
-from fnop.core.history.asides import Asides
-from fnop.core.history.plot import plot_of
-from fnop.core.history.presence import Departure, Presence
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.program.rights import by_right
 from fnop.core.operator.health import LIMITS, Timings, health
 from fnop.core.seam.commands import Watch
 from fnop.core.seam.inputs import (
@@ -32,12 +29,15 @@ from fnop.core.seam.inputs import (
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.body import Body
 from fnop.core.values.now import Now
-from fnop.interpreters.meter import Meter
 from fnop.interpreters.plan.planner import PlanProblem
-from fnop.interpreters.protocol import ApiRequest, WatchLine
-from fnop.interpreters.replay import replay
-from fnop.interpreters.ring import Ring
-from fnop.interpreters.run import Runner
+from fnop.interpreters.recording.format.ring import Ring
+from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.presence import Departure, Presence
+from fnop.interpreters.recording.questions.asides import Asides
+from fnop.interpreters.recording.replay.replay import replay
+from fnop.interpreters.runtime.meter import Meter
+from fnop.interpreters.runtime.protocol import ApiRequest, WatchLine
+from fnop.interpreters.runtime.run import Runner
 from fnop.testing import create, edit, explore, stabilise
 from tests.live import LiveCluster
 from tests.patience import patience

@@ -3,7 +3,7 @@
 import pytest
 
 from fnop.core.api.resources import Resource
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import ListPage, Watch
 from fnop.core.seam.inputs import StreamEnded
 from fnop.core.streams.stream import (

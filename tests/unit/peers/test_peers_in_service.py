@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.peers.lease import Candidate
 from fnop.core.peers.peers import Member, Mode, record_of
 from fnop.core.seam.commands import Command, Perform, Say
 from fnop.core.state.lifecycle import Phase
-from fnop.interpreters.clock import EPOCH
+from fnop.interpreters.runtime.clock import EPOCH
 from fnop.testing import Simulation
 from tests.peerings import PEERING_OBJECT, peering_definition
 from tests.simulations import DEFINITION, example

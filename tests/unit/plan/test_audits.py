@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.audit_report import as_json, as_lines
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.audited import Answer, Audit
+from fnop.adapters.reports.audit_report import as_json, as_lines
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.interpreters.plan.audit import Auditor
+from fnop.interpreters.plan.audited import Answer, Audit
 from fnop.interpreters.plan.planner import PlanProblem
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.plans import Served
 from tests.simulations import Scenario, example
 

@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.plan_report import as_json, as_lines
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.changes import changes_of, notices_of
-from fnop.core.planned.facts import Place, Write
+from fnop.adapters.reports.plan_report import as_json, as_lines
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.interpreters.plan.changes import changes_of, notices_of
 from fnop.interpreters.plan.dry_run import DryRunOnly
+from fnop.interpreters.plan.facts import Place, Write
 from fnop.interpreters.plan.planner import PlanProblem
 from fnop.interpreters.plan.source import GetOnly
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.plans import Served, labels, planned, planner_of, sent_as_planned
 from tests.simulations import (
     ROOT,

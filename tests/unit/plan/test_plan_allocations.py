@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.plan_report import as_json, as_lines
-from fnop.core.handlers.registry import Registry
-from fnop.core.planned.facts import Plan
-from fnop.core.planned.fields import changed_fields
+from fnop.adapters.reports.plan_report import as_json, as_lines
+from fnop.core.handlers.declare.registry import Registry
 from fnop.interpreters.cluster import Cluster, answer, empty_cluster, tick
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.plan.facts import Plan
+from fnop.interpreters.plan.fields import changed_fields
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
 from tests.plans import Served, planned, planner_of
 from tests.simulations import Scenario, example
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.plan_report import as_json, as_lines
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.facts import Plan
+from fnop.adapters.reports.plan_report import as_json, as_lines
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.interpreters.plan.facts import Plan
 from fnop.interpreters.plan.planner import PlanProblem
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.plans import Served, labels, planned, planner_of
 from tests.simulations import DEFINITION, Scenario, example
 

@@ -10,15 +10,15 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.plan_report import as_json, as_lines
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.core.planned.facts import Plan
+from fnop.adapters.reports.plan_report import as_json, as_lines
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.plan.facts import Plan
 from fnop.interpreters.plan.masking import CHANGED_SECRET, SECRET, Masking
 from fnop.interpreters.plan.planner import PlanProblem
-from fnop.interpreters.protocol import ApiRequest
-from fnop.interpreters.redaction import MARK, Redaction
+from fnop.interpreters.recording.redaction import MARK, Redaction
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.plans import Served, planned, planner_of, sent_as_planned
 from tests.simulations import Scenario, example
 

@@ -16,7 +16,7 @@ from hypothesis import is_hypothesis_test, settings
 
 import fnop
 from fnop.core.api import hierarchies
-from fnop.core.handlers.registry import default_registry
+from fnop.core.handlers.declare.registry import default_registry
 from fnop.effects import builders
 from fnop.testing import Simulation
 from tests.commands import fnop as command

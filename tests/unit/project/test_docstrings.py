@@ -18,7 +18,7 @@ import pytest
 
 import fnop
 import fnop.testing
-from fnop.core.handlers import decorators, options
+from fnop.core.handlers.declare import decorators, options
 from tests.simulations import ROOT
 
 FACADES = ("fnop", "fnop.testing")
@@ -253,7 +253,12 @@ PLAIN_ROOMS = (
     "fnop",
     "interpreters",
 )
-LATER = ("interpreters/cluster/",)
+LATER = (
+    "interpreters/cluster/",
+    "interpreters/explain/",
+    "interpreters/plan/",
+    "interpreters/recording/",
+)
 
 # Clauses that have to be read twice before it is known what the subject is.
 CLAUSE = re.compile(

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import fnop
-from fnop.adapters import cli
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.protocol import ApiRequest
+from fnop.adapters.cli import main as cli
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.testing import Simulation, plan_of
 from tests.simulations import DEFINITION, ROOT, example
 from tests.stories import Story

@@ -59,9 +59,9 @@ MODULES = {"fcntl", "grp", "locale", "pwd", "resource", "termios", "tty"}
 # Each stands behind a guard of its own, which a test or a reader has seen.
 GUARDED = {
     ("asking.py", "SIGUSR1"),
-    ("check_limits.py", "SIGALRM"),
-    ("check_limits.py", "setitimer"),
-    ("cluster_command.py", "resource"),
+    ("limits.py", "SIGALRM"),
+    ("limits.py", "setitimer"),
+    ("cluster.py", "resource"),
     ("kubeconfig_files.py", "expanduser"),
     ("kubeconfig_files.py", "home"),
     ("memory_files.py", "memfd_create"),

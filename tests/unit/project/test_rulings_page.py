@@ -13,7 +13,7 @@ PAGE = ROOT / "docs" / "decisions" / "rulings.md"
 NUMBERS = range(1, 39)
 PARTS = ("Question", "Ruling", "Why", "Code", "Tests")
 UNCITED = "No comment or test name cites this ruling."
-# `core/handlers/plans.py` `plan_of`, `Again`
+# `core/handlers/declare/plans.py` `plan_of`, `Again`
 _PLACE = re.compile(r"`([\w/]+\.py)`((?:,?\s`[\w.]+`)+)")
 _TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 _CITED = re.compile(r"\bR(\d{1,2})\b|\bdef test_r(\d{1,2})_")

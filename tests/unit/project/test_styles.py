@@ -17,7 +17,7 @@ from bench.styles import (
     declared,
     functions,
 )
-from fnop.adapters.models import models_for
+from fnop.adapters.testing.models import models_for
 from tests.simulations import (
     ROOT,
     Scenario,

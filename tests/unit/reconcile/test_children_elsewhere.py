@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
 from fnop.core.seam.commands import Perform
 from fnop.effects import Delete
 from tests.reconcilers import KIND, NAME, Desiring, config_map, data_of, simulation

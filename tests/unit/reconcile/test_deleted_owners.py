@@ -10,7 +10,7 @@ from unittest import mock
 
 import fnop
 from fnop.core.children.synchronise import synchronise
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.effects import Get
 from fnop.testing import create, delete, explore
 from tests.reconcilers import KIND, NAME, Desiring, config_map, data_of
@@ -39,7 +39,7 @@ def reading_owners(answer: Any) -> Iterator[None]:
             except Exception as problem:
                 step = partial(talk.throw, problem)
 
-    with mock.patch("fnop.core.handlers.invocation.synchronise", answered):
+    with mock.patch("fnop.core.handlers.run.invocation.synchronise", answered):
         yield
 
 

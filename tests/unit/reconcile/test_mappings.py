@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.core.objects.mapping import STATES_MAX, TRIES_MAX, bounded, with_events
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.objects.decide.mapping import STATES_MAX, TRIES_MAX, bounded, with_events
 from fnop.core.state.record import PendingEvent
 from fnop.core.values.body import Body
 from fnop.testing import Simulation
@@ -150,7 +150,7 @@ def test_a_mapping_that_names_many_names_them_all() -> None:
 def test_a_mapping_without_end_is_told_by_a_fitting_remedy(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("fnop.core.handlers.plans.MAPPED_MAX", 1_000)
+    monkeypatch.setattr("fnop.core.handlers.declare.plans.MAPPED_MAX", 1_000)
 
     def endless(data: dict[str, str]) -> Iterator[str]:
         while True:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.pace import ROLLOUT_CHANGES
 from fnop.testing import Simulation
 from tests.reconcilers import (

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.models import models_for
+from fnop.adapters.testing.models import models_for
 from tests.level_driver import GARDENS, SUBJECTS, Driver, Subject
 from tests.simulated_world import SimulatedWorld
 from tests.simulations import (

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.checking import cases_of, subjects_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.check.worlds import _stripped
-from fnop.interpreters.settling import WAITS_MAX, Despair
+from fnop.adapters.testing.cases import cases_of, subjects_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.trials.worlds import _stripped
+from fnop.interpreters.simulation.settling import WAITS_MAX, Despair
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from fnop.testing import Simulation
 from tests.reconcilers import KIND, NAME, Desiring, config_map, data_of
 

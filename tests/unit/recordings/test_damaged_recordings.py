@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 from hypothesis import assume, given, settings, strategies as st
 
-from fnop.interpreters.recordings import (
+from fnop.interpreters.recording.format.reader import (
     Damage,
     RecordingLimits,
     RecordingProblem,
     read_header,
     read_records,
 )
-from fnop.interpreters.sums import OtherLines, Sums, trusted
+from fnop.interpreters.recording.format.sums import OtherLines, Sums, trusted
 from tests.commands import Done, fnop
 from tests.damage import all_lines, all_records, damaged, flipped, whole
 from tests.recordings import compressed, records_in

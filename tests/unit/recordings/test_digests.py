@@ -11,9 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.codes import Code, code_lines
-from fnop.adapters.loading import handlers_of_file
-from fnop.interpreters.digests import KIND, PYTHON, code_digest, digests_of
+from fnop.adapters.common.codes import Code, code_lines
+from fnop.adapters.common.loading import handlers_of_file
+from fnop.interpreters.recording.format.digests import (
+    KIND,
+    PYTHON,
+    code_digest,
+    digests_of,
+)
 from tests.simulations import ROOT
 
 OPERATOR = """
@@ -128,7 +133,7 @@ def test_modules_of_the_author_count(digests: Digests) -> None:
 def test_they_are_the_same_in_every_process() -> None:
     """Under any hash seed: sets have another order then."""
     script = (
-        "from fnop.interpreters.digests import code_digest\n"
+        "from fnop.interpreters.recording.format.digests import code_digest\n"
         "names = {'a', 'b', 'c', 'd'}\n"
         "def f(x): return x in names and x in {'e', 'f', 'g'}\n"
         "print(code_digest(f))"

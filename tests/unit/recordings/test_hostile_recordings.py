@@ -22,21 +22,29 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop as fnop_api
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.times import clock, moment
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now, wall_text
-from fnop.interpreters.recorder import FORMAT_VERSION, Recorder, header_of
-from fnop.interpreters.recordings import (
+from fnop.interpreters.recording.format.reader import (
     UNLIMITED,
     RecordingLimits,
     RecordingProblem,
     read_header,
     read_records,
 )
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import Replayed, recorded_settings, replay_file
+from fnop.interpreters.recording.format.recorder import (
+    FORMAT_VERSION,
+    Recorder,
+    header_of,
+)
+from fnop.interpreters.recording.model.times import clock, moment
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import (
+    Replayed,
+    recorded_settings,
+    replay_file,
+)
 from tests.commands import fnop
 from tests.histories import History
 from tests.property.strategies import json_values
@@ -311,8 +319,8 @@ def test_a_recording_imports_opens_and_runs_nothing(tmp_path: Path) -> None:
     (tmp_path / "os.py").write_text("raise SystemExit('imported')")
     script = """
 import sys
-from fnop.core.handlers.program import Program
-from fnop.interpreters.replay import RecordingProblem, replay_file
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.replay.replay import RecordingProblem, replay_file
 from tests.simulations import example_handlers
 
 def end(file, handlers):

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from fnop.adapters.recording_files import recorder_to
-from fnop.core.handlers.program import Program
-from fnop.interpreters.redaction import Redaction
+from fnop.adapters.recordings.recording_files import recorder_to
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.redaction import Redaction
 from tests.commands import Done, fnop, pytest_of
 from tests.recorded_operators import OBJECT, recorded_run
 from tests.recordings import TRACED

@@ -18,24 +18,24 @@ from typing import Any, NamedTuple
 import pytest
 from click.testing import CliRunner
 
-from fnop.adapters.cli import main
-from fnop.adapters.recording_files import recorder_to
+from fnop.adapters.cli.main import main
+from fnop.adapters.recordings.recording_files import recorder_to
 from fnop.core.api.resources import Resource
-from fnop.core.explaining.recorded import recorded_of
-from fnop.core.handlers.program import Program
-from fnop.core.history.busy import Busy
-from fnop.core.history.links import Behind
-from fnop.core.history.others import Others
-from fnop.core.history.plot import Incomplete, plot_of
-from fnop.core.history.presence import Presence
-from fnop.core.history.provenance import Provenance, Why
-from fnop.core.history.story import Story
-from fnop.core.history.timeline import Timeline
+from fnop.core.handlers.program.program import Program
 from fnop.core.values.paths import parse_path
-from fnop.interpreters.recorder import Recorder
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.shadow import shadow
+from fnop.interpreters.explain.recorded import recorded_of
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.format.recorder import Recorder
+from fnop.interpreters.recording.model.plot import Incomplete, plot_of
+from fnop.interpreters.recording.model.presence import Presence
+from fnop.interpreters.recording.questions.busy import Busy
+from fnop.interpreters.recording.questions.links import Behind
+from fnop.interpreters.recording.questions.others import Others
+from fnop.interpreters.recording.questions.provenance import Provenance, Why
+from fnop.interpreters.recording.questions.story import Story
+from fnop.interpreters.recording.questions.timeline import Timeline
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.shadow.attempts import shadow
 from tests.commands import fnop
 from tests.recordings import HEADER, STEP, TRACED, lines_of
 from tests.simulations import Scenario, example, handlers_in

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fnop.core.history.calls import Recorded, Replies, part_of
 from fnop.effects import Answer, Call
+from fnop.interpreters.recording.model.calls import Recorded, Replies, part_of
 from tests.commands import Done, fnop, pytest_of
 from tests.recorded_operators import OBJECT
 

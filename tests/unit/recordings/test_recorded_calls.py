@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from fnop.core.history.plot import plot_of
-from fnop.core.history.world import Own, Place, World, authors_of
 from fnop.core.values.body import Body
+from fnop.interpreters.recording.model.plot import plot_of
+from fnop.interpreters.recording.model.world import Own, Place, World, authors_of
 from tests.commands import fnop
 from tests.recorded_operators import MODELS, recorded_run, run_again
 from tests.recordings import compressed, inflated

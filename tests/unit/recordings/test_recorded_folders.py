@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.interpreters.machine import Machine
+from fnop.interpreters.runtime.machine import Machine
 from tests.commands import fnop as run_fnop
 from tests.recordings import TRACED, Recording
 from tests.simulations import Scenario, example

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.story import Story
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.replay import replay_file
-from fnop.interpreters.run import Runner
-from fnop.interpreters.scenario import ApplyProblem, create
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.questions.story import Story
+from fnop.interpreters.recording.replay.replay import replay_file
+from fnop.interpreters.runtime.run import Runner
+from fnop.interpreters.simulation.scenario import ApplyProblem, create
 from tests.histories import History
 from tests.recordings import TRACED, Recording, text_of
 from tests.simulations import example

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import TOKEN, Redaction
-from fnop.interpreters.replay import Replayed, replay_file
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import TOKEN, Redaction
+from fnop.interpreters.recording.replay.replay import Replayed, replay_file
 from tests.recordings import TRACED, records_in, text_of
 from tests.simulations import Scenario, example
 

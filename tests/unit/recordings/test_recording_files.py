@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.recording_files import opened, recorder_to
-from fnop.core.handlers.program import Program
-from fnop.interpreters.recorder import Recorder
-from fnop.interpreters.redaction import Redaction
+from fnop.adapters.recordings.recording_files import opened, recorder_to
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.recorder import Recorder
+from fnop.interpreters.recording.redaction import Redaction
 
 PROGRAM = Program(())
 _ZSTD = bytes.fromhex("28b52ffd")

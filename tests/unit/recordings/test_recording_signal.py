@@ -12,11 +12,11 @@ from subprocess import Popen
 
 import pytest
 
-from fnop.adapters.asking import Asked, AskedInSimulation, harmless
-from fnop.adapters.cluster_fixture import SimulatedCluster
+from fnop.adapters.cli.asking import Asked, AskedInSimulation, harmless
+from fnop.adapters.testing.cluster_fixture import SimulatedCluster
 from fnop.core.seam.inputs import AlarmRang
 from fnop.core.values.now import Now
-from fnop.interpreters.recordings import read_header, read_records
+from fnop.interpreters.recording.format.reader import read_header, read_records
 from tests.commands import (
     MINIMAL,
     begun,

@@ -6,15 +6,15 @@ import io
 import threading
 from pathlib import Path
 
-from fnop.adapters.recording_files import Background
-from fnop.core.handlers.program import Program
+from fnop.adapters.recordings.recording_files import Background
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.inputs import AlarmRang, Bookmark, Started
 from fnop.core.values.now import Now
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.recordings import read_header, read_records
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import replay_file
-from fnop.interpreters.ring import size_of
+from fnop.interpreters.recording.format.reader import read_header, read_records
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.format.ring import size_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import replay_file
 from tests.commands import fnop
 from tests.patience import patience
 from tests.simulations import ROOT

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.redaction import is_sensitive_name
-from fnop.interpreters.replay import replay
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.redaction import is_sensitive_name
+from fnop.interpreters.recording.replay.replay import replay
 from tests.histories import History
 from tests.recordings import TRACED
 from tests.simulations import example

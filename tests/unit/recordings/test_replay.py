@@ -12,10 +12,10 @@ import orjson
 import pytest
 import yaml
 
-from fnop.core.handlers.program import Program
+from fnop.core.handlers.program.program import Program
 from fnop.core.memory.last_seen import Stored, read_stored, write_stored
 from fnop.core.memory.observation import FormerValues, Seen
-from fnop.interpreters.redaction import TOKEN, Redaction
+from fnop.interpreters.recording.redaction import TOKEN, Redaction
 from tests.commands import Done, fnop
 from tests.recorded_examples import EXAMPLES, record
 from tests.recordings import compressed, inflated, text_of

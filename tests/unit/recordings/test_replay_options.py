@@ -7,8 +7,8 @@ from typing import Any
 import click
 import pytest
 
-from fnop.adapters.replay_command import replay
-from fnop.adapters.replay_options import Mode, Wish, wish_of
+from fnop.adapters.cli.replay import replay
+from fnop.adapters.cli.replay_options import Mode, Wish, wish_of
 
 VALUES: dict[str, Any] = {
     "at": 3,

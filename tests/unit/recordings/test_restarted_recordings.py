@@ -9,11 +9,11 @@ import pytest
 
 import fnop
 from fnop.core.children.restoring import applied_digests, recorded_digest
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.interpreters.recorder import Recorder, header_of
-from fnop.interpreters.redaction import Redaction
-from fnop.interpreters.replay import replay_file
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.format.recorder import Recorder, header_of
+from fnop.interpreters.recording.redaction import Redaction
+from fnop.interpreters.recording.replay.replay import replay_file
 from tests.recordings import TRACED
 from tests.simulations import Scenario, example, example_handlers, manifests_of
 

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.recording_files import RingFiles, opened
-from fnop.core.handlers.program import Program
+from fnop.adapters.recordings.recording_files import RingFiles, opened
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import AttemptEnded, Command, Exit, Perform, Say, Subject
 from fnop.core.seam.inputs import AlarmRang, Answered, Started
 from fnop.core.values.now import Now
 from fnop.effects import Answer, Random
-from fnop.interpreters.ring import Ring
+from fnop.interpreters.recording.format.ring import Ring
 from tests.commands import Done, fnop
 from tests.simulations import ROOT
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from fnop.adapters.cli import main
-from fnop.interpreters.shadow import Shadow
+from fnop.adapters.cli.main import main
+from fnop.interpreters.shadow.attempts import Shadow
 from tests.commands import fnop
 from tests.simulations import ROOT
 
@@ -55,7 +55,7 @@ def test_a_pipeline_fails_where_nothing_could_be_asked(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found = Shadow(attempts=2, untold=Counter({"version 108 is not there": 2}))
-    monkeypatch.setattr("fnop.interpreters.shadow.shadow", lambda *_: found)
+    monkeypatch.setattr("fnop.interpreters.shadow.attempts.shadow", lambda *_: found)
     operator, wanted = str(folder / "port.py"), ("--fail-on", "delete")
     call = ("replay", str(folder / "run.fnop"), operator, "--shadow")
     done = CliRunner().invoke(main, [*call, *wanted])

@@ -11,11 +11,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 import fnop
-from fnop.adapters.cli import main
-from fnop.adapters.replay_report import shadow_lines, sorts_of
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.scenario import ApplyProblem, create
-from fnop.interpreters.shadow import Shadow
+from fnop.adapters.cli.main import main
+from fnop.adapters.recordings.replay_report import shadow_lines, sorts_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.shadow.attempts import Shadow
+from fnop.interpreters.simulation.scenario import ApplyProblem, create
 from tests.histories import History, config
 from tests.simulations import example
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import fnop
-from fnop.adapters.replay_report import shadow_lines, sorts_of
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.replay import replay
-from fnop.interpreters.shadow import Shadow
+from fnop.adapters.recordings.replay_report import shadow_lines, sorts_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.recording.replay.replay import replay
+from fnop.interpreters.shadow.attempts import Shadow
 from tests.histories import History, config
 from tests.recordings import TRACED
 from tests.simulations import example

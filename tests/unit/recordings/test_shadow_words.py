@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.replay_report import shadow_lines, sorts_of
-from fnop.core.handlers.registry import Registry
-from fnop.core.history.sorts import WORDS
-from fnop.interpreters.shadow import Shadow
+from fnop.adapters.recordings.replay_report import shadow_lines, sorts_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.recording.comparison.sorts import WORDS
+from fnop.interpreters.shadow.attempts import Shadow
 from tests.histories import History, config
 from tests.simulations import ROOT, example
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.replay_report import shadow_lines, sorts_of
+from fnop.adapters.recordings.replay_report import shadow_lines, sorts_of
 from fnop.core.admission.configurations import NAME_LABEL
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.scenario import create
-from fnop.interpreters.shadow import Shadow
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.shadow.attempts import Shadow
+from fnop.interpreters.simulation.scenario import create
 from tests.histories import History, config
 from tests.simulations import example
 

@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from fnop.adapters.accounts import named_by
-from fnop.adapters.certificates import Authority
-from fnop.core.handlers.connection import ConnectionInfo, Impersonation
-from fnop.interpreters.clock import EPOCH
+from fnop.adapters.kubernetes.accounts import named_by
+from fnop.adapters.serving.certificates import Authority
+from fnop.core.handlers.declare.connection import ConnectionInfo, Impersonation
+from fnop.interpreters.runtime.clock import EPOCH
 
 SERVER = "https://10.0.0.1:6443"
 ACCOUNT = "system:serviceaccount:prod:claims"

@@ -12,21 +12,26 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.cli import main
-from fnop.core.handlers.handler import Handler
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.settings import Settings
+from fnop.adapters.cli.main import main
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.peers.lease import Candidate
 from fnop.core.seam.commands import Command, Say, Watch
 from fnop.interpreters import cluster as simulated
-from fnop.interpreters.answers import refused
-from fnop.interpreters.clock import EPOCH
 from fnop.interpreters.cluster import Off, empty_cluster, paced
 from fnop.interpreters.cluster.requests.request import attributes_of
-from fnop.interpreters.protocol import MERGE_PATCH, ApiRequest, ApiResponse, User
-from fnop.interpreters.requests import watch_request
-from fnop.interpreters.scenario import apply_manifests
-from fnop.interpreters.simulation import SimulatedRun
+from fnop.interpreters.runtime.answers import refused
+from fnop.interpreters.runtime.clock import EPOCH
+from fnop.interpreters.runtime.protocol import (
+    MERGE_PATCH,
+    ApiRequest,
+    ApiResponse,
+    User,
+)
+from fnop.interpreters.runtime.requests import watch_request
+from fnop.interpreters.simulation.scenario import apply_manifests
+from fnop.interpreters.simulation.simulation import SimulatedRun
 from tests.deployments import FOLDER, SPEC, manifests, one
 from tests.simulations import DEFINITION, ROOT, handlers_in
 

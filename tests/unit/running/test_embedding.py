@@ -16,11 +16,11 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters import embedding
-from fnop.core.handlers.registry import Registry, default_registry
+from fnop.adapters.running import embedding
+from fnop.core.handlers.declare.registry import Registry, default_registry
 from fnop.core.peers.peers import Mode
 from fnop.core.state.lifecycle import Phase
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.live import COLLECTION, LiveCluster
 from tests.patience import patience, soon
 from tests.simulations import example

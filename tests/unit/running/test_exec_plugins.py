@@ -14,8 +14,13 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters import exec_plugins
-from fnop.adapters.exec_plugins import PluginProblem, answered, ill_typed, problems_in
+from fnop.adapters.kubernetes import exec_plugins
+from fnop.adapters.kubernetes.exec_plugins import (
+    PluginProblem,
+    answered,
+    ill_typed,
+    problems_in,
+)
 from tests.patience import patience
 
 V1, V1BETA1 = (f"client.authentication.k8s.io/{each}" for each in ("v1", "v1beta1"))

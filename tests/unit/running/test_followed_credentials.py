@@ -25,21 +25,21 @@ from cryptography.hazmat.primitives.serialization import (
     PrivateFormat,
 )
 
-from fnop.adapters import service_account
-from fnop.adapters.certificates import Authority, server_context
-from fnop.adapters.credentials import login_with_kubeconfig
-from fnop.adapters.kubeconfig import find_source
-from fnop.adapters.kubernetes import (
+from fnop.adapters.kubernetes import service_account
+from fnop.adapters.kubernetes.client import (
     FILES_SECONDS,
     RENEWAL_SECONDS,
     KubernetesApi,
     connect,
 )
-from fnop.adapters.tls import tls_context
-from fnop.adapters.transports import cut
-from fnop.core.handlers.connection import ConnectionInfo
-from fnop.interpreters.clock import SystemClock, VirtualClock
-from fnop.interpreters.protocol import ApiRequest, Unreachable
+from fnop.adapters.kubernetes.credentials import login_with_kubeconfig
+from fnop.adapters.kubernetes.kubeconfig import find_source
+from fnop.adapters.kubernetes.tls import tls_context
+from fnop.adapters.kubernetes.transports import cut
+from fnop.adapters.serving.certificates import Authority, server_context
+from fnop.core.handlers.declare.connection import ConnectionInfo
+from fnop.interpreters.runtime.clock import SystemClock, VirtualClock
+from fnop.interpreters.runtime.protocol import ApiRequest, Unreachable
 
 GET = ApiRequest("GET", "/x")
 NOW = SystemClock().now().wall

@@ -17,15 +17,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters import deep_json, kubeconfig, kubernetes, service_account
-from fnop.adapters.kubernetes import ConfigurationProblem, KubernetesApi, connect
-from fnop.adapters.logs import configure
-from fnop.core.handlers.connection import ConnectionInfo
+from fnop.adapters.common import deep_json
+from fnop.adapters.common.logs import configure
+from fnop.adapters.kubernetes import client as kubernetes, kubeconfig, service_account
+from fnop.adapters.kubernetes.client import ConfigurationProblem, KubernetesApi, connect
+from fnop.core.handlers.declare.connection import ConnectionInfo
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import described, text_of
-from fnop.interpreters.answers import message_of
-from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.protocol import (
+from fnop.interpreters.runtime.answers import message_of
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.protocol import (
     ApiRequest,
     ApiResponse,
     StreamRefused,

@@ -8,7 +8,7 @@ from textwrap import dedent
 
 import pytest
 
-from fnop.adapters.loading import LoadProblem, load, resolve
+from fnop.adapters.common.loading import LoadProblem, load, resolve
 from tests.simulations import ROOT
 
 
@@ -119,7 +119,7 @@ def test_no_file_stands_in_for_another_module(tmp_path: Path, stem: str) -> None
     """In a fresh process, where the other module may not be imported yet."""
     write(tmp_path / f"{stem}.py", "def mine(): return 'mine'")
     code = f"""
-        from fnop.adapters.loading import load, resolve
+        from fnop.adapters.common.loading import load, resolve
         load([{str(tmp_path / stem) + ".py"!r}])
         import {stem}, yaml, queue
         print(resolve("fnop_script_{stem}:mine")(), hasattr({stem}, "mine"))
@@ -130,7 +130,7 @@ def test_no_file_stands_in_for_another_module(tmp_path: Path, stem: str) -> None
 def test_the_name_is_the_same_in_every_process(tmp_path: Path) -> None:
     write(tmp_path / "operator.py", "import fnop\ndef f(): ...\ncall = fnop.call(f)")
     code = """
-        from fnop.adapters.loading import load
+        from fnop.adapters.common.loading import load
         print(load(["operator.py"])[0].call.function)
     """
     assert run_python(code, tmp_path) == "fnop_script_operator:f"

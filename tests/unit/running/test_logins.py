@@ -15,17 +15,17 @@ import pytest
 import yaml
 
 import fnop
-from fnop.adapters import service_account
-from fnop.adapters.activities import Surroundings
-from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
-from fnop.adapters.kubernetes import KubernetesApi, connect
-from fnop.adapters.logins import HandledLogins
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.kubernetes import service_account
+from fnop.adapters.kubernetes.activities import Surroundings
+from fnop.adapters.kubernetes.client import KubernetesApi, connect
+from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem, find_source
+from fnop.adapters.kubernetes.logins import HandledLogins
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Say
 from fnop.core.values.errors import RegistrationError
-from fnop.interpreters.clock import EPOCH, Clock, VirtualClock
-from fnop.interpreters.protocol import Unreachable
+from fnop.interpreters.runtime.clock import EPOCH, Clock, VirtualClock
+from fnop.interpreters.runtime.protocol import Unreachable
 from tests.scripted_server import GET, Seen, http, server, write_kubeconfig
 
 HERE = "https://here:6443"

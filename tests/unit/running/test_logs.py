@@ -20,11 +20,11 @@ from urllib.error import URLError
 import pytest
 
 import fnop
-from fnop.adapters import loading
-from fnop.adapters.loading import load
-from fnop.adapters.logs import Console, configure
-from fnop.adapters.mistakes import Mistakes
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.common import loading
+from fnop.adapters.common.loading import load
+from fnop.adapters.common.logs import Console, configure
+from fnop.adapters.running.mistakes import Mistakes
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.seam.commands import AttemptEnded, Say, Subject
 from fnop.effects.values import canonical
 from fnop.testing import plan_of
@@ -525,7 +525,7 @@ def test_a_line_is_cheap(
 
 
 def test_it_is_imported_without_the_cluster() -> None:
-    code = "import fnop.adapters.logs, sys; print('aiohttp' in sys.modules)"
+    code = "import fnop.adapters.common.logs, sys; print('aiohttp' in sys.modules)"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
     assert done.stdout.strip() == "False"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from fnop.adapters.memory_files import file_with
+from fnop.adapters.kubernetes.memory_files import file_with
 
 CONTENT = b"a certificate, longer than any buffer" * 4000
 

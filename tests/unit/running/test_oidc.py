@@ -14,11 +14,11 @@ from urllib.parse import parse_qs
 import pytest
 import yaml
 
-from fnop.adapters import oidc
-from fnop.adapters.kubeconfig import ConfigurationProblem, find_source
-from fnop.adapters.oidc import Home, OidcProblem, refreshed
-from fnop.adapters.transports import cut
-from fnop.interpreters.clock import SystemClock
+from fnop.adapters.kubernetes import oidc
+from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem, find_source
+from fnop.adapters.kubernetes.oidc import Home, OidcProblem, refreshed
+from fnop.adapters.kubernetes.transports import cut
+from fnop.interpreters.runtime.clock import SystemClock
 from tests.scripted_server import http
 
 FUTURE = SystemClock().now().wall + 3600

@@ -15,14 +15,14 @@ import aiohttp
 import pytest
 
 import fnop
-from fnop.adapters import probes
-from fnop.adapters.embedding import ConfigurationProblem
-from fnop.adapters.endpoints import Endpoint, endpoint_of
-from fnop.core.handlers.registry import Registry
+from fnop.adapters.running.embedding import ConfigurationProblem
+from fnop.adapters.serving import probes
+from fnop.adapters.serving.endpoints import Endpoint, endpoint_of
+from fnop.core.handlers.declare.registry import Registry
 from fnop.core.values.errors import RegistrationError
-from fnop.interpreters.clock import VirtualClock
-from fnop.interpreters.meter import MeteredApi
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.meter import MeteredApi
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, Unreachable
 from tests.live import COLLECTION, LiveCluster
 from tests.patience import patience, soon
 from tests.simulations import DEFINITION, example

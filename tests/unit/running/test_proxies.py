@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from yarl import URL
 
-from fnop.adapters import proxies
-from fnop.adapters.kubernetes import ConfigurationProblem, connect
-from fnop.adapters.proxies import proxy_for
-from fnop.core.handlers.connection import ConnectionInfo
-from fnop.interpreters.protocol import Unreachable
+from fnop.adapters.kubernetes import proxies
+from fnop.adapters.kubernetes.client import ConfigurationProblem, connect
+from fnop.adapters.kubernetes.proxies import proxy_for
+from fnop.core.handlers.declare.connection import ConnectionInfo
+from fnop.interpreters.runtime.protocol import Unreachable
 from tests.scripted_server import GET, Seen, http, server
 
 PROXY = "http://proxy:3128"

@@ -15,7 +15,8 @@ from types import ModuleType
 import pytest
 
 import fnop as fnop_api
-from fnop.adapters import pyinstaller, scaffolding
+from fnop.adapters import pyinstaller
+from fnop.adapters.generate import scaffolding
 from tests.commands import MINIMAL, manifest
 from tests.patience import patience
 from tests.simulations import DEFINITION, ROOT, example
@@ -23,9 +24,9 @@ from tests.simulations import DEFINITION, ROOT, example
 # One process for all: modules from an archive are compiled each time.
 MAIN = """
 import sys
-from fnop.adapters.cli import main
-from fnop.adapters.project_names import names_of
-from fnop.adapters.scaffolding import files_of
+from fnop.adapters.cli.main import main
+from fnop.adapters.generate.project_names import names_of
+from fnop.adapters.generate.scaffolding import files_of
 
 names = names_of("shop", kind="Shop", group="shops.example.com")
 print(len(files_of(names)), "files")
@@ -38,7 +39,7 @@ for line in sys.stdin:
 ONLY = """
 import sys
 sys.path.insert(0, "app.pyz")
-from fnop.adapters.cli import main
+from fnop.adapters.cli.main import main
 main()
 """
 

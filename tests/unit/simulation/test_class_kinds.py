@@ -13,8 +13,9 @@ import pytest
 from hypothesis import find
 
 import fnop
-from fnop.adapters.class_kinds import DefinitionProblem, definitions_for
-from fnop.adapters.definitions import definitions_of
+from fnop.adapters.definitions.class_kinds import definitions_for
+from fnop.adapters.definitions.classes import definitions_of
+from fnop.adapters.definitions.problems import DefinitionProblem
 from fnop.testing import Simulation, checks, create, explore, manifests, review
 from tests.commands import fnop as command
 from tests.patience import patience
@@ -268,7 +269,7 @@ def test_nothing_is_imported_for_an_operator_without_classes() -> None:
         "from fnop.testing import Simulation\n"
         "folder = 'examples/01-minimal/'\n"
         "Simulation(folder + 'example.py', crds=folder + 'object.yaml').settle()\n"
-        "assert 'fnop.adapters.definitions' not in sys.modules\n"
+        "assert 'fnop.adapters.definitions.classes' not in sys.modules\n"
     )
     subprocess.run(
         [sys.executable, "-c", script], cwd=ROOT, check=True, timeout=patience(20)

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.models import Models, models_of
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters import externals
-from fnop.interpreters.externals import externals_of, forked, set_now
+from fnop.adapters.testing.models import Models, models_of
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.simulation import externals
+from fnop.interpreters.simulation.externals import externals_of, forked, set_now
 from fnop.testing import (
     External,
     JobService,

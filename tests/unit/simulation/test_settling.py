@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.settling import REPEATS_MAX, STEPS_MAX
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.simulation.settling import REPEATS_MAX, STEPS_MAX
 from fnop.testing import Simulation
 from tests.commands import Done, fnop as command
 from tests.simulations import DEFINITION, ROOT, example

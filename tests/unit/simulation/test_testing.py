@@ -15,11 +15,11 @@ from hypothesis import given, settings
 
 import fnop
 import fnop.testing
-from fnop import adapters
-from fnop.adapters import strategies
-from fnop.core.handlers.arguments import PROVIDERS
-from fnop.core.handlers.registry import Registry, default_registry
-from fnop.core.handlers.signatures import names_in
+from fnop.adapters import testing
+from fnop.adapters.testing import strategies
+from fnop.core.handlers.declare.registry import Registry, default_registry
+from fnop.core.handlers.declare.signatures import names_in
+from fnop.core.handlers.run.arguments import PROVIDERS
 from fnop.effects import Event, Patch
 from fnop.interpreters.cluster.schema.schema import compile_schema
 from fnop.testing import (
@@ -870,8 +870,8 @@ def test_a_definition_that_is_not_there_is_named(
 def test_who_has_no_hypothesis_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delattr(adapters, "strategies")
-    monkeypatch.delitem(sys.modules, "fnop.adapters.strategies")
+    monkeypatch.delattr(testing, "strategies")
+    monkeypatch.delitem(sys.modules, "fnop.adapters.testing.strategies")
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     sentence = r"not installed: pip install 'fnop\[testing\]'"
     with pytest.raises(ModuleNotFoundError, match=sentence):

@@ -10,7 +10,7 @@ from fnop.core.memory.last_seen import Stored, shared
 from fnop.core.memory.observation import FormerValues, Seen, digest_of
 from fnop.core.values.body import Body, compact
 from fnop.core.values.packing import PACKED_MAX, Packing
-from fnop.interpreters.packings import Packings
+from fnop.interpreters.runtime.packings import Packings
 from tests.property.strategies import json_objects
 
 KIND = "pods.v1."

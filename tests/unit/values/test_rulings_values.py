@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.program.program import Program
 from fnop.core.memory.last_seen import Stored, read_stored, write_stored
 from fnop.core.memory.observation import Observation, see
 from fnop.core.values.body import Body
 from fnop.core.values.diff import diff
 from fnop.effects.values import digest, same_json
-from fnop.interpreters.protocol import ApiRequest
+from fnop.interpreters.runtime.protocol import ApiRequest
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

@@ -22,10 +22,10 @@ from kubernetes_asyncio.client import ApiClient, V1ConfigMap, V1ObjectMeta
 from ruamel.yaml import YAML
 
 import fnop
-from fnop.adapters.yaml_values import teach_yaml
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.writers import DaemonStoppingReason
+from fnop.adapters.common.yaml_values import teach_yaml
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.writers import DaemonStoppingReason
+from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Command
 from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import input_from_wire, input_to_wire
@@ -33,7 +33,7 @@ from fnop.core.values.body import Memo, Meta, View
 from fnop.core.values.diff import diff
 from fnop.core.values.now import Now
 from fnop.effects.values import ReadOnlyDict, ReadOnlyList, canonical, thaw_json
-from fnop.interpreters.machine import Machine
+from fnop.interpreters.runtime.machine import Machine
 from tests.simulations import Scenario, example
 
 KIND = "fnopexamples"

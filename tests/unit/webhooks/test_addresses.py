@@ -10,7 +10,8 @@ from typing import Any
 import aiohttp
 import pytest
 
-from fnop.adapters.webhooks.addresses import Address, server_at
+from fnop.adapters.webhooks.addresses import Address
+from fnop.adapters.webhooks.server_at import server_at
 from tests.commands import closed_port
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from fnop.adapters.certificates import Authority, Pair
+from fnop.adapters.serving.certificates import Authority, Pair
 from fnop.adapters.webhooks.certificates import Files, Own, Served, Stored
 from fnop.core.admission.certificates import Lifetimes
 

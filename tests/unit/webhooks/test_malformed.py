@@ -22,7 +22,7 @@ from fnop.adapters.webhooks.connections import Limits, Refusal
 from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.adapters.webhooks.server import WebhookServer
 from fnop.core.api.reviews import MalformedReview, Request, request_in
-from fnop.core.handlers.registry import Registry
+from fnop.core.handlers.declare.registry import Registry
 from tests.patience import patience
 from tests.thorough import examples
 from tests.webhook_servers import KIND, Client, fn_of, next_of, review_of, serving

@@ -8,19 +8,19 @@ from typing import Any, cast
 import pytest
 
 import fnop
-from fnop.adapters.loading import resolve
-from fnop.adapters.metrics import Metrics
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.serving.metrics import Metrics
 from fnop.adapters.webhooks.answering import answering
 from fnop.adapters.webhooks.connections import Refusal
-from fnop.core.handlers.program import Program
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
 from fnop.core.operator.health import health
-from fnop.interpreters.clock import EPOCH, VirtualClock
-from fnop.interpreters.flow import Flow
-from fnop.interpreters.meter import Meter, MeteredApi, MeteredReviews
-from fnop.interpreters.protocol import Api
-from fnop.interpreters.run import Runner
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
+from fnop.interpreters.runtime.flow import Flow
+from fnop.interpreters.runtime.meter import Meter, MeteredApi, MeteredReviews
+from fnop.interpreters.runtime.protocol import Api
+from fnop.interpreters.runtime.run import Runner
 from tests.webhook_servers import KIND, review_of
 
 pytest.importorskip("prometheus_client")

@@ -15,11 +15,11 @@ from typing import Any
 import aiohttp
 import pytest
 
-from fnop.adapters.certificates import Authority, Pair
+from fnop.adapters.serving.certificates import Authority, Pair
 from fnop.adapters.webhooks.server import WebhookServer
 from fnop.core.admission.certificates import Lifetimes
-from fnop.interpreters.clock import SystemClock
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, Unreachable
 from tests.live import SpoiledCluster
 from tests.patience import soon
 from tests.webhook_servers import Client, certificate_of, next_of, serving

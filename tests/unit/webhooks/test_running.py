@@ -11,12 +11,13 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters import service_account
+from fnop.adapters.kubernetes import service_account
 from fnop.adapters.webhooks import running as webhooks_running
-from fnop.adapters.webhooks.addresses import Address, server_at
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.protocol import ApiRequest, ApiResponse
+from fnop.adapters.webhooks.addresses import Address
+from fnop.adapters.webhooks.server_at import server_at
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
 from tests.commands import closed_port
 from tests.patience import patience, soon
 from tests.webhook_clusters import GROUP, NAME, Cluster

@@ -19,14 +19,14 @@ import orjson
 import pytest
 
 import fnop
-from fnop.adapters.certificates import Authority
+from fnop.adapters.serving.certificates import Authority
 from fnop.adapters.webhooks.answering import Asked, answering
 from fnop.adapters.webhooks.protocol import WebhookFn
 from fnop.adapters.webhooks.server import WebhookServer
 from fnop.core.api.reviews import MalformedReview
-from fnop.core.handlers.registry import Registry
-from fnop.core.handlers.settings import Settings
-from fnop.interpreters.clock import SystemClock
+from fnop.core.handlers.declare.registry import Registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.interpreters.runtime.clock import SystemClock
 from tests.patience import soon
 from tests.webhook_servers import (
     KIND,

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from fnop.adapters.certificates import Authority, Pair
+from fnop.adapters.serving.certificates import Authority, Pair
 from fnop.adapters.webhooks.certificates import Own, Stored
 from fnop.adapters.webhooks.shared import SharedSecret
 from fnop.core.admission.certificates import Lifetimes
-from fnop.interpreters.protocol import ApiRequest, ApiResponse, Unreachable
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, Unreachable
 from tests.live import SpoiledCluster
 
 pytest.importorskip("cryptography")

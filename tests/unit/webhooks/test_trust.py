@@ -9,14 +9,15 @@ from typing import Any
 import pytest
 
 import fnop
-from fnop.adapters.certificates import Authority, Pair
+from fnop.adapters.serving.certificates import Authority, Pair
 from fnop.adapters.webhooks import running as webhooks_running
-from fnop.adapters.webhooks.addresses import Address, server_at
+from fnop.adapters.webhooks.addresses import Address
 from fnop.adapters.webhooks.certificates import Served, facts_of
 from fnop.adapters.webhooks.server import WebhookServer
+from fnop.adapters.webhooks.server_at import server_at
 from fnop.adapters.webhooks.trust import refusal_of
-from fnop.core.handlers.registry import Registry
-from fnop.interpreters.clock import SystemClock
+from fnop.core.handlers.declare.registry import Registry
+from fnop.interpreters.runtime.clock import SystemClock
 from tests.commands import closed_port
 from tests.patience import soon
 from tests.webhook_clusters import Cluster

@@ -1,0 +1,1 @@
+"""Check operators from the command line and from tests."""

@@ -1,0 +1,414 @@
+"""Faults in authors' tests: one found failure, or all faults of an operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fnop.adapters.check.report import Shown, as_lines
+from fnop.adapters.common.loading import module_of_file
+from fnop.adapters.definitions.class_kinds import definitions_for
+from fnop.adapters.definitions.problems import DefinitionProblem
+from fnop.adapters.testing.cases import (
+    CheckProblem,
+    actions_in,
+    cases_of,
+    given_in,
+    has_scripts,
+    heeded_in,
+    manifests_of,
+    sound,
+    subjects_of,
+)
+from fnop.adapters.testing.laws import Law, names_of
+from fnop.adapters.testing.models import Models, models_for, models_in
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.interpreters.check.campaign.campaign import (
+    Campaign,
+    Options,
+    Report,
+    Task,
+    heeded_together,
+)
+from fnop.interpreters.check.campaign.explore import Case, is_special
+from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.check.trials.scripts import ScriptProblem
+from fnop.interpreters.simulation.actions import Action, ActionRefused, apply
+from fnop.interpreters.simulation.scenario import ApplyProblem
+
+__all__ = [
+    "Check",
+    "Exploration",
+    "checks",
+    "crash",
+    "create",
+    "explore",
+    "fault",
+]
+
+create = apply
+
+_READS = frozenset(("get", "list"))
+
+
+def fault(
+    name: str,
+    handler: str = "",
+    *,
+    nth: int = 1,
+    event: str | None = None,
+    log: str | None = None,
+    after: int | None = None,
+    run: str | None = None,
+    detail: str = "",
+    **asked: str,
+) -> Fault:
+    """A fault at one site, by its `name` in docs/checking.md, such as "F10:applied".
+
+    The site is what a `handler` asks for ("" is the operator itself), its effect and
+    target `asked` as in `create="configmaps/x-a"`, for the `nth` time; or an `event`,
+    as in `event="ADDED xs/x"`; or lines of a `log`, as in `log="default/web-0/app"`; or
+    the rest `after` so many actions of the user; or the
+    whole `run`, of a controller for instance. `detail` chooses a child. Raises
+    `ValueError` for names and sites that do not exist.
+
+    >>> print(fault("F10:applied", "c", create="configmaps/x-a"))
+    `create configmaps/x-a` (1st, handler c) is applied, and its reply is lost
+    """
+    if name not in BY_NAME:
+        names = ", ".join(BY_NAME)
+        raise ValueError(f"there is no fault {name!r}; choose from {names}")
+    kind = BY_NAME[name]
+    site = _site(handler, nth, event, log, after, run, asked)
+    if site.place not in kind.places:
+        places = " or ".join(sorted(each.value for each in kind.places))
+        raise ValueError(f"{name} strikes a {places}, not a {site.place.value}")
+    return Fault(kind, site, detail)
+
+
+def _site(
+    handler: str,
+    nth: int,
+    event: str | None,
+    log: str | None,
+    after: int | None,
+    run: str | None,
+    asked: Mapping[str, str],
+) -> Site:
+    if event is not None:
+        type, _, target = event.partition(" ")
+        return Site(Place.EVENT, "", type, target, nth)
+    if log is not None:
+        return Site(Place.LOG, "", "lines", log, nth)
+    if after is not None:
+        return Site(Place.REST, "", "", str(after))
+    if run is not None:
+        return Site(Place.RUN, "", "", run)
+    if len(asked) != 1:
+        raise ValueError(
+            "name one effect, as in create='configmaps/x-a', or event=, log=, "
+            "after= or run="
+        )
+    ((verb, target),) = asked.items()
+    place = Place.READ if verb in _READS else Place.WRITE
+    return Site(Place.CALL if verb == "call" else place, handler, verb, target, nth)
+
+
+class crash:
+    """The operator crashes, before or after an effect of a handler.
+
+    The `handler` is named by its id, "" is the operator itself; the effect as in
+    `create="configmaps/x-a"`, for the `nth` time:
+
+        crash.after("c", create="configmaps/x-a")
+    """
+
+    @staticmethod
+    def before(handler: str = "", *, nth: int = 1, **asked: str) -> Fault:
+        """Crash of the operator before the `nth` time that `handler` asks for it."""
+        site = _site(handler, nth, None, None, None, None, asked)
+        return Fault(BY_NAME["F1:before"], site)
+
+    @staticmethod
+    def after(handler: str = "", *, nth: int = 1, **asked: str) -> Fault:
+        """Crash of the operator when the `nth` effect of the `handler` is applied."""
+        site = _site(handler, nth, None, None, None, None, asked)
+        return Fault(BY_NAME["F1:after"], site)
+
+    @staticmethod
+    def at_rest(after: int) -> Fault:
+        """Crash of the operator at rest, after so many actions of the user."""
+        return fault("F1:rest", after=after)
+
+
+class Exploration:
+    """The findings of all single faults of a script, as `explore` answers them.
+
+    `case` is the operator with its world and the script, `report` has the failures. The
+    special faults (docs/checking.md) fail only where they are asked for by `special`.
+    One that `is_part` of several need not tell something of each property.
+
+        explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        report: Report,
+        *,
+        special: bool = False,
+        is_part: bool = False,
+    ) -> None:
+        self.case, self.report = case, report
+        self._special, self._is_part = special, is_part
+
+    def must(self, *properties: str | Law) -> Exploration:
+        """Fail unless these properties hold; without any, all of them.
+
+        Each is a name, or one of `stabilise`, `leave_no_orphans`, `never_create_twice`
+        and `keep_data`. Raises `AssertionError` with the schedules that violate them,
+        or where nothing is known of one, and `ValueError` for a name that is none.
+        """
+        names = names_of(properties)
+        found = [
+            Shown(self.case, each, number)
+            for each, number in self.report.failures
+            if each.violation.property in names and (self._special or not each.special)
+        ]
+        if found:
+            raise AssertionError("\n".join(as_lines(self.report, found)))
+        report = self.report
+        # Of a handler that this script never asks something is to be known if named.
+        known = names if properties else names - {*report.unshown}
+        unsure = [
+            each for each in report.properties if each in known & {*report.unsure}
+        ]
+        if unsure and not self._is_part:
+            more = f" and of {len(unsure) - 1} more" if unsure[1:] else ""
+            raise AssertionError(
+                f"nothing is known of {unsure[0]}{more}: {report.unsure[unsure[0]]}"
+            )
+        if report.tried <= report.unknown:
+            broken = f" ({report.broken[0]})" if report.broken else ""
+            raise AssertionError(
+                f"nothing is known: none of {report.tried} schedules came about{broken}"
+            )
+        return self
+
+
+def checks(
+    operator: Any,
+    *,
+    crds: Any = (),
+    objects: Any = (),
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
+    rivals: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+    leader_elect: bool = False,
+    script: str | Path | None = None,
+    former: Any = None,
+    budget: int | None = None,
+    special: bool = False,
+) -> list[Check]:
+    """Parameters for pytest: one check for each script and sort of fault.
+
+    `operator`, `crds`, `objects`, `calls`, `settings` and `leader_elect` are those of
+    `Simulation`, `rivals` other controllers by kind. `script` is a file as for `fnop
+    check --script`: its SCRIPTS are spread instead of those that `fnop check` makes up,
+    and all else in it counts. `former` is the code before an upgrade. `budget` is the
+    largest number of schedules of each script. Sorts of which a script has no schedule
+    have no check; the special ones have one, which fails, only if `special`. The runs
+    without faults are done at once. Raises `AssertionError` for what cannot be checked.
+    The items can be spread by pytest-xdist:
+
+        @pytest.mark.parametrize("check", checks("operator.py", crds="crd.yaml"))
+        def test_operator(check):
+            check()
+    """
+    from fnop.adapters.testing.simulating import (
+        handlers_of,
+        manifests_in,
+        modules_of,
+        settings_for,
+    )
+
+    settings = settings_for(settings, leader_elect=leader_elect)
+    program = Program(handlers_of(operator), settings)
+    with _told():
+        module = None if script is None else module_of_file(script)
+        manifests = [*manifests_in(crds), *manifests_in(objects)]
+        stored: list[dict[str, Any]] = []
+        if module is not None:
+            manifests += manifests_of(module)
+            stored = given_in(module)
+        scripted = has_scripts(module)
+        cases = cases_of(
+            program,
+            subjects_of(
+                *(program, manifests),
+                stored=stored,
+                scripted=scripted,
+                operator=modules_of(operator),
+            ),
+            calls=_models(calls, module),
+            module=module,
+        )
+        before = _former(former, settings)
+        cases = [each._replace(former=before) for each in cases]
+        if rivals is not None:
+            cases = [each._replace(rivals=rivals) for each in cases]
+        found: list[Check] = []
+        campaigns = [Campaign([each]) for each in cases]
+        heeded_together([each for one in campaigns for each in one.explorers])
+        for campaign in campaigns:
+            campaign.explorers, _ = sound(campaign.explorers)
+            if campaign.explorers:
+                found += _spread(campaign, budget, special)
+    return found
+
+
+def _spread(campaign: Campaign, budget: int | None, special: bool) -> Iterator[Check]:
+    """A check for each sort of fault among the schedules of one case."""
+    sorts: dict[str, list[Task]] = {}
+    for task in campaign.tasks()[:budget]:
+        if special or not is_special(task.schedule):
+            code = task.schedule[0].kind.code if task.schedule else ""
+            sorts.setdefault(code, []).append(task)
+    codes = ["", *dict.fromkeys(each.code for each in BY_NAME.values())]
+    for code in codes:
+        if code in sorts:
+            yield Check(campaign, code, sorts[code])
+
+
+class Check:
+    """One script with one sort of fault, an item for pytest: call it to check it.
+
+    `checks` makes them, of the `tasks` of a `campaign` of one case. `case` is the
+    operator with its world and the script, `code` the sort of fault, such as "F10"; ""
+    is the benign run.
+
+        for check in checks("operator.py", crds="crd.yaml"):
+            check()
+    """
+
+    def __init__(self, campaign: Campaign, code: str, tasks: Sequence[Task]) -> None:
+        (explorer,) = campaign.explorers
+        self.case, self.code = explorer.case, code
+        self._campaign, self.tasks = campaign, tasks
+        # pytest names its items by this.
+        self.__name__ = f"{self.case.name}-{code or 'benign'}".replace(" ", "-")
+
+    def __repr__(self) -> str:
+        return self.__name__
+
+    def __call__(self) -> None:
+        """Try its schedules. Raises `AssertionError` where a property is violated."""
+        with _told():
+            results = self._campaign.run(self.tasks)
+        report = self._campaign.report(results, self.tasks)
+        Exploration(self.case, report, special=True, is_part=True).must()
+
+
+def explore(
+    operator: Any,
+    *actions: Action,
+    crds: Any = (),
+    objects: Any = (),
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
+    rivals: Mapping[str, Any] | None = None,
+    settings: Settings | None = None,
+    leader_elect: bool = False,
+    script: str | Path | None = None,
+    former: Any = None,
+    depth: int = 1,
+    budget: int | None = None,
+    special: bool = False,
+    namespace: str = "default",
+) -> Exploration:
+    """Try every single fault on an operator while a user does these `actions`.
+
+    `operator`, `crds`, `objects`, `calls`, `settings`, `leader_elect` and `namespace`
+    are those of `Simulation`; the actions are made by `create`, `edit`, `delete`,
+    `wait`, `pace`, `upgrade`, `outage` and `log_line`. `rivals` are other controllers,
+    by kind. `script` is a file as for `fnop check --script`, of which all but the
+    SCRIPTS counts; `former` is the code before an upgrade. With `depth` 2 pairs of
+    faults are tried, too; `budget` is the largest number of schedules; special faults
+    fail only if `special`. Raises
+    `AssertionError` for what cannot be checked, such as an action that the cluster
+    refuses without any fault, and `ValueError` without actions.
+
+        @given(manifests("crd.yaml"))
+        def test_converges(claim):
+            explore("operator.py", create(claim), crds="crd.yaml").must(stabilise)
+    """
+    from fnop.adapters.testing.simulating import (
+        handlers_of,
+        manifests_in,
+        modules_of,
+        settings_for,
+    )
+
+    if not actions:
+        raise ValueError(
+            "there is no action to explore: name what the user does, as in "
+            "explore('operator.py', create(claim))"
+        )
+    settings = settings_for(settings, leader_elect=leader_elect)
+    with _told():
+        module = None if script is None else module_of_file(script)
+        given = [*manifests_in(objects)]
+        definitions = [*manifests_in(crds)]
+        for each in () if module is None else manifests_of(module):
+            is_definition = each["kind"] == "CustomResourceDefinition"
+            (definitions if is_definition else given).append(each)
+        program = Program(handlers_of(operator), settings)
+        definitions += definitions_for(
+            program.handlers, (*definitions, *given), modules_of(operator)
+        )
+        case = Case(
+            program,
+            definitions,
+            actions_in(actions, "the script"),
+            given,
+            _models(calls, module),
+            namespace=namespace,
+        )
+        case = case._replace(**heeded_in(module), former=_former(former, settings))
+        if rivals is not None:
+            case = case._replace(rivals=rivals)
+        campaign = Campaign([case], Options(depth=depth, budget=budget))
+        sound(campaign.explorers)
+        tasks = campaign.tasks()
+        results = campaign.run(tasks)
+    return Exploration(case, campaign.report(results, tasks), special=special)
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """A test fails with the sentence alone for what cannot be checked."""
+    try:
+        yield
+    except (
+        *(ActionRefused, ApplyProblem, CheckProblem),
+        *(DefinitionProblem, ScriptProblem),
+    ) as problem:
+        raise AssertionError(str(problem)) from None
+
+
+def _models(
+    calls: Mapping[Any, Callable[..., Any]] | None, module: ModuleType | None
+) -> Models:
+    """The models that are given, before those of a script."""
+    if isinstance(calls, Models) or module is None:
+        return models_for(calls)
+    return models_for({**models_in(module), **(calls or {})})
+
+
+def _former(operator: Any, settings: Settings) -> Program | None:
+    from fnop.adapters.testing.simulating import handlers_of
+
+    return None if operator is None else Program(handlers_of(operator), settings)

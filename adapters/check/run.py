@@ -1,0 +1,294 @@
+"""One call of `fnop check`: what is tried, the trials, and the report of them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, redirect_stdout
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from fnop.adapters.check.findings import Findings
+from fnop.adapters.check.folder import Folder
+from fnop.adapters.check.limits import Limits, Steps
+from fnop.adapters.check.outlook import Outlook
+from fnop.adapters.check.places import must_be_writable
+from fnop.adapters.check.report import Places, Shown, places_of
+from fnop.adapters.check.shards import identity_of, keep
+from fnop.adapters.check.telling import Source, cannot_write, status_of, tell
+from fnop.adapters.check.trials import OtherOrder, in_processes, onlooker
+from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
+from fnop.adapters.common.loading import (
+    LoadProblem,
+    handlers_of_file,
+    load,
+    module_of_file,
+)
+from fnop.adapters.common.manifests import ManifestProblem
+from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.testing.cases import CheckProblem, cases_of, sound, subjects_for
+from fnop.adapters.testing.models import models_of
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.core.values.errors import as_unicode
+from fnop.interpreters.check.campaign.campaign import Campaign, Options
+from fnop.interpreters.check.campaign.explore import Case
+from fnop.interpreters.check.campaign.reports import Report, Result, Task, unprepared
+from fnop.interpreters.check.properties import PROPERTIES
+from fnop.interpreters.check.trials.scripts import ScriptProblem
+from fnop.interpreters.simulation.actions import ActionRefused
+from fnop.interpreters.simulation.scenario import ApplyProblem
+
+__all__ = ["Checking", "ended_by_sigterm", "prints_aside"]
+
+# The time of a check in the inner loop of an author.
+FAST_SECONDS = 10.0
+
+
+class Checking:
+    """One call of the command with its `options`, of its own cases or of others.
+
+    It ends the process with status 2, and a sentence, for an operator that cannot be
+    checked.
+    """
+
+    def __init__(
+        self,
+        paths: Sequence[str],
+        options: Mapping[str, Any],
+        cases: Sequence[Case] | None = None,
+    ) -> None:
+        self.paths, self.options = paths, options
+        seconds = options["seconds"]
+        if options["fast"]:
+            seconds = min(seconds or FAST_SECONDS, FAST_SECONDS)
+        self.limits = Limits(
+            budget=options["budget"],
+            seconds=seconds,
+            quiet=options["quiet"],
+        )
+        self._extent = self._options()
+        must_be_writable(options)
+        call, shard = self._call(), options["shard"]
+        self._folder = Folder(Path(options["save"]), call, self.limits, shard)
+        self._results: list[Result] = []
+        self._beside: list[Result] = []
+        self._is_own = cases is None
+        self.cases: Sequence[Case] = ()
+        self.campaign: Campaign | None = None
+        """The schedules that can be tried; None where the time is over already."""
+        with self.limits.ceiling(), prints_aside(), onlooker():
+            # A recorded user has done what the cluster has refused, too.
+            recorded = [each._replace(made_up=True) for each in cases or ()]
+            self.cases = self._cases() if cases is None else recorded
+            if not options["digests"]:  # these are of the cases alone
+                self.campaign = self._campaign()
+
+    def run(self) -> int:
+        """Try all, and report; the exit status."""
+        with ended_by_sigterm():
+            report, shown = unprepared(self._extent.properties), list[Shown]()
+            if self.campaign is not None:
+                with prints_aside():
+                    report, shown = self._run(self.campaign)
+            self._write(report, shown)
+            if report.struck:
+                self._folder.remember(self._handlers)
+        return status_of(report)
+
+    @property
+    def _handlers(self) -> tuple[Handler, ...]:
+        return self.cases[0].program.handlers if self.cases else ()
+
+    def _run(self, campaign: Campaign) -> tuple[Report, list[Shown]]:
+        """Try all; the report, and the failures that are shown."""
+        campaign.remember(self._folder.known(self.cases))
+        with onlooker():
+            tasks = campaign.tasks(self._folder.changed(self._handlers))
+        with ExitStack() as stack, self.limits.interruptible():
+            other = self._in_another_order(stack)
+            # Several processes are not to be left while they are being ended.
+            with self.limits.ceiling(again=self.options["jobs"] == 1):
+                self._try(campaign, tasks, other)
+            if other is not None and not self.limits.has_failed:
+                self._compare(campaign, other)
+        cut = self.limits.cut
+        report = campaign.report(self._results, tasks, self._beside, cut)
+        findings = Findings(campaign, self.limits, self._folder)
+        with onlooker():
+            return report, [*findings.shown(report)]
+
+    # ------------------------------------------------------------------- preparing
+
+    def _cases(self) -> list[Case]:
+        options = self.options
+        try:
+            handlers = [h for path in self.paths for h in handlers_of_file(path)]
+            if not handlers:
+                fail(f"{', '.join(self.paths)} declares no handlers", EXIT_USAGE)
+            settings = self._settings()
+            if options["leader_elect"]:
+                settings = replicated(settings)
+            program = Program(tuple(handlers), settings)
+            modules = load([options["script"]]) if options["script"] else []
+            calls = models_of(load(options["calls"]), modules)
+            paths = [*options["crds"], *options["objects"]]
+            own = [*map(module_of_file, self.paths)]
+            subjects = subjects_for(program, self.paths[0], paths, modules, own)
+            for note in subjects.notes:
+                self.limits.say(note)
+            module = modules[0] if modules else None
+            cases = cases_of(
+                program, subjects, calls=calls, module=module, tell=self.limits.say
+            )
+            if options["former"]:
+                former = Program(handlers_of_file(options["former"]), settings)
+                cases = [each._replace(former=former) for each in cases]
+            return cases
+        except (CheckProblem, LoadProblem, ManifestProblem) as problem:
+            fail(str(problem), EXIT_USAGE)
+        except (ActionRefused, ApplyProblem) as problem:
+            fail(f"{problem} (as --crd or --object)", EXIT_USAGE)
+
+    def _settings(self) -> Settings:
+        try:
+            return Settings(operator=self.options["name"])
+        except ValueError as problem:
+            fail(str(problem), EXIT_USAGE)
+
+    def _options(self) -> Options:
+        options = self.options
+        for name in (*options["only"], *options["without"]):
+            if name not in PROPERTIES:
+                raise click.UsageError(
+                    f"there is no property {name}; choose from {', '.join(PROPERTIES)}"
+                )
+        wanted = Options(
+            depth=options["depth"],
+            budget=options["budget"],
+            randoms=options["randoms"],
+            seed=options["seed"],
+            shard=options["shard"],
+            only=frozenset(options["only"]),
+            without=frozenset(options["without"]),
+        )
+        if not wanted.properties:
+            raise click.UsageError("no property is left: --property and --without")
+        return wanted
+
+    def _campaign(self) -> Campaign:
+        try:
+            campaign = Campaign(self.cases, self._extent)
+            kept, notes = sound(campaign.explorers)
+        except (CheckProblem, ScriptProblem) as problem:
+            fail(str(problem), EXIT_USAGE)
+        except (ActionRefused, ApplyProblem) as problem:
+            fail(f"{problem} (as GIVEN, --crd or --object)", EXIT_USAGE)
+        if self._is_own:
+            campaign.explorers = kept
+            self.cases = [each.case for each in kept]
+            for note in notes:
+                self.limits.say(note)
+        return campaign
+
+    def _call(self) -> dict[str, Any]:
+        """The call as the recording of a failure tells it: so it can be run again."""
+        name = self.options["name"]
+        return {
+            "operator": [*map(as_unicode, self.paths)],
+            "models": [*self.options["calls"]],
+            "models of": self.options["script"],
+            "former": self.options["former"],
+            "name": None if name == Settings().operator else name,
+            "answers": self.options.get("answers"),
+            "leader_elect": self.options.get("leader_elect") or None,
+        }
+
+    # ---------------------------------------------------------------------- trying
+
+    def _try(
+        self, campaign: Campaign, tasks: Sequence[Task], other: OtherOrder | None
+    ) -> None:
+        steps = Steps.of(self._extent, len(tasks))
+        outlook = Outlook(campaign, tasks, self.limits, self.options["jobs"])
+        with self.limits.progress(steps.length, steps.label) as bar:
+
+            def goes_on(result: Result, *_: Any) -> bool:
+                self._results.append(result)
+                bar.update(steps.taken(result), result)
+                outlook.take(result)
+                if other is not None:
+                    other.go_on()
+                if result.fails and self.options["fail_fast"]:
+                    self.limits.fails()
+                return self.limits.has_time() and not self.limits.has_failed
+
+            try:
+                if self.options["jobs"] == 1:
+                    with onlooker():
+                        campaign.run(tasks, goes_on)
+                else:
+                    in_processes(campaign, tasks, self.options["jobs"], goes_on)
+            except ScriptProblem as problem:
+                fail(str(problem), EXIT_USAGE)
+
+    def _compare(self, campaign: Campaign, other: OtherOrder) -> None:
+        """Compare the runs under another hash seed: they are no schedules."""
+        if other.is_done:
+            self._beside += other.differing(campaign)
+            return
+        if self.limits.has_time():
+            with self.limits.ceiling():
+                self._beside += other.differing(campaign)
+                return
+        self.limits.say("the run under another hash seed has taken too long")
+
+    def _in_another_order(self, stack: ExitStack) -> OtherOrder | None:
+        """The benign runs under another hash seed, where they are to be judged."""
+        is_wanted = "pure" in self._extent.properties and self._is_own
+        is_wanted = is_wanted and not self.options["fast"]
+        if self.options["shard"][0] != 1 or not is_wanted:
+            return None
+        # One more than it takes, for a small check is soon done itself.
+        at_once = self.options["jobs"] + 1
+        try:
+            return stack.enter_context(OtherOrder.begun(sys.argv[1:], at_once))
+        except OSError as problem:
+            warn(f"there are no runs under other hash seeds: {problem.strerror}")
+            return None
+
+    # ------------------------------------------------------------------- reporting
+
+    def _write(self, report: Report, shown: Sequence[Shown]) -> None:
+        options, source = self.options, Source(self.paths, self._places())
+        tell(report, shown, source, options)
+        if not options["results"] or self.campaign is None:
+            return
+        try:
+            identity = identity_of(self.campaign, self.paths, options)
+            keep(options, identity, report, shown, source)
+        except OSError as problem:
+            cannot_write(problem)
+
+    def _places(self) -> Places:
+        """Where the operator's handlers stand."""
+        return places_of(self._handlers)
+
+
+def prints_aside() -> redirect_stdout[TextIO]:
+    """The output of the author's code, which is no part of a report, goes to stderr."""
+    return redirect_stdout(sys.stderr)
+
+
+@contextmanager
+def ended_by_sigterm() -> Iterator[None]:
+    """SIGTERM interrupts what is done within, as Ctrl-C does."""
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, former)

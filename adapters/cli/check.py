@@ -1,0 +1,192 @@
+"""The command `fnop check`: an operator meets faults before production does."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fnop.adapters.check.places import SAVE
+from fnop.adapters.cli.options import files, shared
+from fnop.adapters.common.endings import EXIT_UNKNOWN, EXIT_USAGE, fail
+from fnop.adapters.common.plain import echo
+
+__all__ = ["check", "options_of_check"]
+
+
+def a_shard(ctx: click.Context, param: click.Parameter, value: str) -> tuple[int, int]:
+    """The numbers of `K/N`.
+
+    >>> a_shard(None, None, "3/10")
+    (3, 10)
+    """
+    first, slash, second = value.partition("/")
+    if slash and first.isdecimal() and second.isdecimal():
+        found = int(first), int(second)
+        if 1 <= found[0] <= found[1]:
+            return found
+    raise click.BadParameter(
+        f"{value!r} is no shard; write 3/10 for the third of ten", ctx, param
+    )
+
+
+@click.command()
+@files
+@shared("crds")
+@shared("objects")
+@shared("script")
+@shared("calls")
+@click.option(
+    "--former",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="The code that this one replaces: upgrades are tried, too.",
+)
+@shared("leader_elect", "; the leader dies, or stands still, and the other one leads")
+@click.option(
+    "--depth",
+    type=click.IntRange(1, 2),
+    default=None,
+    help="1: single faults alone; 2: also all pairs that are near each other. By "
+    "default all single faults, and then a few likely pairs.",
+)
+@click.option(
+    "--random",
+    "randoms",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Also try N random schedules of two to six faults for each script.",
+)
+@shared("budget", "; the first of each script has no fault, and counts")
+@shared("seconds")
+@click.option(
+    "--fast",
+    is_flag=True,
+    help="Stop after 10 seconds, and leave out the runs under other hash seeds: for "
+    "the inner loop.",
+)
+@click.option(
+    "--fail-fast",
+    is_flag=True,
+    help="Stop at the first failure that is confirmed: for CI, and the inner loop.",
+)
+@shared("jobs", default=1, show_default=True)
+@click.option(
+    "--shard",
+    callback=a_shard,
+    default="1/1",
+    metavar="K/N",
+    help="Try the K-th of N parts: for CI matrices, and indexed Jobs.",
+)
+@click.option("--seed", default=0, metavar="N", help="The seed of random schedules.")
+@click.option(
+    "--property", "only", multiple=True, metavar="NAME", help="Judge by this one alone."
+)
+@click.option(
+    "--without", multiple=True, metavar="NAME", help="Do not judge by this property."
+)
+@shared("name")
+@shared(
+    "save",
+    "; those there are tried again first",
+    default=SAVE,
+    show_default=True,
+)
+@shared("output", type=click.Choice(["text", "json", "github"]))
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Also write the report as JUnit XML.",
+)
+@click.option(
+    "--results",
+    type=click.Path(file_okay=False),
+    metavar="DIR",
+    help="Also write the results of this shard into DIR, for --merge.",
+)
+@click.option(
+    "--merge",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="DIR",
+    help="Report the results of all shards in DIR, and try nothing.",
+)
+@click.option(
+    "--as-test",
+    "as_test",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FAILURE",
+    help="Print the recording of a failure as a test for pytest.",
+)
+@click.option("--digests", is_flag=True, hidden=True)
+@shared("quiet", ": show no progress")
+def check(paths: Sequence[str], as_test: str | None, **options: Any) -> None:
+    """Try an operator with every fault, one by one, and judge what becomes of it.
+
+    It runs in a simulated cluster: a crash before and after each write, lost replies,
+    conflicts, refused writes, late watches, gaps, a user who goes on at once. After the
+    faults all comes to rest, the operator restarts twice, and the world is compared
+    with that of the run without faults.
+
+    \b
+      fnop check operator.py
+      fnop check operator.py --crd crd.yaml --object object.yaml --jobs 2
+      fnop check operator.py --depth 2 --budget 5000 --shard 3/10
+
+    Each option has a variable: FNOP_CHECK_SHARD for --shard.
+
+    Exit status: 0 when no property is violated, or this shard has no schedules; 1 when
+    one is; 2 for a wrong call, a place that cannot be written to, or an operator that
+    cannot be checked; 3 when nothing is known: no fault came about, the time was over
+    before one was tried, or shards are missing.
+    """
+    if as_test is not None:
+        _print_test(as_test, paths)
+        return
+    if options["merge"] is not None:
+        from fnop.adapters.check.shards import merged
+
+        sys.exit(merged(options))
+    if not paths:
+        raise click.UsageError("name the operator's file: fnop check operator.py")
+    from fnop.adapters.check.run import Checking, ended_by_sigterm, prints_aside
+    from fnop.adapters.check.trials import digests_of
+
+    with ended_by_sigterm():
+        try:
+            checking = Checking(paths, options)
+        except KeyboardInterrupt:
+            fail("interrupted before anything was tried", EXIT_UNKNOWN)
+    if not options["digests"]:
+        sys.exit(checking.run())
+    if not checking.cases:
+        fail("the time was over before anything was tried", EXIT_UNKNOWN)
+    with prints_aside():
+        digests = digests_of(checking.cases)
+    echo(json.dumps(digests))
+
+
+def options_of_check(**given: Any) -> dict[str, Any]:
+    """The options of a call of the command that gives these alone."""
+    context = check.make_context("check", ["operator.py"], resilient_parsing=True)
+    usual = {key: each for key, each in context.params.items() if key != "paths"}
+    return {**usual, "shard": (1, 1), **given}
+
+
+def _print_test(file: str, paths: Sequence[str]) -> None:
+    from fnop.adapters.check.recordings import failure_in
+    from fnop.adapters.check.tests import test_of
+
+    found = failure_in(Path(file))
+    if found is None:
+        fail(
+            f"{file} is no recording of a failure: fnop check writes those", EXIT_USAGE
+        )
+    # Line by line: further lines of one text are indented, and this is Python.
+    for line in test_of(found, paths).removesuffix("\n").split("\n"):
+        echo(line)

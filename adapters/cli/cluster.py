@@ -1,0 +1,361 @@
+"""The command `fnop cluster`: a simulated cluster behind HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import secrets
+import signal
+import ssl
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from fnop.adapters.common.endings import fail, warn
+from fnop.adapters.common.plain import echo
+from fnop.adapters.serving.cluster_kubeconfig import (
+    KubeconfigProblem,
+    write_kubeconfig,
+)
+
+if TYPE_CHECKING:
+    from fnop.adapters.serving.certificates import Authority, Pair
+    from fnop.interpreters.cluster import Cluster
+    from fnop.interpreters.cluster.controllers.paces import Pace
+
+__all__ = ["cluster"]
+
+ADMIN, ADMINS = "kubernetes-admin", "system:masters"
+# The service by which pods find the API server: a real one makes it for itself.
+OWN_SERVICE = {
+    "metadata": {
+        "name": "kubernetes",
+        "labels": {"component": "apiserver", "provider": "kubernetes"},
+    },
+    "spec": {
+        "clusterIP": "10.96.0.1",
+        "ports": [
+            {"name": "https", "port": 443, "protocol": "TCP", "targetPort": 6443}
+        ],
+    },
+}
+
+
+@click.command()
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8001,
+    show_default=True,
+    help="The port to listen on; 0 takes a free one.",
+)
+@click.option(
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address to listen on. Beyond this machine only with TLS.",
+)
+@click.option(
+    "--kubeconfig",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write a kubeconfig of the cluster's admin.",
+)
+@click.option(
+    "-f",
+    "--filename",
+    "manifests",
+    multiple=True,
+    type=click.Path(exists=True, allow_dash=True),
+    metavar="MANIFEST",
+    help="Begin with the objects of this file or folder (- for standard input); "
+    "repeat it for several.",
+)
+@click.option(
+    "--rbac",
+    is_flag=True,
+    help="Authorize requests by roles and bindings. Implies --tls.",
+)
+@click.option(
+    "--tokens",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help='Bearer tokens of users, in lines of: token,user,uid,"group1,group2". '
+    "Implies --tls.",
+)
+@click.option(
+    "--tls/--no-tls",
+    default=None,
+    help="Serve HTTPS, with a certificate authority made at the start.",
+)
+@click.option(
+    "--controllers",
+    multiple=True,
+    metavar="NAME=PACE",
+    help="Set a built-in controller on, off, stuck, or late by some seconds, "
+    "such as deployment=stuck or kubelet=5; repeat it for several.",
+)
+@click.option(
+    "--service",
+    "services",
+    multiple=True,
+    metavar="NAMESPACE/NAME=PORT",
+    help="The admission webhooks of a service listen at this port of 127.0.0.1.",
+)
+@click.option("--seed", metavar="TEXT", help="The seed of uids and generated names.")
+def cluster(manifests: Sequence[str], **options: Any) -> None:
+    """Serve a simulated Kubernetes cluster over HTTP until it is stopped.
+
+    It needs no containers and no binaries, keeps everything in memory, and ends
+    with the command.  Any client can use it:
+
+    \b
+      fnop cluster --kubeconfig kc -f crd.yaml
+      kubectl --kubeconfig kc get namespaces
+      fnop run operator.py --kubeconfig kc
+
+    Whoever reaches it may do everything, unless --rbac or --tokens say otherwise.
+
+    Exit status: 0 when stopped, 1 when it cannot serve, 2 for a wrong call.
+    """
+    options = _checked(options)
+    _log()
+    _allow_files()
+    try:
+        _loop_runner()(_serve(manifests, options))
+    except (ServingProblem, KubeconfigProblem) as problem:
+        fail(str(problem))
+
+
+class ServingProblem(Exception):
+    """The cluster cannot be served; the text is one sentence."""
+
+
+def _checked(options: dict[str, Any]) -> dict[str, Any]:
+    secured = bool(options["rbac"] or options["tokens"])
+    tls = options["tls"]
+    if secured and tls is False:
+        raise click.UsageError("--rbac and --tokens are served with TLS only")
+    tls = bool(secured or tls)
+    if not _is_loopback(options["host"]) and not tls:
+        raise click.UsageError(
+            f"--host {options['host']} lets other machines in: that needs --tls, "
+            "better with --rbac"
+        )
+    if tls and options["kubeconfig"] is None:
+        raise click.UsageError("--tls needs --kubeconfig FILE, for the certificates")
+    return {**options, "tls": tls, "secured": secured}
+
+
+def _is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _allow_files() -> None:
+    """A connection is a file, and many systems begin with 1,024."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    from fnop.adapters.serving.api_limits import CONNECTIONS_MAX
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = CONNECTIONS_MAX + 100
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def _log() -> None:
+    from fnop.adapters.common.logs import configure
+
+    configure(level="warning", format="text", prefix=None)
+
+
+def _loop_runner() -> Any:
+    """uvloop where it is installed; asyncio's own loop elsewhere."""
+    try:
+        return import_module("uvloop").run
+    except ImportError:
+        return asyncio.run
+
+
+# ------------------------------------------------------------------- serving
+
+
+async def _serve(manifests: Sequence[str], options: dict[str, Any]) -> None:
+    from fnop.adapters.serving.api_server import HttpServer
+    from fnop.adapters.serving.cluster_host import Host
+    from fnop.adapters.serving.webhook_calls import WebhookCaller
+    from fnop.interpreters.runtime.clock import SystemClock
+
+    clock = SystemClock()
+    call = WebhookCaller(dict(map(_service, options["services"])))
+    host = Host(_beginning(manifests, options, clock.now().wall), clock, call)
+    found = _secrets(options, clock.now().wall) if options["tls"] else None
+    server = HttpServer(host, _login(host, options))
+    stopped = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):  # Windows: Ctrl-C ends the loop
+            loop.add_signal_handler(number, stopped.set)
+    try:
+        port = await server.start(
+            options["host"],
+            options["port"],
+            None if found is None else found.context,
+        )
+    except OSError as problem:
+        raise ServingProblem(_why_not(options, problem)) from problem
+    try:
+        _announce(options, port, found)
+        await stopped.wait()
+    finally:
+        await server.close()
+
+
+def _why_not(options: dict[str, Any], problem: OSError) -> str:
+    import errno
+
+    where = f"{options['host']}:{options['port']}"
+    if problem.errno == errno.EADDRINUSE:
+        return f"{where} is taken; choose another --port, or 0 for a free one"
+    return f"cannot listen on {where}: {problem.strerror or problem}"
+
+
+def _beginning(
+    manifests: Sequence[str], options: dict[str, Any], now: float
+) -> Cluster:
+    """The cluster with the objects of the manifests."""
+    from fnop.interpreters.cluster import answer, empty_cluster, paced
+
+    seed = options["seed"] or secrets.token_hex(4)
+    state = empty_cluster(seed, now, rbac=options["rbac"])
+    try:
+        state = paced(state, dict(map(_pace, options["controllers"])))
+    except ValueError as problem:
+        raise ServingProblem(f"--controllers {problem}") from problem
+    from fnop.adapters.common.manifests import ManifestProblem, read_manifests
+    from fnop.adapters.serving.cluster_client import ObjectProblem, create_all
+    from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+
+    def send(request: ApiRequest) -> ApiResponse:
+        nonlocal state
+        state, response, _ = answer(state, request, now)
+        return response
+
+    try:
+        create_all(lambda: state.registry, send, read_manifests(manifests, warn))
+    except (ManifestProblem, ObjectProblem) as problem:
+        raise ServingProblem(str(problem)) from problem
+    # Refused where the manifests have one of their own.
+    send(ApiRequest("POST", "/api/v1/namespaces/default/services", body=OWN_SERVICE))
+    return state
+
+
+def _pace(text: str) -> tuple[str, Pace]:
+    from fnop.interpreters.cluster import Off, On, Slow, Stuck
+
+    name, _, said = text.partition("=")
+    known: dict[str, Pace] = {"on": On(), "off": Off(), "stuck": Stuck()}
+    if said in known:
+        return name, known[said]
+    try:
+        seconds = float(said)
+        if not 0 <= seconds < float("inf"):
+            raise ValueError(said)
+        return name, Slow(seconds)
+    except ValueError:
+        raise ServingProblem(
+            f"--controllers {text}: write NAME=on, NAME=off, NAME=stuck or NAME=SECONDS"
+        ) from None
+
+
+def _service(text: str) -> tuple[tuple[str, str], int]:
+    named, _, port = text.partition("=")
+    namespace, slash, name = named.partition("/")
+    is_port = port.isdecimal() and 0 < int(port[:6]) < 65536
+    if not (namespace and slash and name and is_port):
+        raise ServingProblem(
+            f"--service {text}: write NAMESPACE/NAME=PORT, such as default/hooks=9443"
+        )
+    return (namespace, name), int(port)
+
+
+@dataclass(frozen=True, slots=True)
+class Secrets:
+    """The server's TLS settings, its authority, and the admin's certificate."""
+
+    context: ssl.SSLContext
+    authority: Authority
+    admin: Pair
+
+
+def _secrets(options: dict[str, Any], now: float) -> Secrets:
+    from fnop.adapters.serving.certificates import Authority, TlsMissing, server_context
+
+    try:
+        authority = Authority(now)
+    except TlsMissing as problem:
+        raise ServingProblem(str(problem)) from problem
+    names = dict.fromkeys((options["host"], "127.0.0.1", "::1", "localhost"))
+    pair = authority.for_server((*names, "kubernetes", "kubernetes.default.svc"))
+    admin = authority.for_client(ADMIN, (ADMINS,))
+    return Secrets(server_context(authority, pair), authority, admin)
+
+
+def _login(host: Any, options: dict[str, Any]) -> Any:
+    from fnop.adapters.serving.cluster_login import (
+        Admin,
+        Authentication,
+        TokenProblem,
+        read_tokens,
+    )
+
+    if not options["secured"]:
+        return Admin(host)
+    try:
+        tokens = read_tokens(options["tokens"]) if options["tokens"] else {}
+    except TokenProblem as problem:
+        raise ServingProblem(str(problem)) from problem
+    return Authentication(host, tokens)
+
+
+def _announce(options: dict[str, Any], port: int, found: Secrets | None) -> None:
+    url = f"{'https' if found else 'http'}://{_named(options['host'])}:{port}"
+    path = options["kubeconfig"]
+    if path is not None:
+        admin = None if found is None else (found.authority.certificate, found.admin)
+        write_kubeconfig(path, url, admin)
+    if not _is_loopback(options["host"]):
+        echo(
+            f"fnop: warning: other machines can reach {options['host']}:{port}",
+            err=True,
+        )
+    echo(f"serving a simulated cluster at {url}")
+    if path is not None:
+        echo(f"export KUBECONFIG={Path(path).absolute()}")
+    else:
+        echo(f"kubectl --server {url} get namespaces")
+    sys.stdout.flush()
+
+
+def _named(host: str) -> str:
+    """An address as URLs have it; all addresses are reached through loopback."""
+    if host in ("0.0.0.0", ""):
+        return "127.0.0.1"
+    if host == "::":
+        return "[::1]"
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,172 @@
+"""`fnop crd`: the CustomResourceDefinitions of the kinds in an operator's files."""
+
+from __future__ import annotations
+
+import asyncio
+import difflib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fnop.adapters.cli.options import cluster_of, files, of_cluster, shared
+from fnop.adapters.common.endings import EXIT_USAGE, fail, warn
+from fnop.adapters.common.loading import LoadProblem, load
+from fnop.adapters.common.manifests import ManifestProblem, echo_yaml
+from fnop.adapters.common.plain import echo, one_line
+from fnop.interpreters.runtime.protocol import Unreachable
+from fnop.interpreters.runtime.reading import Expired, ReadProblem
+
+__all__ = ["crd"]
+
+
+@click.command()
+@files
+@shared("module")
+@click.option(
+    "--check",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Print nothing but the difference from this file, and exit with 1 where there "
+    "is one.",
+)
+@click.option(
+    "--compatible-with",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Exit with 1 if the definitions break what those in this file, such as the "
+    "last release, have accepted or served.",
+)
+@click.option(
+    "--live",
+    is_flag=True,
+    help="The same with the definitions of the cluster, and name the objects there "
+    "that would no longer be valid. It only reads.",
+)
+@of_cluster
+def crd(
+    paths: Sequence[str],
+    module: Sequence[str],
+    check: str | None,
+    compatible_with: str | None,
+    live: bool,
+    **options: Any,
+) -> None:
+    """Print the definitions (CRDs) of the kinds in some files.
+
+    A kind is a class with @fnop.definition(...) that a file defines or imports, also
+    as a part of a module of the same project: a dataclass, a TypedDict, or a model of
+    pydantic.
+
+    \b
+      fnop crd operator.py > crd.yaml
+      fnop crd operator.py --check crd.yaml       # for CI
+      fnop crd operator.py --compatible-with released.yaml
+      fnop crd operator.py --live
+
+    A change breaks if a version stops being served, a field becomes required or is
+    pruned, or a valid value is rejected.
+
+    A definition that an API server would refuse is not printed; the class, the field
+    and the reason are told.
+
+    Exit status: 0 when printed, or the same as the file, or compatible; 1 when
+    different, or breaking, or when no definition can be made; 2 for a wrong call, or
+    files without kinds.
+    """
+    from fnop.adapters.definitions.class_kinds import kinds_in
+    from fnop.adapters.definitions.classes import (
+        definitions_of,
+        definitions_yaml,
+        warnings_about,
+    )
+    from fnop.adapters.definitions.problems import DefinitionProblem
+
+    names = [*paths, *module]
+    if not names:
+        raise click.UsageError(
+            "name the file with the kinds, such as: fnop crd operator.py"
+        )
+    try:
+        classes = kinds_in(load(paths, module))
+        if not classes:
+            fail(
+                f"{', '.join(names)}: there is no kind; decorate a class with "
+                "@fnop.definition('databases.v1.example.com')",
+                EXIT_USAGE,
+            )
+        definitions = definitions_of(classes)
+    except (LoadProblem, DefinitionProblem) as problem:
+        fail(str(problem))
+    for each in definitions:
+        for warning in warnings_about(each):
+            warn(f"{each['metadata']['name']}: {warning}")
+    text = definitions_yaml(definitions)
+    if check is not None:
+        named = [*paths, *(f"-m {each}" for each in module)]
+        _compare(check, text, f"fnop crd {' '.join(named)}")
+    if compatible_with is not None or live:
+        _must_not_break(definitions, compatible_with, live=live, options=options)
+    elif check is None:
+        echo_yaml(text)
+
+
+def _must_not_break(
+    definitions: Sequence[Mapping[str, Any]],
+    file: str | None,
+    *,
+    live: bool,
+    options: Mapping[str, Any],
+) -> None:
+    """Show the breaking changes; exit with 1 for one."""
+    from fnop.adapters.definitions.crd_compatibility import breaks_of_file
+
+    found: list[tuple[str, str]] = []
+    if file is not None:
+        try:
+            found += breaks_of_file(definitions, file)
+        except ManifestProblem as problem:
+            fail(str(problem))
+    if live:
+        found += _live(definitions, options)
+    for name, text in found:
+        echo(one_line(f"{name} {text}"))
+    if found:
+        count = f"{len(found)} changes break" if len(found) > 1 else "a change breaks"
+        fail(f"{count} what exists; serve the former version beside a new one")
+
+
+def _live(
+    definitions: Sequence[Mapping[str, Any]], options: Mapping[str, Any]
+) -> list[tuple[str, str]]:
+    from fnop.adapters.definitions.crd_compatibility import breaks_of_live
+    from fnop.adapters.kubernetes.client import ConfigurationProblem, connect
+
+    async def asked() -> list[tuple[str, str]]:
+        api = await connect(**cluster_of(options))
+        try:
+            return await breaks_of_live(definitions, api)
+        finally:
+            await api.close()
+
+    try:
+        return asyncio.run(asked())
+    except (ConfigurationProblem, ReadProblem, Expired, Unreachable) as problem:
+        fail(str(problem) or "the objects changed while they were read; try again")
+
+
+def _compare(file: str, text: str, command: str) -> None:
+    """Show the difference of a file from what would be printed; exit with 1 for one."""
+    try:
+        found = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        fail(f"{file} cannot be read as text in UTF-8")
+    if found == text:
+        return
+    lines = difflib.unified_diff(
+        found.splitlines(), text.splitlines(), file, command, lineterm=""
+    )
+    for line in lines:
+        echo(line)
+    fail(f"{file} is not what the types say; write it anew: {command} > {file}")

@@ -1,0 +1,235 @@
+"""The options that several commands have, with one meaning and one text each.
+
+A command may add to the text what is so for it alone; the test that walks all commands
+wants the beginning to be the same.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import click
+
+from fnop.adapters.cli.name_options import a_name, a_namespace, a_webhooks_name
+from fnop.core.handlers.declare.connection import Impersonation
+
+__all__ = [
+    "OF_CLUSTER",
+    "SHARED",
+    "cluster_of",
+    "files",
+    "flag_of",
+    "of_cluster",
+    "shared",
+]
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class _Seconds(click.FloatRange):
+    """A number of seconds; `nan` is none, although it is a float."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        found = super().convert(value, param, ctx)
+        if math.isnan(found):
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        return found
+
+
+_FILE = click.Path(exists=True, dir_okay=False)
+_MANIFESTS = click.Path(exists=True)
+
+files: Decorator = click.argument("paths", nargs=-1, type=_FILE, metavar="[FILE]...")
+"""The operator's files."""
+
+# The words of each option, the beginning of its text, and what else click is to know.
+SHARED: dict[str, tuple[tuple[str, ...], str, dict[str, Any]]] = {
+    "module": (
+        ("-m", "--module"),
+        "Load an importable module, beside or instead of files",
+        {"multiple": True, "metavar": "NAME"},
+    ),
+    "name": (
+        ("--name",),
+        "The operator's name, which its marks on objects carry",
+        {"default": "default", "show_default": True, "metavar": "NAME"},
+    ),
+    "namespace": (
+        ("-n", "--namespace"),
+        "Only this namespace",
+        {"multiple": True, "metavar": "NAME"},
+    ),
+    "all_namespaces": (
+        ("-A", "--all-namespaces"),
+        "The whole cluster",
+        {"is_flag": True},
+    ),
+    "context": (
+        ("--context",),
+        "The kubeconfig's context to use",
+        {"metavar": "NAME"},
+    ),
+    "kubeconfig": (
+        ("--kubeconfig",),
+        "The kubeconfig file to use",
+        {"type": click.Path(), "metavar": "FILE"},
+    ),
+    "as_user": (
+        ("--as", "as_user"),
+        "The user to impersonate, such as system:serviceaccount:NAMESPACE:NAME",
+        {"metavar": "USER"},
+    ),
+    "as_groups": (
+        ("--as-group", "as_groups"),
+        "A group to impersonate; repeat it for several",
+        {"multiple": True, "metavar": "GROUP"},
+    ),
+    "as_uid": (
+        ("--as-uid", "as_uid"),
+        "The uid to impersonate",
+        {"metavar": "UID"},
+    ),
+    "peering": (
+        ("-P", "--peering"),
+        "The peering object in which operators meet",
+        {"callback": a_name, "metavar": "NAME"},
+    ),
+    "priority": (
+        ("-p", "--priority"),
+        "The priority among peers: the highest serves, the others are frozen",
+        {"type": int, "show_default": True},
+    ),
+    "leader_elect": (
+        ("--leader-elect",),
+        "Run as one of several replicas: the holder of the lease fnop-NAME serves",
+        {"is_flag": True},
+    ),
+    "lease_namespace": (
+        ("--lease-namespace",),
+        "The namespace of the lease; by default the pod's",
+        {"callback": a_namespace, "metavar": "NAME"},
+    ),
+    "webhook_name": (
+        ("--webhook-name",),
+        "The name of the webhook configurations; by default NAME.fnop.dev of --name",
+        {"callback": a_webhooks_name, "metavar": "NAME"},
+    ),
+    "webhook_events": (
+        ("--webhook-events",),
+        "Denials are Kubernetes Events, too",
+        {"is_flag": True},
+    ),
+    "state_key_file": (
+        ("--state-key-file",),
+        "The keys of the operator's state, one per line: the first signs, any verifies",
+        {"type": _FILE, "metavar": "FILE"},
+    ),
+    "crds": (
+        ("--crd", "crds"),
+        "Definitions: a file or folder of manifests. Without --crd and --object, "
+        "crd.yaml and object.yaml beside the operator are taken; a kind that nothing "
+        "defines has the definition of its class",
+        {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
+    ),
+    "objects": (
+        ("--object", "objects"),
+        "Objects to try the operator with; by default one is made up",
+        {"multiple": True, "type": _MANIFESTS, "metavar": "PATH"},
+    ),
+    "script": (
+        ("--script",),
+        "Python file with SCRIPTS (names and lists of actions), and expectations",
+        {"type": _FILE, "metavar": "FILE"},
+    ),
+    "calls": (
+        ("--calls",),
+        "Python file with models, which answer fnop.call: functions of the same names, "
+        "and CALLS",
+        {"multiple": True, "type": _FILE, "metavar": "FILE"},
+    ),
+    "budget": (
+        ("--budget",),
+        "Try at most N schedules of faults",
+        {"type": click.IntRange(min=1), "metavar": "N"},
+    ),
+    "seconds": (
+        ("--time", "seconds"),
+        "Stop after so many seconds, and say what was left out",
+        {"type": _Seconds(min=0, min_open=True), "metavar": "SECONDS"},
+    ),
+    "jobs": (
+        ("--jobs",),
+        "Processes that try schedules",
+        {"type": click.IntRange(min=1), "metavar": "N"},
+    ),
+    "save": (
+        ("--save",),
+        "Write recordings of failures here",
+        {"type": click.Path(file_okay=False), "metavar": "DIR"},
+    ),
+    "output": (
+        ("-o", "--output"),
+        "The form of what is printed",
+        {"default": "text", "show_default": True},
+    ),
+    "redact": (
+        ("--redact",),
+        "A field that holds a secret, such as spec.url",
+        {"multiple": True, "metavar": "FIELD"},
+    ),
+    "trusted": (
+        ("--trusted",),
+        "Read recordings of any size: of your own",
+        {"is_flag": True},
+    ),
+    "quiet": (("-q", "--quiet"), "Say less", {"is_flag": True}),
+}
+
+
+OF_CLUSTER = ("context", "kubeconfig", "as_user", "as_groups", "as_uid")
+"""The options that say which cluster is meant, and as whom."""
+
+
+def shared(name: str, more: str = "", **attributes: Any) -> Decorator:
+    """An option that several commands have; `more` ends its text for this command.
+
+    `attributes` are those of click, in the place of the usual ones.
+    """
+    words, text, usual = SHARED[name]
+    return click.option(*words, help=f"{text}{more}.", **{**usual, **attributes})
+
+
+def of_cluster(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say which cluster is meant, and as whom: those of kubectl."""
+    for name in reversed(OF_CLUSTER):
+        function = shared(name)(function)
+    return function
+
+
+def flag_of(name: str) -> str:
+    """The flag of an option, whose name may be another one if it is shared.
+
+    >>> flag_of("as_groups"), flag_of("against")
+    ('--as-group', '--against')
+    """
+    return SHARED[name][0][0] if name in SHARED else f"--{name}".replace("_", "-")
+
+
+def cluster_of(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `fnop.adapters.kubernetes.client.connect` for these options.
+
+    >>> given = dict.fromkeys(("kubeconfig", "context", "as_uid"))
+    >>> cluster_of({**given, "as_user": "jane", "as_groups": ("dev",)})["impersonate"]
+    Impersonation(user='jane', groups=('dev',), uid=None, extra=())
+    """
+    user, groups, uid = (options[e] for e in ("as_user", "as_groups", "as_uid"))
+    who = Impersonation(user or "", tuple(groups), uid)
+    return {
+        "kubeconfig": options["kubeconfig"],
+        "context": options["context"],
+        "impersonate": who if user or groups or uid else None,
+    }

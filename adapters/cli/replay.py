@@ -1,0 +1,530 @@
+"""`fnop replay`: a recorded run, decided again."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+import fnop
+from fnop.adapters.cli.options import files, shared
+from fnop.adapters.cli.replay_options import Mode, Wish, wish_of
+from fnop.adapters.common.codes import Code, code_lines
+from fnop.adapters.common.endings import (
+    EXIT_DAMAGED,
+    EXIT_ERROR,
+    EXIT_INCOMPLETE,
+    EXIT_UNSUPPORTED,
+    EXIT_USAGE,
+    fail,
+    warn,
+)
+from fnop.adapters.common.plain import echo
+from fnop.adapters.common.programs import guarded, program_of
+from fnop.adapters.recordings.damaged import as_far_as_it_goes
+from fnop.adapters.recordings.pictures import picture, pictured
+from fnop.adapters.recordings.recorded import (
+    CUT_OFF,
+    Recording,
+    opened_recording,
+    places_in,
+    tell_what_lacks,
+    understood,
+)
+from fnop.adapters.recordings.replay_report import (
+    difference_lines,
+    shadow_lines,
+    sorts_of,
+)
+from fnop.core.handlers.program.program import Program
+from fnop.core.values.errors import number_of
+from fnop.core.values.paths import FieldPath, path_text
+from fnop.interpreters.recording.comparison.sorts import WORDS
+from fnop.interpreters.recording.model.contents import Contents, Named, NoSuchObject
+from fnop.interpreters.recording.questions.story import Line
+
+if TYPE_CHECKING:
+    from fnop.adapters.cli.incident import Part
+
+__all__ = ["replay"]
+
+
+@click.command()
+@click.argument("recording", type=click.Path(exists=True))
+@files
+@shared("module")
+@click.option(
+    "--shadow",
+    is_flag=True,
+    help="Ask the handlers of these files in the place of those that were recorded, "
+    "each attempt by itself, and tell which decisions change.",
+)
+@click.option(
+    "--fail-on",
+    "fail_on",
+    metavar="WHAT,...",
+    help="With --shadow: exit with 1 where a change is one of these: "
+    f"{', '.join(WORDS)}.",
+)
+@click.option(
+    "--object",
+    "about",
+    metavar="[KIND/][NAMESPACE/]NAME",
+    help="With --why: the object that is asked about; with --step: the one to begin "
+    "with; with --explore and --as-test: of its kind the only one; else the one whose "
+    "story is told.",
+)
+@click.option(
+    "--why",
+    metavar="FIELD",
+    help="Tell why a field of the object has its value, such as status.phase, "
+    "spec.ports[0].port, status.conditions[type=Ready] or "
+    "metadata.labels[app.kubernetes.io/name]: who has written it, in which decision, "
+    "and what that had seen; or who has removed it.",
+)
+@click.option(
+    "--at",
+    type=click.IntRange(min=0),
+    metavar="STEP",
+    help="With --why: as of this step, and not of the recording's end; with --step: "
+    "where to begin; with --as-test: from this step on.",
+)
+@pictured
+@click.option(
+    "--from",
+    "begin",
+    type=click.IntRange(min=1),
+    metavar="STEP",
+    help="Go on from this step in a simulated cluster, with the handlers of these "
+    "files and what others have done since then; the end is compared with the recorded "
+    "one. With --explore: where that begins.",
+)
+@shared("calls", " (with --from and --explore)")
+@click.option(
+    "--explore",
+    is_flag=True,
+    help="Try faults around the run, as fnop check does, with the handlers of these "
+    "files: from --from on, or from where the operator had seen all objects.",
+)
+@click.option(
+    "--as-test",
+    is_flag=True,
+    help="Print a test for pytest: the objects at the step of --at, what others did "
+    "then, and what the operator made of it. It is a test of these files, or else of "
+    "the recorded ones.",
+)
+@click.option(
+    "--until",
+    type=click.IntRange(min=1),
+    metavar="STEP",
+    help="With --explore and --as-test: what others did after this step is left out.",
+)
+@click.option(
+    "--crd",
+    "crds",
+    multiple=True,
+    type=click.Path(exists=True),
+    metavar="PATH",
+    help="With --explore and --as-test: definitions of kinds. A recording has no "
+    "schemas; without them any field is allowed.",
+)
+@shared("save", " (with --explore; by default fnop-failures)")
+@shared("budget", " (with --explore)")
+@shared("seconds", " (with --explore)")
+@shared("jobs", " (with --explore)")
+@click.option(
+    "--changes-only",
+    is_flag=True,
+    help="Tell the story without the calls that end with nothing.",
+)
+@click.option(
+    "--every-line",
+    is_flag=True,
+    help="Tell the lines, too, that an operator repeats while it waits.",
+)
+@click.option(
+    "--step",
+    is_flag=True,
+    help="Go through the recording by commands, of a terminal or of standard input: "
+    "next, back, get, saw, why, who, when; help lists them.",
+)
+@shared("trusted")
+@guarded
+def replay(
+    recording: str,
+    paths: Sequence[str],
+    module: Sequence[str],
+    trusted: bool,
+    guard: bool,
+    **options: Any,
+) -> None:
+    """Tell a recorded run, decide it again with the handlers of some files, or ask why.
+
+    The recording alone is told and asked:
+
+    \b
+      fnop replay run.fnop --changes-only
+      fnop replay run.fnop --object default/orders --why status.phase
+      fnop replay run.fnop --step
+      fnop replay run.fnop --html report.html
+      fnop replay runs/ --html report.html
+      fnop replay run.fnop --at 412 --as-test > test_incident.py
+
+    With the files of an operator it is decided again, or goes on:
+
+    \b
+      fnop replay run.fnop operator.py
+      fnop replay run.fnop new_operator.py --shadow --fail-on delete,raise
+      fnop replay run.fnop new_operator.py --from 412
+      fnop replay run.fnop operator.py --explore --from 412
+
+    A folder of recordings is one story, of processes one after another.
+
+    The story has each call of a handler, its cause, what it asked for and was answered,
+    and its end; and what others did to its objects.
+
+    With files, and no other mode, it says "identical", or shows the first decision that
+    is another one now, or that cannot be compared since a secret in it is a token in
+    the recording.  With --shadow each recorded attempt is asked again by itself, with
+    what its handler was shown: so all decisions are told that a new version would
+    change.  Recorded reviews are asked again as well.  What a handler that is not
+    impure does to the world is refused and told.
+
+    Exit status: 0 when identical, or told (with --shadow: also with changes that
+    --fail-on does not name), 1 when not (with --from: when the end is another one; with
+    --explore: when a property is violated), 2 for a wrong call, 3 when the recording is
+    damaged or none, 4 when that cannot be decided: a secret conceals it, or the
+    recording is cut off or has only the last of a run, 5 when another release has to
+    read it.
+    """
+    from fnop.interpreters.recording.replay.replay import (
+        UNLIMITED,
+        RecordingLimits,
+        RecordingProblem,
+        Unsupported,
+    )
+
+    wish = wish_of(options, has_files=bool(paths or module))
+    limits = UNLIMITED if trusted else RecordingLimits()
+    try:
+        with (
+            as_far_as_it_goes(limits) as limits,
+            opened_recording(recording, limits) as source,
+        ):
+            status = _done(source, wish, paths, module, guard=guard)
+    except Unsupported as problem:
+        fail(str(problem), EXIT_UNSUPPORTED)
+    except RecordingProblem as problem:
+        fail(str(problem), EXIT_DAMAGED)
+    sys.exit(status)
+
+
+def _done(
+    source: Recording,
+    wish: Wish,
+    paths: Sequence[str],
+    module: Sequence[str],
+    *,
+    guard: bool,
+) -> int:
+    """Do what is asked for; the exit status."""
+    from fnop.interpreters.recording.replay.replay import recorded_settings
+
+    if not (paths or module):
+        return _asked(source, wish)
+    header, records = source.opened(reviews=wish.mode is Mode.SHADOW)
+    settings = recorded_settings(header).replace(guard=guard)
+    # A status of 1 would tell that a decision differs.
+    program = program_of(
+        paths, module, settings, f"fnop replay {source.path}", broken=EXIT_USAGE
+    )
+    match wish.mode:
+        case Mode.TEST:
+            return _as_test(source, wish, program, paths)
+        case Mode.EXPLORE:
+            return _explore(source, wish, program, [*paths, *module])
+        case Mode.GO_ON:
+            return _go_on(source, program, wish.begin or 1, wish.calls)
+        case Mode.SHADOW:
+            return _shadow(source, records, header, program, wish.fail_on)
+        case _ if source.parts:
+            return _verify_each(source, program)
+        case _:
+            return _verify(source, header, program)
+
+
+def _verify_each(source: Recording, program: Program) -> int:
+    """Compare the decisions of each process, up to the first recording that differs."""
+    for part in source.parts:
+        echo(f"{part.path}:")
+        status = _verify(part, part.header, program, goes_on=part != source.parts[-1])
+        if status:
+            return status
+    return 0
+
+
+def _asked(source: Recording, wish: Wish) -> int:
+    """Answer what the recording alone can be asked."""
+    about = wish.about
+    match wish.mode:
+        case Mode.TEST:
+            return _as_test(source, wish, None, ())
+        case Mode.STEP:
+            from fnop.adapters.cli.step import stepped
+
+            return stepped(source, about, wish.at)
+        case Mode.PICTURES:
+            return picture(source, wish.html, wish.perfetto)
+        case Mode.WHY if wish.field is not None and about is not None:
+            return _explain(source, about, wish.field, wish.at)
+        case _:
+            return _tell(source, wish)
+
+
+def _verify(
+    source: Recording,
+    header: dict[str, Any],
+    program: Program,
+    *,
+    goes_on: bool = False,
+) -> int:
+    """Compare all decisions, up to the first that differs.
+
+    Where another process `goes_on`, the end of the recording need not be there.
+    """
+    from fnop.interpreters.recording.replay.replay import other_handlers, replay_file
+
+    dropped = header.get("dropped", 0)
+    if dropped:
+        fail(
+            f"the recording has only the last of a run, without its first {dropped} "
+            "steps, and cannot be decided again; ask it with --shadow or --why",
+            EXIT_INCOMPLETE,
+        )
+    found = replay_file(source.file, program, source.limits)
+    for act in found.acts:
+        warn(f"refused: {act.refusal}")
+    if found.difference is not None:
+        codes = Code.recorded(header), Code.present(program, fnop.__version__)
+        lines = difference_lines(found.difference, *codes)
+        for line in lines:
+            echo(line)
+        others = other_handlers(header, program)
+        if not others and not found.difference.doubt:
+            others = _surroundings(*codes, found.difference.handler)
+        if others:
+            warn(others)
+        return EXIT_INCOMPLETE if found.difference.doubt else EXIT_ERROR
+    if found.missing:
+        fail(
+            f"identical for {number_of(found.steps, 'step')}, where the recording "
+            f"lacks {found.missing}: they came faster than its disk took them; ask "
+            "the rest with --shadow or --why",
+            EXIT_INCOMPLETE,
+        )
+    if found.truncated and not goes_on:
+        fail(
+            f"identical for {number_of(found.steps, 'step')}, where the recording "
+            f"{'is damaged' if source.problem else CUT_OFF}",
+            EXIT_INCOMPLETE,
+        )
+    if not found.steps:
+        fail(
+            "the recording holds no steps, and nothing was compared: the run ended "
+            "before its first one; record another run",
+            EXIT_INCOMPLETE,
+        )
+    echo(f"identical: {number_of(found.steps, 'step')}")
+    return 0
+
+
+def _surroundings(before: Code, now: Code, handler: str | None) -> str:
+    """The sentence about a difference that is not of the code; "" if it may be."""
+    is_same = handler is not None and now.is_other(before, handler) is False
+    if not is_same or now.fnop != before.fnop:
+        return ""
+    return (
+        f"the code of {handler} is the same, so what it takes from elsewhere may "
+        "differ: the environment's variables, files, or what it imports; replay where "
+        "these are as they were"
+    )
+
+
+def _go_on(source: Recording, program: Program, step: int, calls: Sequence[str]) -> int:
+    """Let the run go on from a step, in a simulated cluster."""
+    from fnop.adapters.cli.closed_loop import gone_on
+    from fnop.adapters.common.loading import LoadProblem, load
+    from fnop.adapters.testing.models import models_of
+
+    try:
+        models = models_of(load(calls))
+    except LoadProblem as problem:
+        fail(str(problem))
+    return gone_on(source, program, step, models)
+
+
+def _as_test(
+    source: Recording, wish: Wish, program: Program | None, paths: Sequence[str]
+) -> int:
+    """Print a test of a part of the run."""
+    from fnop.adapters.cli.incident import printed_test
+
+    part = _part(source, wish, wish.at)
+    files = [*paths] or _files_in(source)
+    return printed_test(source, part, program, files)
+
+
+def _explore(
+    source: Recording, wish: Wish, program: Program, paths: Sequence[str]
+) -> int:
+    """Try faults around a part of the run."""
+    from fnop.adapters.cli.incident import explored
+    from fnop.adapters.common.endings import EXIT_UNKNOWN
+    from fnop.adapters.common.loading import LoadProblem, load
+    from fnop.adapters.testing.models import models_of
+
+    try:
+        models = models_of(load(wish.calls))
+    except LoadProblem as problem:
+        fail(str(problem))
+    names = ("budget", "jobs", "save", "seconds")
+    given = {each: getattr(wish, each) for each in names}
+    options = {name: value for name, value in given.items() if value is not None}
+    part = _part(source, wish, wish.begin)
+    status = explored(source, part, program, paths, models, options)
+    return EXIT_INCOMPLETE if status == EXIT_UNKNOWN else status
+
+
+def _part(source: Recording, wish: Wish, step: int | None) -> Part:
+    from fnop.adapters.cli.incident import Part
+    from fnop.interpreters.recording.model.world import Place
+
+    place = None
+    if wish.about is not None:
+        named = _named(source, wish.about, None)
+        resource = named.resource
+        names = named.namespace, named.name
+        place = Place(resource.api_version, resource.kind, *names)
+    return Part(step, wish.until, place, wish.crds)
+
+
+def _files_in(source: Recording) -> list[str]:
+    """The files of the recorded handlers."""
+    places = places_in(source.header).values()
+    files = dict.fromkeys(each.rpartition(":")[0] for each in places)
+    return [*files] or ["operator.py"]
+
+
+def _shadow(
+    source: Recording,
+    records: Iterator[dict[str, Any] | None],
+    header: dict[str, Any],
+    program: Program,
+    wanted: frozenset[str],
+) -> int:
+    """Ask each attempt and each review again, and report the decisions that change."""
+    from fnop.interpreters.shadow.attempts import shadow
+
+    found = shadow(records, header, program)
+    found.truncated = found.truncated and not source.problem
+    for act in found.acts:
+        warn(f"refused: {act.refusal}")
+    with understood():
+        codes = Code.recorded(header), Code.present(program, fnop.__version__)
+        first, *rest = shadow_lines(found)
+        lines, sorts = [first, *code_lines(*codes), *rest], sorts_of(found)
+    for line in lines:
+        echo(line)
+    hits = sorts if "any" in wanted else sorts & wanted
+    if hits:
+        fail(f"decisions change that --fail-on names: {', '.join(sorted(hits))}")
+    unasked = found.untold.total() + found.undecided.total()
+    if wanted and 0 < found.attempts + found.reviews == unasked:
+        fail(
+            "no recorded decision could be asked again, so --fail-on has nothing to "
+            "judge by",
+            EXIT_INCOMPLETE,
+        )
+    if wanted & {"any", "deny"} and found.undecided:
+        warn(
+            f"--fail-on has not judged {number_of(found.undecided.total(), 'review')} "
+            "that cannot be compared; fnop replay without --shadow decides them again"
+        )
+    return 0
+
+
+def _tell(source: Recording, wish: Wish) -> int:
+    """Tell the story of a run, or of one object in it."""
+    from fnop.adapters.recordings.story_report import is_shown, story_line
+    from fnop.interpreters.recording.questions.busy import Busy
+    from fnop.interpreters.recording.questions.folding import Folding
+    from fnop.interpreters.recording.questions.story import Story
+
+    named = None if wish.about is None else _named(source, wish.about, None)
+    busy = None
+    if wish.changes_only:
+        found = Busy()
+        source.into(found.add)
+        busy = found.calls
+    places = places_in(source.header)
+    story, folding = Story(manager=source.manager, places=places), Folding()
+    told = False
+
+    def tell(lines: list[Line]) -> None:
+        nonlocal told
+        for line in lines:
+            if is_shown(line, named, busy):
+                for each in [line] if wish.every_line else folding.take(line):
+                    echo(story_line(each, named))
+                told = True
+
+    read = source.into(story.add, then=tell, reviews=True)
+    for each in folding.end():
+        echo(story_line(each, named))
+    if named is not None and not told:
+        warn(
+            f"the story has no line about {named}: no handler was called for it, "
+            "and no request is about it; --why and --step tell how it was shown"
+        )
+    tell_what_lacks(source.header, truncated=read.truncated and not source.problem)
+    return 0
+
+
+def _explain(source: Recording, about: str, field: FieldPath, at: int | None) -> int:
+    """Tell why a field has its value; the recording is read twice."""
+    from fnop.adapters.recordings.story_report import why_lines
+    from fnop.interpreters.recording.questions.provenance import Provenance
+
+    named = _named(source, about, at)
+    provenance = Provenance(*named, source.manager)
+    read = source.into(provenance.add, at)
+    with understood():
+        found = provenance.why(field)
+    if found is None:
+        fail(f"{named} has no field {path_text(field)} {_until(at)}, nor had it before")
+    header = source.header
+    with understood():
+        lines = [*why_lines(named, path_text(field), found, places_in(header))]
+    for line in lines:
+        echo(line)
+    tell_what_lacks(header, truncated=read.truncated and not source.problem)
+    return 0
+
+
+def _named(source: Recording, about: str, at: int | None) -> Named:
+    """The object of a recording that somebody means, as of a step."""
+    contents = Contents()
+    read = source.into(contents.add, at)
+    if at is not None and read.steps < at:
+        steps = number_of(read.steps, "step")
+        fail(f"--at {at}: the recording has {steps}, and no step {at}", EXIT_USAGE)
+    try:
+        return contents.named(about)
+    except NoSuchObject as problem:
+        fail(str(problem) if at is None else f"{problem}, up to #{at}")
+
+
+def _until(at: int | None) -> str:
+    return "at the end of the recording" if at is None else f"at step {at}"

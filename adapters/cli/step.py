@@ -1,0 +1,588 @@
+"""`fnop replay --step`: going through a recording in a terminal, or by a script."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from fnop.adapters.common.endings import EXIT_ERROR, fail, warn
+from fnop.adapters.common.plain import echo
+from fnop.adapters.recordings.recorded import (
+    CUT_OFF,
+    Recording,
+    Unfolding,
+    account_in,
+    places_in,
+    tell_what_lacks,
+    understood,
+)
+from fnop.adapters.recordings.step_report import (
+    around_lines,
+    object_lines,
+    present_lines,
+    step_lines,
+    stretch_lines,
+    title_of,
+    view_lines,
+    writer_lines,
+)
+from fnop.adapters.recordings.story_report import why_lines
+from fnop.core.values.errors import number_of
+from fnop.core.values.paths import FieldPath, parse_path, path_text
+from fnop.interpreters.recording.model.attempts import Attempts
+from fnop.interpreters.recording.model.contents import Named, NoSuchObject
+from fnop.interpreters.recording.model.predicates import Predicate, parse_predicate
+from fnop.interpreters.recording.model.revisions import Ref
+from fnop.interpreters.recording.model.versions import Packed, Versions
+from fnop.interpreters.recording.questions.cursor import Cursor, NoAnswer
+from fnop.interpreters.recording.questions.provenance import Provenance
+from fnop.interpreters.recording.questions.steps import Reading, Steps
+
+__all__ = ["AHEAD", "Session", "stepped"]
+
+_AROUND = 4
+# Steps that are read at least beyond the one that is shown: they bring the answers to
+# its requests, and show what was there already.
+AHEAD = 2_500
+# Of so many objects the answers to why and who are kept.
+_PROVENANCES_MAX = 4
+
+
+class _Command(NamedTuple):
+    """A command: its names, the short one last, what follows, and what it does."""
+
+    names: tuple[str, ...]
+    given: str
+    help: str
+
+
+_COMMANDS: Mapping[str, _Command] = {
+    each.names[0]: each
+    for each in (
+        _Command(("next", "n"), "[COUNT]", "the next step"),
+        _Command(("back", "b"), "[COUNT]", "the step before"),
+        _Command(("call", "c"), "[HANDLER]", "the next call of a handler"),
+        _Command(("write", "w"), "[OBJECT]", "the next request that writes"),
+        _Command(("change", "ch"), "[OBJECT]", "the next step that finds it changed"),
+        _Command(("failed", "f"), "", "the next failure, refusal or fault"),
+        _Command(("goto", "g"), "STEP", "that step; also a number, first or last"),
+        _Command(("show", "s"), "", "the step once more"),
+        _Command(("list", "l"), "[COUNT]", "the steps around it"),
+        _Command(("object", "o"), "[OBJECT]", "choose an object; - chooses none"),
+        _Command(("get",), "[OBJECT or KIND]", "the object as it is here; a kind's"),
+        _Command(("objects",), "", "all objects that are there"),
+        _Command(("saw",), "", "what the handler was shown, beside the truth"),
+        _Command(("why",), "FIELD", "why a field of the object has its value"),
+        _Command(("who",), "FIELD", "all who have written it, up to the end"),
+        _Command(("when",), "FIELD OP VALUE", "the first step at which that holds"),
+        _Command(("find",), "FIELD OP VALUE", "the next step since which it holds"),
+        _Command(
+            ("bisect",), "GOOD BAD FIELD OP VALUE", "the step between that broke it"
+        ),
+        _Command(("help", "h", "?"), "", "this"),
+        _Command(("quit", "q", "exit"), "", "the end"),
+    )
+}
+_NAMES = {name: each for each, found in _COMMANDS.items() for name in found.names}
+_NOTES = """\
+back call, back write, back change and back failed go the other way.
+FIELD is as for --why, OP is = != < <= > >= ~ (contains), exists or absent.
+The object is the one that was chosen by object, or else the step's.
+Enter repeats the last command."""
+
+
+class Quit(Exception):
+    """The session is to end."""
+
+
+class Unclear(Exception):
+    """No command is written so; the text is one sentence."""
+
+
+_Found = TypeVar("_Found")
+
+
+class Session:
+    """The commands on a cursor; what they tell comes as lines.
+
+    `read_on` reads up to a step, or to the end, and gives the steps so far: None where
+    there is nothing more to read.  `provenance` makes the answers to why and who, of an
+    object, from what is recorded up to a step, or to the end.  A step is shown with
+    what `ahead` more steps tell of it.
+    """
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        read_on: Callable[[int | None], Steps | None],
+        provenance: Callable[[Named, int | None], Provenance],
+        ahead: int = AHEAD,
+    ) -> None:
+        self.cursor = cursor
+        self._ahead = ahead
+        self._read_on = read_on
+        self._provenance = provenance
+
+    def begin(self, about: str | None, at: int | None) -> Iterator[str]:
+        """Begin at a step, or where an object that is chosen is there first.
+
+        Raises `NoAnswer` or `NoSuchObject`.
+        """
+        if about is not None:
+            self.cursor = self.cursor.choosing(self._meant(about))
+        if at is not None:
+            return self._goto(str(at))
+        steps, chosen = self.cursor.steps, self.cursor.chosen
+        past = steps.pasts.get(chosen) if chosen else None
+        first = past.since[0] if past else steps.first
+        return self._goto(str(max(steps.first, min(first, steps.last))))
+
+    def do(self, line: str) -> Iterator[str]:
+        """The lines of a command.
+
+        Raises `NoAnswer`, `NoSuchObject` or `Unclear` with a sentence, and `Quit`.
+        """
+        word, _, given = line.strip().partition(" ")
+        name, given = _command(word, given.strip())
+        run: Callable[[str], Iterator[str]] = getattr(self, f"_{name}")
+        return run(given)
+
+    # -------------------------------------------------------------------- reading on
+
+    def _read(self, until: int | None = None) -> bool:
+        """Read up to a step, or to the end; whether there was something to read."""
+        steps = self._read_on(until)
+        if steps is not None:
+            here = max(self.cursor.step, steps.first)
+            self.cursor = replace(self.cursor, steps=steps, step=here)
+        return steps is not None
+
+    def _look_ahead(self, step: int) -> bool:
+        """Read what comes after a step; more of it than now, for the next steps."""
+        is_near = self.cursor.steps.last < step + self._ahead
+        return is_near and self._read(step + 2 * self._ahead)
+
+    def _sought(self, seek: Callable[[], _Found]) -> _Found:
+        """The result of a search, which reads on as long as it finds nothing."""
+        while True:
+            try:
+                return seek()
+            except (NoAnswer, NoSuchObject):
+                if not self._read(2 * self.cursor.steps.last):
+                    raise
+
+    # --------------------------------------------------------------------- moving
+
+    def _moved(self, cursor: Cursor) -> Iterator[str]:
+        """At another step, with what follows upon it."""
+        self.cursor = cursor
+        self._look_ahead(cursor.step)
+        while self.cursor.is_unanswered and self._look_ahead(self.cursor.steps.last):
+            pass  # an answer may come late
+        return step_lines(self.cursor)
+
+    def _next(self, given: str) -> Iterator[str]:
+        return self._towards(given, back=False)
+
+    def _back(self, given: str) -> Iterator[str]:
+        return self._towards(given, back=True)
+
+    def _towards(self, given: str, *, back: bool) -> Iterator[str]:
+        """To a step that is counted, or to one of a sort."""
+        word, _, rest = given.partition(" ")
+        if not word or word.isdecimal():
+            count = _count(given, 1)
+            if not back:
+                self._read(self.cursor.step + count)
+            return self._moved(self.cursor.moved(-count if back else count))
+        name = _NAMES.get(word, "")
+        if name not in _SEEKS:
+            raise Unclear(
+                f"next and back take a number, {', '.join(_SEEKS)}; and not {word!r}"
+            )
+        rest, seek = rest.strip(), _SEEKS[name]
+        if back:
+            return self._moved(seek(self, rest, True))
+        return self._moved(self._sought(lambda: seek(self, rest, False)))
+
+    def _call(self, given: str) -> Iterator[str]:
+        return self._towards(f"call {given}", back=False)
+
+    def _write(self, given: str) -> Iterator[str]:
+        return self._towards(f"write {given}", back=False)
+
+    def _change(self, given: str) -> Iterator[str]:
+        return self._towards(f"change {given}", back=False)
+
+    def _failed(self, given: str) -> Iterator[str]:
+        return self._towards("failed", back=False)
+
+    def _to_call(self, given: str, back: bool) -> Cursor:
+        return self.cursor.to_call(given, back=back)
+
+    def _to_write(self, given: str, back: bool) -> Cursor:
+        ref = self._meant(given) if given else self.cursor.chosen
+        return self.cursor.to_write(ref, back=back)
+
+    def _to_change(self, given: str, back: bool) -> Cursor:
+        ref = self._meant(given) if given else self.cursor.object
+        return self.cursor.to_change(ref, back=back)
+
+    def _to_trouble(self, given: str, back: bool) -> Cursor:
+        return self.cursor.to_trouble(back=back)
+
+    def _goto(self, given: str) -> Iterator[str]:
+        step = self._step(given)
+        return self._moved(self._sought(lambda: self.cursor.goto(step)))
+
+    def _step(self, given: str) -> int:
+        """A step that a person means; the recording is read up to there."""
+        match given.removeprefix("#"):
+            case "first" | "start":
+                return self.cursor.steps.first
+            case "last" | "end":
+                self._read()
+                return self.cursor.steps.last
+            case number if number.isdecimal() and len(number) < 20:
+                self._read(int(number))
+                return int(number)
+            case _:
+                raise Unclear(f"a step is a number, first or last, not {given!r}")
+
+    # -------------------------------------------------------------------- looking
+
+    def _show(self, given: str) -> Iterator[str]:
+        return step_lines(self.cursor)
+
+    def _list(self, given: str) -> Iterator[str]:
+        count = _count(given, _AROUND)
+        self._look_ahead(self.cursor.step + count)
+        return around_lines(self.cursor, count)
+
+    def _object(self, given: str) -> Iterator[str]:
+        if given:
+            chosen = None if given == "-" else self._meant(given)
+            self.cursor = self.cursor.choosing(chosen)
+        if self.cursor.chosen is None:
+            yield "no object is chosen: commands are about that of the step"
+        else:
+            yield f"commands are about {self.cursor.chosen.label}"
+
+    def _get(self, given: str) -> Iterator[str]:
+        words = "/".join(given.split())
+        return self._sought(lambda: self._got(words))
+
+    def _got(self, words: str) -> Iterator[str]:
+        kind = self.cursor.steps.kind_meant(words)
+        if kind or words == "all":
+            return present_lines(self.cursor, kind)
+        ref = self.cursor.steps.meant(words) if words else self.cursor.object
+        return object_lines(self.cursor, ref)
+
+    def _objects(self, given: str) -> Iterator[str]:
+        return present_lines(self.cursor, "")
+
+    def _saw(self, given: str) -> Iterator[str]:
+        return view_lines(self.cursor)
+
+    # ------------------------------------------------------------------ questions
+
+    def _why(self, given: str) -> Iterator[str]:
+        path, named = _path(given), self._named(self.cursor.object)
+        known = self._provenance(named, self.cursor.step + self._ahead)
+        found = known.why(path, self.cursor.step)
+        if found is None:
+            raise NoAnswer(
+                f"the operator was shown no {path_text(path)} of {named} up to "
+                f"#{self.cursor.step}"
+            )
+        return why_lines(named, path_text(path), found, self.cursor.steps.places)
+
+    def _who(self, given: str) -> Iterator[str]:
+        path, named = _path(given), self._named(self.cursor.object)
+        found = self._provenance(named, None).changes(path)
+        if not found:
+            raise NoAnswer(f"{named} never had a field {path_text(path)}")
+        return writer_lines(found, self.cursor.steps.places, self.cursor.step)
+
+    def _when(self, given: str) -> Iterator[str]:
+        ref, predicate = self.cursor.object, _predicate(given)
+        self._read()
+        found = self.cursor.stretches(ref, predicate)
+        if not found:
+            raise NoAnswer(f"{predicate} never holds of {ref.label}")
+        yield from stretch_lines(f"{predicate} of {ref.label}", found)
+        yield from self._at(self.cursor.goto(found[0].first), ref)
+
+    def _find(self, given: str) -> Iterator[str]:
+        ref, predicate = self.cursor.object, _predicate(given)
+        found = self._sought(lambda: self.cursor.to_stretch(ref, predicate))
+        return self._at(found, ref)
+
+    def _bisect(self, given: str) -> Iterator[str]:
+        good, bad, rest = _three(given)
+        ref, predicate = self.cursor.object, _predicate(rest)
+        ends = self._step(good), self._step(bad)
+        self._look_ahead(max(ends))
+        return self._at(self.cursor.bisected(ref, predicate, *ends), ref)
+
+    def _at(self, cursor: Cursor, ref: Ref) -> Iterator[str]:
+        """At a step that was found for an object, which stays the one in question."""
+        return self._moved(cursor.choosing(ref))
+
+    def _meant(self, words: str) -> Ref:
+        name = "/".join(words.split())
+        return self._sought(lambda: self.cursor.steps.meant(name))
+
+    def _named(self, ref: Ref) -> Named:
+        named = self.cursor.steps.named.get(ref)
+        if named is None:
+            raise NoAnswer(f"the recording does not tell of which kind {ref.label} is")
+        return named
+
+    # ----------------------------------------------------------------------- rest
+
+    def _help(self, given: str) -> Iterator[str]:
+        for each in _COMMANDS.values():
+            usage = f"{', '.join(each.names)} {each.given}"
+            yield f"{usage:32} {each.help}"
+        yield from _NOTES.splitlines()
+
+    def _quit(self, given: str) -> Iterator[str]:
+        raise Quit
+
+    def completions(self, text: str) -> list[str]:
+        """The commands, and the names of objects, that begin with a text."""
+        objects = (each.label for each in self.cursor.steps.pasts)
+        return [each for each in (*_COMMANDS, *objects) if each.startswith(text)]
+
+
+_Seek = Callable[[Session, str, bool], Cursor]
+_SEEKS: Mapping[str, _Seek] = {
+    "call": Session._to_call,
+    "write": Session._to_write,
+    "change": Session._to_change,
+    "failed": Session._to_trouble,
+}
+
+
+def _command(word: str, given: str) -> tuple[str, str]:
+    """The command that a word means: its name, one of its letters, or a beginning."""
+    number = word.removeprefix("#")
+    if number.isdecimal():
+        return "goto", number
+    name = _NAMES.get(word.lower())
+    if name is not None:
+        return name, given
+    meant = [each for each in _COMMANDS if word and each.startswith(word.lower())]
+    if len(meant) == 1:
+        return meant[0], given
+    known = ", ".join(meant) if meant else "help lists them"
+    raise Unclear(f"there is no command {word!r}: {known}")
+
+
+def _count(given: str, default: int) -> int:
+    if not given:
+        return default
+    if not given.isdecimal() or len(given) > 9 or int(given) < 1:
+        raise Unclear(f"a count is a number from 1 on, and not {given!r}")
+    return int(given)
+
+
+def _path(given: str) -> FieldPath:
+    try:
+        return parse_path(given)
+    except ValueError as problem:
+        raise Unclear(str(problem)) from problem
+
+
+def _predicate(given: str) -> Predicate:
+    try:
+        return parse_predicate(given)
+    except ValueError as problem:
+        raise Unclear(str(problem)) from problem
+
+
+def _three(given: str) -> tuple[str, str, str]:
+    parts = given.split(maxsplit=2)
+    if len(parts) < 3:
+        raise Unclear(
+            "bisect takes two steps and a predicate, as in bisect 1 last status.phase "
+            "= Failed"
+        )
+    return parts[0], parts[1], parts[2]
+
+
+# ------------------------------------------------------------------------ the recording
+
+
+class _Source:
+    """The recording of a session, which is read as far as it is asked for."""
+
+    def __init__(self, recording: Recording) -> None:
+        self.header = header = recording.header
+        self._recording = recording
+        self._manager = recording.manager
+        told = account_in(header), self._manager, places_in(header)
+        self._reading = Unfolding(recording, lambda: Reading(*told))
+        self._lined_up = 0, False
+        self._provenances: dict[Named, Unfolding[Provenance]] = {}
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of it is read."""
+        return self._reading.is_over
+
+    def read_on(self, until: int | None) -> Steps | None:
+        """The steps up to one, or to the end; None if they are no more than before."""
+        reading = self._reading
+        if not reading.is_over:
+            # A reading that was interrupted begins anew.
+            wanted = None if until is None else max(until, self._lined_up[0])
+            try:
+                reading.to(wanted)
+            finally:
+                if reading.is_over:
+                    self._end(reading.fold)
+        known = reading.steps, reading.is_over
+        if known == self._lined_up:
+            return None
+        with understood():
+            steps = reading.fold.steps()
+            steps.prepare()
+        self._lined_up = known
+        gc.freeze()
+        return steps
+
+    def _end(self, reading: Reading) -> None:
+        """The recording is over: say what it lacks there, and what is left out."""
+        with understood():
+            reading.end()
+        if self._reading.truncated and not self._recording.problem:
+            warn(f"the recording {CUT_OFF}")  # damage is told at the end of all
+        if reading.left_out:
+            events = number_of(reading.left_out, "event")
+            warn(f"the first {events} are left out: too many to keep")
+
+    def provenance(self, named: Named, until: int | None) -> Provenance:
+        """The answers about an object, with what is recorded up to a step at least."""
+        found = self._provenances.pop(named, None)
+        if found is None:
+            found = Unfolding(self._recording, lambda: self._provenance(named))
+        self._provenances[named] = found
+        if len(self._provenances) > _PROVENANCES_MAX:
+            del self._provenances[next(iter(self._provenances))]
+        found.to(until)
+        return found.fold
+
+    def _provenance(self, named: Named) -> Provenance:
+        attempts = Attempts(Versions(Packed))
+        return Provenance(*named, self._manager, attempts)
+
+
+# ----------------------------------------------------------------------------- the loop
+
+
+def stepped(recording: Recording, about: str | None, at: int | None) -> int:
+    """Go through a recording by the commands of a terminal, or of standard input.
+
+    The exit status is 1 where a command of a script has no answer.  Raises
+    `fnop.interpreters.recording.format.reader.RecordingProblem`.
+    """
+    source = _Source(recording)
+    steps = source.read_on(2 * AHEAD)
+    is_empty = steps is None or not steps.numbers
+    if is_empty and recording.problem:
+        return EXIT_ERROR
+    tell_what_lacks(source.header, truncated=False)
+    if steps is None or is_empty:
+        fail("the recording has no steps: its run ended before it began")
+    cursor = Cursor(steps, steps.first)
+    session = Session(cursor, source.read_on, source.provenance, AHEAD)
+    try:
+        lines = session.begin(about, at)
+    except (NoAnswer, NoSuchObject) as problem:
+        fail(str(problem))
+    name = Path(recording.path).name
+    echo(title_of(name, session.cursor.steps, is_whole=source.is_whole))
+    _tell(lines)
+    if sys.stdin.isatty():
+        _converse(session)
+        return 0
+    return EXIT_ERROR if _scripted(session, sys.stdin) else 0
+
+
+def _converse(session: Session) -> None:
+    """Read commands from a terminal; Enter repeats the last one."""
+    from fnop.interpreters.recording.format.reader import RecordingProblem
+
+    _with_readline(session)
+    echo("help lists the commands, quit ends")
+    last = "next"
+    while True:
+        try:
+            line = input(f"(#{session.cursor.step}) ").strip()
+        except EOFError:
+            echo()
+            return
+        except KeyboardInterrupt:
+            echo()
+            continue
+        last = line or last
+        try:
+            _answer(session, last)
+        except Quit:
+            return
+        except RecordingProblem as problem:
+            warn(str(problem))
+        except KeyboardInterrupt:
+            echo("fnop: interrupted", err=True)
+
+
+def _with_readline(session: Session) -> None:
+    """Let a line be edited, and names be completed, where that is to be had."""
+    try:
+        import readline
+    except ImportError:  # not in every Python
+        return
+    readline.set_completer_delims(" ")
+    readline.parse_and_bind("tab: complete")
+
+    def complete(text: str, number: int) -> str | None:
+        found = session.completions(text)
+        return found[number] if number < len(found) else None
+
+    readline.set_completer(complete)
+
+
+def _scripted(session: Session, lines: Iterable[str]) -> int:
+    """Do the commands of a script, one in a line; how many have no answer."""
+    failures = 0
+    for line in lines:
+        if not line.strip() or line.lstrip().startswith("# "):
+            continue
+        try:
+            failures += not _answer(session, line)
+        except Quit:
+            break
+    return failures
+
+
+def _answer(session: Session, line: str) -> bool:
+    """Do a command and tell what comes of it; False where it has no answer."""
+    try:
+        with understood(NoAnswer, NoSuchObject, Quit, Unclear):
+            _tell(session.do(line))
+    except (NoAnswer, NoSuchObject, Unclear) as problem:
+        warn(str(problem))
+        return False
+    return True
+
+
+def _tell(lines: Iterable[str]) -> None:
+    for each in lines:
+        echo(each)

@@ -1,0 +1,352 @@
+"""`fnop uninstall`: nothing waits for an operator that is gone."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import click
+
+from fnop.adapters.cli.options import cluster_of, files, of_cluster, shared
+from fnop.adapters.common.endings import EXIT_ERROR, EXIT_USAGE, fail, warn
+from fnop.adapters.common.loading import LoadProblem, load
+from fnop.adapters.common.operator_settings import (
+    state_places,
+    storage_at,
+    told_settings,
+)
+from fnop.adapters.common.plain import echo
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.handlers.declare.roles import ADMISSION
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.operator.uninstalling import Tally, kinds_named
+from fnop.core.values.errors import described, number_of
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.protocol import Api, Unreachable
+from fnop.interpreters.runtime.reading import ReadProblem
+from fnop.interpreters.runtime.uninstalling import Configuration, Uninstaller
+
+__all__ = ["uninstall", "uninstalled"]
+
+# Of each kind so many objects are named that could not be freed.
+_SHOWN_MAX = 5
+# Progress is told after so many objects.
+_TOLD_EACH = 100
+
+
+@click.command()
+@files
+@shared("module")
+@shared("namespace", ", or those of a pattern; repeat it for several")
+@shared("all_namespaces", " (as without -n)")
+@shared("name")
+@shared("peering", default="default", show_default=True)
+@state_places
+@click.option("--dry-run", is_flag=True, help="Count, and change nothing.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@of_cluster
+def uninstall(
+    paths: Sequence[str],
+    module: Sequence[str],
+    namespace: Sequence[str],
+    all_namespaces: bool,
+    name: str,
+    places: Sequence[str],
+    **options: Any,
+) -> None:
+    """Take an operator's finalizers, state and conditions off all objects.
+
+    Without that, objects that carry its finalizer can never be deleted once it is
+    gone.  The operator's webhook configurations are deleted first: without a running
+    operator they refuse writes.  Stop the operator before, because a running one
+    restores all of that.
+
+    \b
+      fnop uninstall operator.py --dry-run
+      fnop uninstall operator.py -n default
+
+    The kinds are those that the handlers name, the settings those that the startup
+    handlers return: where the state is kept, and the operator's name.  Objects that
+    are waiting to be deleted go at once, and their deletion handlers are not called.
+
+    Exit status: 0 when nothing is left, or with --dry-run; 1 when something could not
+    be looked at or changed, or you have said no; 2 for a wrong call.
+    """
+    if namespace and all_namespaces:
+        raise click.UsageError("use either -n/--namespace or -A/--all-namespaces")
+    try:
+        settings = Settings(name, tuple(namespace) or None)
+        storages = tuple(map(storage_at, places))
+    except ValueError as problem:
+        raise click.UsageError(str(problem)) from problem
+    handlers = _handlers(paths, module)
+    settings = told_settings(handlers, settings, storages, warn)
+    from fnop.adapters.kubernetes.client import ConfigurationProblem
+
+    try:
+        status = asyncio.run(_connected(handlers, settings, options))
+    except (ConfigurationProblem, Unreachable, ReadProblem) as problem:
+        fail(str(problem))
+    sys.exit(status)
+
+
+def _handlers(paths: Sequence[str], modules: Sequence[str]) -> tuple[Handler, ...]:
+    """The handlers that importing the files has declared."""
+    if not paths and not modules:
+        raise click.UsageError(
+            "name the operator's file, such as: fnop uninstall operator.py"
+        )
+    try:
+        load(paths, modules)
+    except LoadProblem as problem:
+        fail(str(problem))
+    handlers = default_registry.handlers
+    if not any(each.selector for each in handlers):
+        names = ", ".join([*paths, *modules])
+        fail(f"{names} declares no handlers of objects", EXIT_USAGE)
+    return handlers
+
+
+async def _connected(
+    handlers: tuple[Handler, ...], settings: Settings, options: dict[str, Any]
+) -> int:
+    from fnop.adapters.kubernetes.client import connect
+
+    api = await connect(**cluster_of(options))
+    try:
+        return await uninstalled(
+            api,
+            handlers,
+            settings,
+            peering=options["peering"],
+            dry_run=options["dry_run"],
+            yes=options["yes"],
+        )
+    finally:
+        await api.close()
+
+
+async def uninstalled(
+    api: Api,
+    handlers: tuple[Handler, ...],
+    settings: Settings,
+    *,
+    peering: str = "default",
+    dry_run: bool = False,
+    yes: bool = False,
+) -> int:
+    """Count, ask, take off, look again; the exit status."""
+    uninstaller = Uninstaller(api, settings, jitter=random.random)
+    catalogue, problem = await uninstaller.reader.catalogue()
+    if problem is not None:
+        warn(f"not all kinds of the API server are known: {problem}")
+    kinds, unserved = _named(handlers, catalogue)
+    for each in unserved:
+        warn(f"the API server serves no {each!r}: there are no such objects")
+    namespaces = await uninstaller.namespaces(settings.namespaces)
+    if namespaces == ():
+        fail(f"no namespace is meant by {', '.join(settings.namespaces or ())}")
+    registered, refused = await _registered(uninstaller, handlers, catalogue)
+    counts, unread = await _counted(uninstaller, kinds, namespaces)
+    complete = problem is None and not unread and not refused
+    total = _sum(counts.values())
+    if not total.objects and not registered:
+        echo(f"nothing carries marks of {settings.marker}")
+        return 0 if complete else EXIT_ERROR
+    if total.deleting:
+        echo(
+            f"being deleted, and held back by the finalizer: {total.deleting}; their "
+            "deletion handlers will not be called"
+        )
+    signs = await uninstaller.running(
+        catalogue,
+        namespaces,
+        lease=f"fnop-{settings.operator}",
+        peering=peering,
+        wall=SystemClock().now().wall,
+    )
+    for sign in signs:
+        warn(f"{sign}; stop the operator first")
+    if dry_run:
+        echo("nothing was changed (--dry-run)")
+        return 0 if complete else EXIT_ERROR
+    if not yes and not _confirmed(total, settings.marker, registered):
+        echo("nothing was changed")
+        return EXIT_ERROR
+    # First: with nobody to answer them, the webhooks may refuse what follows.
+    unregistered = await _unregistered(uninstaller, registered)
+    freed = await _stripped(uninstaller, counts, namespaces)
+    return 0 if complete and unregistered and freed else EXIT_ERROR
+
+
+def _named(
+    handlers: tuple[Handler, ...], catalogue: Catalogue
+) -> tuple[tuple[Resource, ...], tuple[str, ...]]:
+    try:
+        return kinds_named(handlers, catalogue)
+    except Exception as problem:  # of a function of the author's that names kinds
+        fail(f"which kinds are meant cannot be told: {described(problem)}")
+
+
+def _confirmed(total: Tally, marker: str, registered: Sequence[Configuration]) -> bool:
+    question = _question(total, marker, registered)
+    try:
+        return click.confirm(f"The operator must not run any more. {question}")
+    except click.Abort:  # nobody is there to answer
+        echo()
+        return False
+
+
+async def _registered(
+    uninstaller: Uninstaller, handlers: Iterable[Handler], catalogue: Catalogue
+) -> tuple[list[Configuration], bool]:
+    """Print the operator's webhook configurations; also returns if reading failed."""
+    try:
+        found = await uninstaller.configurations(catalogue)
+    except ReadProblem as problem:
+        # Without such handlers there should be none, and hardly a right to look.
+        if not any(each.role in ADMISSION for each in handlers):
+            return [], False
+        warn(str(problem))
+        return [], True
+    for each in found:
+        echo(f"{each.label}: {number_of(each.webhooks, 'webhook')}")
+    return found, False
+
+
+async def _unregistered(
+    uninstaller: Uninstaller, registered: Iterable[Configuration]
+) -> bool:
+    """Delete the webhook configurations and print each; False if any is left."""
+    complete = True
+    for each in registered:
+        problem = await uninstaller.unregister(each)
+        if problem is None:
+            echo(f"{each.label}: deleted")
+        else:
+            warn(f"{each.label} stays: {problem}")
+            complete = False
+    return complete
+
+
+async def _counted(
+    uninstaller: Uninstaller,
+    kinds: Sequence[Resource],
+    namespaces: tuple[str, ...] | None,
+) -> tuple[dict[Resource, Tally], int]:
+    """The count of each kind, told; and how many kinds could not be counted."""
+    counts: dict[Resource, Tally] = {}
+    unread = 0
+    for kind in kinds:
+        try:
+            counts[kind] = await uninstaller.count(kind, namespaces)
+        except ReadProblem as problem:
+            unread += 1
+            warn(str(problem))
+        else:
+            echo(f"{kind.label}: {_counts(counts[kind])}")
+    return counts, unread
+
+
+async def _stripped(
+    uninstaller: Uninstaller,
+    counts: dict[Resource, Tally],
+    namespaces: tuple[str, ...] | None,
+) -> bool:
+    """Take the marks off, tell how it went, and look again: whether none is left."""
+    marked = {kind: tally for kind, tally in counts.items() if tally.objects}
+    complete = True
+    for kind, tally in marked.items():
+        progress = _progress(kind, tally.objects)
+        done, failed = await uninstaller.strip(kind, namespaces, progress)
+        echo(f"{kind.label}: taken off {number_of(done, 'object')}")
+        _tell_failed(kind, failed)
+        complete = complete and not failed
+    if not complete:
+        return False
+    return await _is_clean(uninstaller, tuple(marked), namespaces)
+
+
+def _progress(kind: Resource, of: int) -> Callable[[int], None]:
+    """A line now and then, where it takes long."""
+    told = 0
+
+    def tell(done: int) -> None:
+        nonlocal told
+        if told + _TOLD_EACH <= done < of:
+            told = done
+            echo(f"{kind.label}: {done} of {of}", err=True)
+
+    return tell
+
+
+async def _is_clean(
+    uninstaller: Uninstaller,
+    kinds: Sequence[Resource],
+    namespaces: tuple[str, ...] | None,
+) -> bool:
+    again = _sum([await uninstaller.count(kind, namespaces) for kind in kinds])
+    if again.objects:
+        what = number_of(again.objects, "object")
+        verb = "carries" if again.objects == 1 else "carry"
+        warn(f"{what} {verb} marks again; stop the operator, then run this once more")
+    return not again.objects
+
+
+def _tell_failed(kind: Resource, failed: dict[str, str]) -> None:
+    for name, problem in [*failed.items()][:_SHOWN_MAX]:
+        warn(f"{kind.label} {name} keeps its marks: {problem}")
+    if len(failed) > _SHOWN_MAX:
+        rest = len(failed) - _SHOWN_MAX
+        warn(f"{kind.label}: {number_of(rest, 'other object')} likewise")
+
+
+# ---------------------------------------------------------------------- words
+
+
+def _sum(tallies: Any) -> Tally:
+    return Tally(*map(sum, zip(*tallies, strict=True))) if tallies else Tally()
+
+
+def _question(total: Tally, marker: str, registered: Sequence[Configuration]) -> str:
+    """
+    >>> _question(Tally(4, 2), "fnop.dev/a", [])
+    'Take the marks of fnop.dev/a off 2 objects?'
+    """
+    parts = []
+    if registered:
+        parts.append(f"delete {number_of(len(registered), 'webhook configuration')}")
+    if total.objects:
+        objects = number_of(total.objects, "object")
+        parts.append(f"take the marks of {marker} off {objects}")
+    text = " and ".join(parts)
+    return f"{text[0].upper()}{text[1:]}?"
+
+
+def _counts(tally: Tally) -> str:
+    """
+    >>> _counts(Tally(4, 2, 2, 1))
+    '2 of 4 objects carry marks: 2 finalizers, 1 state'
+    >>> _counts(Tally(1))
+    'none of 1 object carries marks'
+    """
+    of = number_of(tally.seen, "object")
+    if not tally.objects:
+        return f"none of {of} carries marks" if tally.seen else "there are none"
+    marks = [
+        number_of(count, name)
+        for count, name in (
+            (tally.finalizers, "finalizer"),
+            (tally.states, "state"),
+            (tally.conditions, "condition"),
+        )
+        if count
+    ]
+    verb = "carries" if tally.objects == 1 else "carry"
+    return f"{tally.objects} of {of} {verb} marks: {', '.join(marks)}"

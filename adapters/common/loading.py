@@ -1,0 +1,432 @@
+"""Operator files as modules, and the functions in them by their names.
+
+A file is loaded as `fnop_script_<its stem>`: the same name in every process, and one
+that no other module has, so that `operator.py` or `yaml.py` are as good as any.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import cache
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import (
+    find_spec,
+    module_from_spec,
+    spec_from_file_location,
+    spec_from_loader,
+)
+from linecache import getline
+from pathlib import Path
+from traceback import walk_tb
+from types import ModuleType
+from typing import Any
+
+from fnop.adapters.common.yaml_values import teach_yaml
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import default_registry
+from fnop.core.values.errors import text_of
+
+__all__ = [
+    "SCRIPT",
+    "LoadProblem",
+    "authors_place",
+    "handlers_of_file",
+    "handlers_of_function",
+    "is_authors_file",
+    "is_authors_module",
+    "load",
+    "module_of_file",
+    "near",
+    "resolve",
+    "shown_path",
+]
+
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
+SCRIPT = "fnop_script_"
+_MANIFESTS = (".yaml", ".yml", ".json")
+_INSTALLED = ("site-packages", "dist-packages")
+_LIBRARY = str(Path(os.__file__).parent) + os.sep
+# Folders that were made importable because a file was loaded from there.
+_FOLDERS: set[Path] = set()
+# The packages of modules that were loaded by their names, wherever they are installed.
+_PACKAGES: set[str] = set()
+
+
+class LoadProblem(Exception):
+    """A file or a function cannot be loaded; the text is for its author."""
+
+
+def load(paths: Sequence[str], modules: Sequence[str] = ()) -> list[ModuleType]:
+    """Import files, then modules by name, in this order.
+
+    Each is run only once, even if one of them imports another. What stands next to a
+    file, or in the working directory for named modules, can be imported from it. Raises
+    `LoadProblem`.
+    """
+    files = [_checked(path) for path in paths]
+    names = _names(files)
+    _FOUND.know(names, files)
+    return _loaded_from(files, names, modules)
+
+
+def _loaded_from(
+    files: Sequence[Path], names: dict[Path, str], modules: Sequence[str] = ()
+) -> list[ModuleType]:
+    for file in files:
+        _import_installed(file.stem, file)
+    for file in files:
+        _make_importable(file.parent)
+    loaded = [_load_file(file, names[file]) for file in files]
+    if modules:
+        with suppress(FileNotFoundError):  # it is gone
+            _make_importable(Path.cwd())
+    loaded += [_load_module(name) for name in modules]
+    teach_yaml()
+    return loaded
+
+
+# The handlers of the files that were loaded apart.
+_APART: dict[str, tuple[Handler, ...]] = {}
+
+
+def module_of_file(path: str | Path) -> ModuleType:
+    """Load the module of an operator's file; its handlers are kept apart from others'.
+
+    `path` is the file, whatever it is called. It is run once in a process, however
+    often it is loaded. Raises `LoadProblem` where it cannot be.
+
+        operator = load("operator.py")
+        assert plan_of(operator.created, {"spec": {"size": 1}}).succeeded
+    """
+    return _apart(str(Path(path).resolve()))
+
+
+def near(test: str | Path, file: str | Path) -> str:
+    """Find a `file` that stands beside a `test`, or in a folder above it.
+
+    At last it is looked for in the working directory. Raises `LoadProblem` where it is
+    nowhere.
+
+        sim = Simulation(near(__file__, "operator.py"))
+    """
+    above = Path(test).resolve().parents
+    for folder in (*above, Path.cwd()):
+        if (folder / file).exists():
+            return str(folder / file)
+    raise LoadProblem(
+        f"there is no {file} beside {shown_path(Path(test).resolve())}, nor in a "
+        "folder above it: write where it is, or put the test below the folder that "
+        "has it"
+    )
+
+
+def handlers_of_file(path: str | Path) -> tuple[Handler, ...]:
+    """The handlers that an operator's file declares."""
+    module = module_of_file(path)
+    return _APART[module.__name__] or _declared_by(module)
+
+
+def handlers_of_function(function: Callable[..., Any]) -> list[Handler]:
+    """The handlers that a function was declared as, in a file that was loaded apart."""
+    found = _APART.get(getattr(function, "__module__", ""), ())
+    return [each for each in found if each.declared is function]
+
+
+@cache
+def _apart(path: str) -> ModuleType:
+    with default_registry.set_aside():
+        file = _checked(path)
+        (module,) = _loaded_from([file], _names([file]))
+        _APART[module.__name__] = default_registry.handlers
+    return module
+
+
+def _declared_by(module: ModuleType) -> tuple[Handler, ...]:
+    """The handlers of a file that was loaded before, in the usual way."""
+    name = module.__name__
+    return tuple(e for e in default_registry.handlers if e.declared.__module__ == name)
+
+
+def resolve(name: str) -> Callable[..., Any]:
+    """The function that `module:qualified.name` names.  Raises `LoadProblem`."""
+    module_name, _, qualified = name.partition(":")
+    try:
+        found: Any = sys.modules.get(module_name) or importlib.import_module(
+            module_name
+        )
+        for part in qualified.split("."):
+            found = getattr(found, part)
+    except ModuleNotFoundError as problem:
+        advice = "load its file first" if module_name.startswith(SCRIPT) else problem
+        raise LoadProblem(f"{name} cannot be found: {advice}") from problem
+    except AttributeError as problem:
+        raise LoadProblem(f"{name} cannot be found: {problem}") from problem
+    if not callable(found):
+        raise LoadProblem(f"{name} is not a function but {found!r}")
+    return found  # type: ignore[no-any-return]  # callable() says no more
+
+
+# -------------------------------------------------------------------- names
+
+
+def _checked(path: str) -> Path:
+    file = Path(path)
+    if file.is_dir():
+        raise LoadProblem(
+            f"{path} is a directory; name a file in it, or a package with -m"
+        )
+    if not file.is_file():
+        raise LoadProblem(f"there is no file {path}")
+    if file.suffix in _MANIFESTS:
+        raise LoadProblem(
+            f"{path} is, by its name, a manifest and not a Python file; fnop run takes "
+            "manifests after --simulate"
+        )
+    return file.resolve()
+
+
+def _names(files: Iterable[Path]) -> dict[Path, str]:
+    """A module name for each file: its stem, with parent folders if that is taken."""
+    names = _loaded()
+    left, depth = {*files} - names.keys(), 1
+    while left:
+        if depth > max(len(file.parts) for file in left):
+            both = " and ".join(sorted(map(shown_path, left)))
+            raise LoadProblem(f"{both} cannot be told apart by name; rename one")
+        found = {file: _name(file, depth) for file in left}
+        taken = [*found.values(), *names.values()]
+        clear = {file: name for file, name in found.items() if taken.count(name) == 1}
+        names |= clear
+        left -= clear.keys()
+        depth += 1
+    return names
+
+
+def _loaded() -> dict[Path, str]:
+    return {
+        Path(str(module.__file__)): name
+        for name, module in sys.modules.items()
+        if name.startswith(SCRIPT)
+    }
+
+
+def _name(file: Path, depth: int) -> str:
+    """
+    >>> _name(Path("/home/me/my-operator.py"), 2)
+    'fnop_script_me_my_operator'
+    """
+    parts = file.with_suffix("").parts[1:][-depth:]
+    return SCRIPT + re.sub(r"\W", "_", "_".join(parts))
+
+
+# ------------------------------------------------------------------ imports
+
+
+def _load_file(file: Path, name: str) -> ModuleType:
+    if name in sys.modules:
+        return sys.modules[name]
+    loader = SourceFileLoader(name, str(file))
+    spec = spec_from_file_location(name, file, loader=loader)
+    assert spec is not None
+    # Before it is run: dataclasses and the like look their module up.
+    module = sys.modules[name] = module_from_spec(spec)
+    try:
+        loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        del sys.modules[name]
+        raise LoadProblem(_sentence(problem, shown_path(file))) from problem
+    return module
+
+
+class _Found(MetaPathFinder):
+    """Finds the operator's files where they import each other: as they are loaded.
+
+    Else a file would be run twice, under two names, and declare its handlers twice.
+    """
+
+    def __init__(self) -> None:
+        # The files that were given together, and the names of their modules.
+        self._names: dict[Path, str] = {}
+
+    def know(self, names: dict[Path, str], files: Iterable[Path]) -> None:
+        """Find these files from now on."""
+        self._names |= {file: names[file] for file in files}
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self,
+        fullname: str,
+        path: Sequence[str] | None = None,
+        target: ModuleType | None = None,
+    ) -> ModuleSpec | None:
+        """The module of a file that was given, if this name means one."""
+        stem = fullname.rpartition(".")[2]
+        if not any(file.stem == stem for file in self._names):
+            return None
+        found = PathFinder.find_spec(fullname, path, target)
+        file = Path(found.origin).resolve() if found and found.origin else Path()
+        name = self._names.get(file)
+        return spec_from_loader(fullname, _Again(file, name)) if name else None
+
+
+class _Again(Loader):
+    """Loads the module of a file that was given; or answers it, if it is loaded."""
+
+    def __init__(self, file: Path, name: str) -> None:
+        self._file, self._name = file, name
+        self._spec: ModuleSpec | None = None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """The one module of the file; the import system then sets another spec."""
+        module = _load_file(self._file, self._name)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run nothing: the file has been run."""
+        module.__spec__ = self._spec
+
+
+_FOUND = _Found()
+
+
+def _load_module(name: str) -> ModuleType:
+    _PACKAGES.add(name.partition(".")[0])
+    try:
+        return importlib.import_module(name)
+    except (Exception, SystemExit) as problem:
+        raise LoadProblem(_sentence(problem, name)) from problem
+
+
+def _import_installed(name: str, file: Path) -> None:
+    """Import the installed module that has the name of the file, if there is one.
+
+    Then the name is taken, and the file cannot stand in for it.
+    """
+    if not name.isidentifier() or name in sys.stdlib_module_names:
+        return  # the standard library comes first on the path anyway
+    # One that cannot be imported is nobody's loss.
+    with suppress(Exception):
+        spec = find_spec(name)
+        if spec is not None and not _is_script(spec.origin or "", file):
+            importlib.import_module(name)
+
+
+def _is_script(origin: str, file: Path) -> bool:
+    """Whether a module is the file itself, or stands next to one loaded before it."""
+    return origin == str(file) or Path(origin).parent in _FOLDERS
+
+
+def _make_importable(folder: Path) -> None:
+    """Let modules in the folder be imported: after the standard library's."""
+    if str(folder) in sys.path:
+        return
+    _FOLDERS.add(folder)
+    places = [Path(entry).name for entry in sys.path]
+    installed = (places.index(each) for each in _INSTALLED if each in places)
+    sys.path.insert(min(installed, default=len(places)), str(folder))
+    importlib.invalidate_caches()
+
+
+# ------------------------------------------------------------------ problems
+
+
+def _sentence(problem: BaseException, what: str) -> str:
+    """Why importing failed, in terms of the author's own lines."""
+    if isinstance(problem, SyntaxError):
+        where = _place(problem.filename or what, problem.lineno)
+        text = (problem.text or "").strip()
+        return f"{where}: {problem.msg}" + (f": {text}" if text else "")
+    file, line = _authors_line(problem)
+    where = _place(file, line) if file else what
+    if isinstance(problem, ModuleNotFoundError):
+        came = f" (imported at {where})" if file else ""
+        return f"{problem}{came}; {_advice(problem.name or '')}"
+    if isinstance(problem, SystemExit):
+        return f"{where}: ends the process: {_source(file, line)}"
+    # The sentences of fnop's own errors need no class in front.
+    ours = type(problem).__module__.startswith("fnop.")
+    kind = "" if ours else f"{type(problem).__name__}: "
+    source = _source(file, line)
+    return f"{where}: {kind}{text_of(problem)}" + (f"\n    {source}" if source else "")
+
+
+def _advice(module: str) -> str:
+    """Advice on a module that cannot be found."""
+    package, _, inside = module.partition(".")
+    if package == "fnop":
+        if hasattr(sys.modules[package], inside):
+            return f"{module} is not a module: write import fnop, and {module}.NAME"
+        return "fnop has no such part; write import fnop"
+    if package == "kopf":
+        return "import fnop in its place (docs/porting.md)"
+    return "install it or put it next to the file"
+
+
+def authors_place(problem: BaseException) -> str:
+    """The place in the author's own code that raised: `operator.py:4`, or ""."""
+    file, line = _authors_line(problem)
+    return _place(file, line) if file else ""
+
+
+def _authors_line(problem: BaseException) -> tuple[str, int | None]:
+    """The file and line of the innermost frame that is the author's."""
+    found: tuple[str, int | None] = "", None
+    for frame, line in walk_tb(problem.__traceback__):
+        file = frame.f_code.co_filename
+        if _is_authors(file, str(frame.f_globals.get("__name__"))):
+            found = file, line
+    return found
+
+
+def _is_authors(file: str, module: str) -> bool:
+    is_ours = module == "fnop" or module.startswith("fnop.")
+    return not is_ours and is_authors_file(file, module)
+
+
+def is_authors_module(module: ModuleType) -> bool:
+    """Whether a module is of the author's project: it has a file, or is a folder."""
+    places = [getattr(module, "__file__", None), *(getattr(module, "__path__", ()))]
+    files = [each for each in places if each]
+    return bool(files) and _is_authors(files[0], module.__name__)
+
+
+def is_authors_file(file: str, module: str) -> bool:
+    """Whether code is the author's: neither Python's, nor of an installed library.
+
+    An operator that is installed itself is its author's.
+    """
+    if module.partition(".")[0] in _PACKAGES:
+        return True
+    if file.startswith("<") or any(_holds(each, file) for each in _INSTALLED):
+        return False
+    return not file.startswith(_LIBRARY)
+
+
+def _holds(folder: str, file: str) -> bool:
+    return f"{os.sep}{folder}{os.sep}" in file
+
+
+def _source(file: str, line: int | None) -> str:
+    return getline(file, line).strip() if file and line else ""
+
+
+def _place(file: str, line: int | None) -> str:
+    return shown_path(Path(file)) + (f":{line}" if line else "")
+
+
+def shown_path(file: Path) -> str:
+    """The path for messages: relative if it is below the working directory."""
+    # That may be gone, or the file be elsewhere.
+    with suppress(OSError, ValueError):
+        return str(file.relative_to(Path.cwd()))
+    return str(file)

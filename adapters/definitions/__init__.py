@@ -1,0 +1,1 @@
+"""Generate CustomResourceDefinitions from an author's classes."""

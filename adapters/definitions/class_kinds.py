@@ -1,0 +1,166 @@
+"""An author's classes that are kinds, and the definitions that an operator needs.
+
+Most operators have no such class, so that what makes definitions is imported only if
+one is needed.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from copy import deepcopy
+from functools import lru_cache
+from types import ModuleType
+from typing import Any
+
+from fnop.adapters.common.loading import is_authors_module
+from fnop.core.api.definitions import Definition, definition_of
+from fnop.core.api.resources import Resource, Selector
+from fnop.core.handlers.declare.handler import Handler
+
+__all__ = ["definitions_for", "kinds_in"]
+
+Manifest = dict[str, Any]
+
+_DEFINITION = "CustomResourceDefinition"
+_VERBS = ("create", "delete", "get", "list", "patch", "update", "watch")
+
+
+def kinds_in(modules: Iterable[ModuleType]) -> list[type]:
+    """The classes with a definition that these modules can name.
+
+    They define it, import it (`Database`), or import a module of their own project that
+    does (`kinds.Database`, `shop.kinds.Database`), also through another one. Modules
+    of installed libraries are not searched. A file that one module imports and that is
+    loaded for itself, too, counts once.
+    """
+    found: dict[tuple[str, str], type] = {}
+    left, seen = [*modules], set[int]()
+    while left:
+        module = left.pop(0)
+        if id(module) in seen:
+            continue
+        seen.add(id(module))
+        # A library may fill its module while somebody looks at it.
+        for value in [*vars(module).values()]:
+            if definition_of(value) is not None:
+                home = sys.modules.get(value.__module__)
+                file = getattr(home, "__file__", None) or value.__module__
+                found.setdefault((file, value.__qualname__), value)
+            elif isinstance(value, ModuleType) and is_authors_module(value):
+                left.append(value)
+    return [*found.values()]
+
+
+def definitions_for(
+    handlers: Iterable[Handler],
+    given: Iterable[Mapping[str, Any]],
+    modules: Iterable[ModuleType] = (),
+) -> list[Manifest]:
+    """Make the definitions of kinds that handlers name and no manifest defines.
+
+    They are those of classes that the operator's `modules`, or those of its handlers,
+    can name; a kind has all its versions. A kind that the `given` manifests define is
+    left to them, whatever versions they have. Raises `DefinitionProblem` if no
+    definition can be made of a class that is needed.
+    """
+    handlers = tuple(handlers)
+    classes = kinds_in((*modules, *_modules_of(handlers)))
+    if not classes:
+        return []
+    crds = [each for each in given if each.get("kind") == _DEFINITION]
+    defined = {(each.get("metadata") or {}).get("name") for each in crds}
+    kinds = {
+        each: found
+        for each in classes
+        if (found := definition_of(each)) and _name(found) not in defined
+    }
+    named = _named(handlers, [*kinds.values()], crds)
+    needed = tuple(each for each, found in kinds.items() if _name(found) in named)
+    if not needed:
+        return []
+    return deepcopy(_made(needed))
+
+
+@lru_cache(maxsize=64)
+def _made(classes: tuple[type, ...]) -> list[Manifest]:
+    """The definitions of classes: tests need those of the same ones again and again."""
+    from fnop.adapters.definitions.classes import definitions_of
+
+    return definitions_of(classes)
+
+
+def _modules_of(handlers: Iterable[Handler]) -> list[ModuleType]:
+    """The modules of the handlers' functions."""
+    names = (getattr(each.declared, "__module__", "") for each in handlers)
+    modules = (sys.modules.get(each) for each in dict.fromkeys(names))
+    return [each for each in modules if each is not None]
+
+
+def _name(found: Definition) -> str:
+    return f"{found.plural}.{found.group}"
+
+
+def _named(
+    handlers: Iterable[Handler],
+    kinds: Iterable[Definition],
+    crds: list[Mapping[str, Any]],
+) -> set[str]:
+    """The names of the kinds that handlers mean, if nothing that is there is meant."""
+    served: tuple[Resource, ...] | None = None
+    resources = {_resource(each): _name(each) for each in kinds}
+    found: set[str] = set()
+    for selector in {each for handler in handlers for each in _selectors(handler)}:
+        names = {name for each, name in resources.items() if selector.matches(each)}
+        if names <= found:
+            continue
+        if selector.group is None and not selector.is_broad:
+            served = _served(crds) if served is None else served
+            if any(map(selector.matches, served)):
+                continue
+        found |= names
+    return found
+
+
+def _selectors(handler: Handler) -> Iterator[Selector]:
+    """The kinds that a handler names, as `owner=`, `owns=` and `to=`, too."""
+    for each in (handler.selector, handler.owner, *(each for _, each in handler.owns)):
+        # All kinds, and those that a function chooses, have no names.
+        if each is not None and not each.everything and each.predicate is None:
+            yield each
+    if handler.to:
+        yield Selector.of(handler.to)
+
+
+def _resource(found: Definition) -> Resource:
+    return Resource(
+        found.group,
+        found.version,
+        found.plural,
+        found.kind,
+        found.singular,
+        found.scope == "Namespaced",
+        found.short_names,
+        found.categories,
+        _VERBS,
+        ("scale", "status") if found.scale else ("status",),
+    )
+
+
+def _served(crds: Iterable[Mapping[str, Any]]) -> tuple[Resource, ...]:
+    """The kinds of a cluster with these definitions."""
+    from fnop.core.handlers.program.program import Program
+    from fnop.interpreters.cluster import empty_cluster
+    from fnop.interpreters.runtime.clock import EPOCH
+    from fnop.interpreters.simulation.scenario import (
+        ApplyProblem,
+        apply_manifests,
+        catalogue_of,
+    )
+    from fnop.interpreters.simulation.simulation import SimulatedRun
+
+    run = SimulatedRun(Program(()), empty_cluster(now=EPOCH))
+    with suppress(ApplyProblem):  # the caller meets it again, and reports it
+        apply_manifests(run, map(dict, crds))
+    return catalogue_of(run).resources

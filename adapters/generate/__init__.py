@@ -1,0 +1,1 @@
+"""Generate projects, RBAC roles, and OLM bundles."""

@@ -1,0 +1,1 @@
+"""Connect to a real cluster: client, kubeconfig, credentials."""

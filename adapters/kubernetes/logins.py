@@ -1,0 +1,134 @@
+"""Login handlers: where the credentials come from that no kubeconfig has.
+
+They are called before anything else, again whenever the server rejects what they have
+answered, and when that has expired.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from fnop.adapters.kubernetes.activities import Surroundings, perform
+from fnop.adapters.kubernetes.kubeconfig import ConfigurationProblem, Logins
+from fnop.core.handlers.declare.connection import ConnectionInfo, chosen
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.run.invocation import failure_of
+from fnop.core.memory.progress import Progress, judge_failure
+from fnop.core.seam.commands import Say
+from fnop.core.values.errors import PermanentError
+
+__all__ = ["HandledLogins"]
+
+# One attempt that names no `timeout` may take so long.
+ATTEMPT_SECONDS = 60.0
+
+
+class HandledLogins:
+    """Logs in by handlers (`fnop.adapters.kubernetes.kubeconfig.Logins`).
+
+    `fallback` finds the kubeconfig or the pod's account, for when no handler has an
+    answer.
+    """
+
+    def __init__(
+        self,
+        handlers: tuple[Handler, ...],
+        around: Surroundings,
+        fallback: Callable[[], Logins],
+    ) -> None:
+        self._handlers = handlers
+        self._around = around
+        self._fallback = fallback
+        self._current: ConnectionInfo | None = None
+        self._found: Logins | None = None
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """The files of the kubeconfig, where no handler has had an answer."""
+        return () if self._found is None else self._found.files
+
+    async def login(self) -> ConnectionInfo:
+        """Ask all handlers, and use the best answer; not the last one, if it can be.
+
+        Raises `ConfigurationProblem`.
+        """
+        found, problems = [], []
+        for handler in self._handlers:
+            try:
+                info = await self._ask(handler)
+            except _Failed as problem:
+                problems.append(str(problem))
+                continue
+            if info is not None:
+                found.append(info)
+        wall = self._around.clock.now().wall
+        best = chosen(found, self._current, wall)
+        if best is None and (found or problems):
+            expired = "what the login handlers have answered has expired"
+            raise ConfigurationProblem("; ".join(problems) or expired)
+        self._current, before = best, self._found
+        if best is not None:
+            self._found = None
+            return best
+        self._found = before or self._fallback()
+        return await self._found.login()
+
+    async def _ask(self, handler: Handler) -> ConnectionInfo | None:
+        """Call a handler until it has an answer.  Raises `_Failed` if it never will."""
+        around = self._around
+        progress = Progress("login", started=around.clock.now().wall)
+        while True:
+            try:
+                return await self._attempt(handler, progress)
+            except Exception as problem:
+                failure = failure_of(problem)
+            judgement = judge_failure(
+                progress,
+                failure,
+                around.clock.now(),
+                errors=handler.errors,
+                timeout=handler.timeout,
+                retries=handler.retries,
+                backoff=handler.backoff_or(around.settings.default_backoff),
+            )
+            progress = judgement.progress
+            line = f"login handler {handler.id} {judgement.line}"
+            exception = None if failure.is_expected else failure.exception
+            around.say(
+                Say(
+                    judgement.level,
+                    line,
+                    handler=handler.id,
+                    error=str(failure),
+                    exception=exception,
+                )
+            )
+            if progress.has_succeeded:  # its errors are ignored
+                return None
+            if judgement.was_last:  # nothing is gained by waiting for its deadline
+                raise _Failed(line)
+            now = around.clock.now()
+            await asyncio.sleep(progress.due_at(now) - now.mono)
+
+    async def _attempt(
+        self, handler: Handler, progress: Progress
+    ) -> ConnectionInfo | None:
+        limit = ATTEMPT_SECONDS if handler.timeout is None else handler.timeout
+        found = await perform(
+            handler,
+            self._around,
+            timeout=limit,
+            retry=progress.retries,
+            started=progress.started,
+        )
+        if found is None or isinstance(found, ConnectionInfo):
+            return found
+        raise PermanentError(
+            f"it answers {type(found).__name__}, and not fnop.ConnectionInfo or None"
+        )
+
+
+class _Failed(Exception):
+    """A login handler has failed for good; the text is its line."""

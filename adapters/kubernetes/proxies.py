@@ -1,0 +1,114 @@
+"""The proxy for an API server, as Go and so kubectl choose it.
+
+A kubeconfig's `proxy-url` counts before the environment, whatever NO_PROXY says. Of the
+environment HTTPS_PROXY counts for https and HTTP_PROXY for http; NO_PROXY excepts
+servers, and none is asked for on the own machine (Go: golang.org/x/net/http/httpproxy).
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from contextlib import suppress
+
+from yarl import URL
+
+from fnop.core.handlers.declare.connection import with_plain_scheme
+
+__all__ = ["SCHEMES", "ProxyRefuses", "ProxyUnreachable", "proxy_for"]
+
+# The schemes of a proxy's address; Go takes any other one in the environment for http.
+# A proxy of either socks resolves names itself.
+SCHEMES = ("http", "https", "socks5", "socks5h")
+
+
+class ProxyUnreachable(Exception):
+    """The proxy does not answer, or not as a proxy; the text says why."""
+
+
+class ProxyRefuses(Exception):
+    """The proxy does not connect to the server; the text says why."""
+
+
+def proxy_for(server: URL, environment: Mapping[str, str]) -> str | None:
+    """The proxy that the environment names for a server; None for none.
+
+    >>> environment = {"HTTPS_PROXY": "proxy:3128", "NO_PROXY": "10.0.0.0/8,.corp.test"}
+    >>> proxy_for(URL("https://api.example.com"), environment)
+    'http://proxy:3128'
+    >>> proxy_for(URL("https://10.1.2.3:6443"), environment)
+    >>> proxy_for(URL("https://127.0.0.1:6443"), environment)
+    """
+    proxy = _either(environment, f"{server.scheme}_proxy")
+    host = server.host or ""
+    if not proxy or _is_local(host):
+        return None
+    exceptions = _either(environment, "no_proxy").split(",")
+    port = server.port or 443
+    if any(_excepts(each.strip().lower(), host.lower(), port) for each in exceptions):
+        return None
+    scheme, _, address = with_plain_scheme(proxy).rpartition("://")
+    return f"{scheme if scheme in SCHEMES else 'http'}://{address}"
+
+
+def _either(environment: Mapping[str, str], name: str) -> str:
+    """The value of a variable, in capitals before small letters."""
+    return environment.get(name.upper()) or environment.get(name) or ""
+
+
+def _is_local(host: str) -> bool:
+    address = _address(host)
+    return host.lower() == "localhost" if address is None else address.is_loopback
+
+
+def _address(host: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """The address that a host is; None for a name.
+
+    Go takes an IPv4 address that is written as one of IPv6 for what it is.
+    """
+    with suppress(ValueError):
+        found = ipaddress.ip_address(host)
+        mapped = found.ipv4_mapped if isinstance(found, ipaddress.IPv6Address) else None
+        return found if mapped is None else mapped
+    return None
+
+
+def _excepts(entry: str, host: str, port: int) -> bool:
+    """Whether an entry of NO_PROXY is about a host.
+
+    It is `*`, a network, or an address or a name, maybe with a port. A name is also
+    about all below it; one that begins with a dot, or with `*.`, is about these alone.
+
+    >>> [_excepts(each, "a.b.test", 443) for each in ("b.test", ".b.test", "*.test:1")]
+    [True, True, False]
+    """
+    if not entry:
+        return False
+    if entry == "*":
+        return True
+    known = _address(host)
+    with suppress(ValueError):
+        if entry.rpartition("/")[2].isdecimal() and "/" in entry:
+            network = ipaddress.ip_network(entry, strict=False)
+            return known is not None and known in network
+    name, wanted = _with_port(entry)
+    if not name or wanted not in (None, port):
+        return False
+    address = _address(name)
+    if address is not None or known is not None:
+        return known == address
+    name = name.removeprefix("*") if name.startswith("*.") else name
+    return host.endswith(name if name.startswith(".") else f".{name}") or host == name
+
+
+def _with_port(entry: str) -> tuple[str, int | None]:
+    """A host, without brackets, and its port if it has one.
+
+    >>> _with_port("[::1]:80"), _with_port("::1"), _with_port("a.test:http")
+    (('::1', 80), ('::1', None), ('a.test:http', None))
+    """
+    host, colon, port = entry.rpartition(":")
+    is_port = not port or port.isdecimal()
+    if colon and is_port and (":" not in host or host.startswith("[")):
+        return host.strip("[]"), int(port) if port else None
+    return entry, None

@@ -1,0 +1,1 @@
+"""Store recordings in files, and show them."""

@@ -1,0 +1,40 @@
+"""Recordings that are damaged: what is before the damage is told, and then where it is.
+
+All modes read such a recording as one that is cut off there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from fnop.adapters.common.endings import EXIT_DAMAGED, fail
+
+if TYPE_CHECKING:
+    from fnop.interpreters.recording.format.reader import RecordingLimits
+
+__all__ = ["as_far_as_it_goes"]
+
+
+@contextmanager
+def as_far_as_it_goes(
+    limits: RecordingLimits, name: str = ""
+) -> Iterator[RecordingLimits]:
+    """Limits with which a damaged recording is read up to the damage.
+
+    At the end of the block that is told, whatever its end was, and the command ends
+    with the status of damage.  `name` is for where there are several recordings.
+    """
+    from fnop.interpreters.recording.format.reader import Damage
+
+    damage = Damage()
+    try:
+        yield replace(limits, damage=damage)
+    finally:
+        if damage.problem is not None:
+            fail(
+                f"{name}: {damage.problem}" if name else str(damage.problem),
+                EXIT_DAMAGED,
+            )

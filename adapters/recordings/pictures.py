@@ -1,0 +1,113 @@
+"""The options of `fnop replay` that write a recording's timeline into a file."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from fnop.adapters.common.endings import fail, warn
+from fnop.adapters.common.plain import echo
+from fnop.adapters.recordings.recorded import (
+    Recording,
+    account_in,
+    tell_what_lacks,
+    understood,
+)
+from fnop.interpreters.recording.questions.timeline import EVENTS_MAX, Timeline
+
+__all__ = ["picture", "pictured"]
+
+# A page of a failure has so many bytes at most, and so many events at least.
+PAGE_BYTES, EVENTS_MIN = 500_000, 200
+_FILE = click.Path(dir_okay=False)
+
+
+def pictured(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options `--html` and `--perfetto`."""
+    html = click.option(
+        "--html",
+        type=_FILE,
+        metavar="FILE",
+        help="Write the run as a page for browsers, which needs no network.",
+    )
+    perfetto = click.option(
+        "--perfetto",
+        type=_FILE,
+        metavar="FILE",
+        help="Write the run as a trace for https://ui.perfetto.dev.",
+    )
+    return html(perfetto(command))
+
+
+def picture(recording: Recording, html: str | None, perfetto: str | None) -> int:
+    """Write the timeline of a recording; the exit status.
+
+    Raises `fnop.interpreters.recording.format.reader.RecordingProblem`.
+    """
+    from fnop.adapters.recordings.perfetto import TRACE_EVENTS_MAX, trace_of
+    from fnop.adapters.recordings.recording_files import is_compressed
+
+    cut_off = False
+    for path in filter(None, (html, perfetto)):
+        if Path(path).is_file() and is_compressed(Path(path)):
+            fail(f"{path} is a recording: give another name", 2)
+
+    if html is not None:
+        timeline, cut_off = _read(recording, EVENTS_MAX)
+        name = Path(recording.path).name
+        _write(html, _page(recording.header, timeline, name, cut_off=cut_off))
+        _tell_left_out(html, timeline)
+    if perfetto is not None:
+        timeline, cut_off = _read(recording, TRACE_EVENTS_MAX)
+        _write(perfetto, trace_of(timeline))
+        _tell_left_out(perfetto, timeline)
+    cut_off = cut_off and not recording.problem
+    tell_what_lacks(recording.header, truncated=cut_off)
+    return 0
+
+
+def _page(
+    header: Mapping[str, Any], timeline: Timeline, name: str, *, cut_off: bool
+) -> bytes:
+    """The page; that of a failure of a check is short enough to be sent around."""
+    from fnop.adapters.recordings.html_report import page_of
+
+    while True:
+        page = page_of(header, timeline, name, cut_off=cut_off)
+        found = page.encode(errors="backslashreplace")
+        events = len(timeline.events)
+        if "check" not in header or len(found) <= PAGE_BYTES or events <= EVENTS_MIN:
+            return found
+        share = 0.95 * PAGE_BYTES / len(found)
+        timeline.shorten(max(EVENTS_MIN, int(share * events)))
+
+
+def _tell_left_out(path: str, timeline: Timeline) -> None:
+    """Tell what a file does not show."""
+    if timeline.left_out:
+        warn(f"{path} has no place for {timeline.left_out}")
+
+
+def _read(recording: Recording, most: int) -> tuple[Timeline, bool]:
+    """The timeline of so many events at most, and whether the recording is cut off."""
+    timeline = Timeline(account_in(recording.header), deque(maxlen=most))
+    read = recording.into(timeline.add)
+    with understood():
+        timeline.end()
+    return timeline, read.truncated
+
+
+def _write(path: str, content: bytes) -> None:
+    """Write a file that its owner alone may read, as a recording."""
+    from fnop.adapters.recordings.recording_files import opened
+
+    try:
+        with opened(Path(path)) as target:
+            target.write(content)
+    except OSError as problem:
+        fail(f"{path} cannot be written: {problem.strerror or problem}")
+    echo(f"{path}: {len(content):,} bytes")

@@ -1,0 +1,234 @@
+"""The story of a run, and why a field has its value, as lines for people."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Iterable, Iterator, Mapping
+from itertools import islice
+
+from fnop.core.values.errors import number_of
+from fnop.core.values.paths import contrasts, path_text
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.contents import Named
+from fnop.interpreters.recording.model.revisions import ref_of
+from fnop.interpreters.recording.model.sources import IndexEntry, Reply, Source
+from fnop.interpreters.recording.model.times import clock
+from fnop.interpreters.recording.questions.busy import Call, call_of
+from fnop.interpreters.recording.questions.provenance import Shown, Sight, Why
+from fnop.interpreters.recording.questions.story import Line, named
+
+__all__ = ["is_shown", "quoted", "story_line", "story_lines", "why_lines", "written"]
+
+_VALUE_LENGTH = 200
+_SIGHTS_SHOWN = 10
+_CONTRASTS_SHOWN = 8
+_ANSWERS_SHOWN = 8
+_SOURCES_SHOWN = 3
+
+
+def is_shown(
+    line: Line, about: Named | None, busy: Container[Call] | None = None
+) -> bool:
+    """Whether a line is told: of one object, where one is asked for.
+
+    Those of a child are the requests about it, and what others have done to it.  With
+    `busy` calls are left out that are not among these.
+    """
+    return (about is None or _is_about(line, about)) and not _is_quiet(line, busy)
+
+
+def story_line(line: Line, about: Named | None) -> str:
+    """Time, step, object and text."""
+    is_known = about is not None and line.where == about.where
+    where = f"[{line.where}] " if line.where and not is_known else ""
+    indent = "    " * line.depth
+    step = f"#{line.step}"
+    return f"{clock(line.wall)} {step:>6} {indent}{where}{line.text}"
+
+
+def story_lines(
+    lines: Iterable[Line], about: Named | None, busy: Container[Call] | None = None
+) -> Iterator[str]:
+    """The lines that are shown, as texts."""
+    shown = (each for each in lines if is_shown(each, about, busy))
+    return (story_line(each, about) for each in shown)
+
+
+def _is_about(line: Line, about: Named) -> bool:
+    label = ref_of(about.resource.key, about.namespace, about.name).label
+    return about.where == line.where or label == line.object
+
+
+def _is_quiet(line: Line, busy: Container[Call] | None) -> bool:
+    is_of_call = line.attempt is not None and line.sort in _OF_CALLS
+    if busy is None or line.attempt is None or not is_of_call:
+        return False
+    return call_of(line.attempt) not in busy
+
+
+_OF_CALLS = frozenset(("call", "ask", "desire", "end"))
+
+
+def why_lines(
+    about: Named, field: str, why: Why, places: Mapping[str, str]
+) -> Iterator[str]:
+    """The chain from the value to the input that it goes back to.
+
+    `places` are where the handlers were written, by their ids.
+    """
+    yield f"{about}: {field} {_valued(why)}"
+    if why.gone is not None:
+        yield f"  the object is gone since #{why.gone.step}, {clock(why.gone.wall)}"
+    yield from _since(why)
+    yield from _missing(why)
+    yield f"  {written(why, places)}"
+    if why.attempt is not None:
+        yield f"  {_decided(why.attempt)}"
+        yield from (f"    {each}" for each in _given(why))
+
+
+def _valued(why: Why) -> str:
+    return "is not there any more" if why.value is None else f"= {quoted(why.value)}"
+
+
+def _since(why: Why) -> Iterator[str]:
+    """The version in which the value appeared, or is missing, and what was before."""
+    version, shown = why.shown.body.version, _shown(why.shown)
+    if why.value is None:
+        assert why.before is not None
+        yield f"  removed in version {version}, {shown}"
+        yield f"  it was {quoted(why.former)} until version {why.before.body.version}"
+        return
+    if why.before is None:
+        first = "the first that the operator has seen"
+        yield f"  since version {version}, {shown}: {first}"
+        return
+    if why.former is None:
+        yield f"  since version {version}, {shown}; it was not there before"
+        return
+    until = why.before.body.version
+    if not isinstance(why.value, dict | list):
+        former = f"{quoted(why.former)} until version {until}"
+        yield f"  since version {version}, {shown}; {former}"
+        return
+    yield f"  since version {version}, {shown}; in version {until} it was otherwise:"
+    found = [*contrasts(why.former, why.value)]
+    for path, old, new in found[:_CONTRASTS_SHOWN]:
+        yield f"    {path_text(path) or 'all of it'}: {quoted(old)} -> {quoted(new)}"
+    more = len(found) - _CONTRASTS_SHOWN
+    if more > 0:
+        yield f"    and {number_of(more, 'field')} more"
+
+
+def _missing(why: Why) -> Iterator[str]:
+    """The steps that the recording lacks, and what may have happened in them."""
+    for after, count in why.missing:
+        what = "appeared" if after < why.shown.step else "changed"
+        steps = number_of(count, "step")
+        lacks = f"{steps} after #{after} {'is' if count == 1 else 'are'} missing"
+        yield f"  {lacks}: the value may have {what} there"
+
+
+def written(why: Why, places: Mapping[str, str]) -> str:
+    """The author of a value or of its removal, and the request."""
+    write = why.write
+    deed = "removed" if why.value is None else "written"
+    if why.is_servers and write is not None:
+        return f"set by the API server with the {_sent(why, places)}"
+    if why.is_servers:
+        known = " that is recorded" if why.is_uncertain else ""
+        return f"set by the API server, and not with a request of this operator{known}"
+    if write is None:
+        if why.is_managers:
+            lacks = "with a request that is not recorded, or whose answer is not"
+            return f"{deed} by this operator, {lacks}; {_managed(why)}"
+        by = "in a missing step, or " if why.is_uncertain else ""
+        return f"{deed} {by}by somebody else; {_managed(why)}"
+    if why.author or why.is_own:
+        by = "" if why.author else ", by fnop itself"
+        return f"{deed} by the {_sent(why, places)}{by}"
+    return f"set by the API server with the {_sent(why, places)}; {_managed(why)}"
+
+
+def _managed(why: Why) -> str:
+    managers = ", ".join(why.managers) or "nobody that managed fields name"
+    until = " until then" if why.value is None else ""
+    return f"managers of the field{until}: {managers}"
+
+
+def _sent(why: Why, places: Mapping[str, str]) -> str:
+    """The request behind a version, with the handler where it is the author."""
+    write = why.write
+    assert write is not None
+    request = f"{write.effect['is']} sent at #{write.step}, {clock(write.wall)}"
+    lost = _REPLIES.get(write.answered, ", whose reply was lost")
+    handler = why.author or (write.handler if why.is_servers else "")
+    if not handler:
+        return f"{request}{lost}"
+    place = f" ({places[handler]})" if places.get(handler) else ""
+    return f"{request}{lost}, for handler {handler}{place}"
+
+
+# The words about the answer to a request that has made a version.
+_REPLIES = {"Applied": "", "": ", whose reply had not come yet"}
+
+
+def _decided(attempt: Attempt) -> str:
+    retry = f", attempt {attempt.retry + 1}" if attempt.retry else ""
+    reason = f", for {attempt.reason}" if attempt.reason else ""
+    began = f"begun at #{attempt.step}, {clock(attempt.now.wall)}"
+    return f"decided by the call of {attempt.handler} {began}{reason}{retry}"
+
+
+def _given(why: Why) -> Iterator[str]:
+    """The view of the attempt, its answers, and where these have an equal value."""
+    for sight in why.sights[:_SIGHTS_SHOWN]:
+        yield f"it was shown {_seen(sight)}"
+    more = len(why.sights) - _SIGHTS_SHOWN
+    if more > 0:
+        yield f"and {number_of(more, 'object')} more"
+    for reply in why.answers[-_ANSWERS_SHOWN:]:
+        yield f"it was answered at #{reply.step}: {named(reply.asked)}"
+    if why.indices:
+        keys = (f"{name} ({number_of(size, 'key')})" for name, size in why.indices)
+        yield f"there were the indices {', '.join(keys)}, for handlers that take them"
+    for source, since in islice(why.sources, _SOURCES_SHOWN):
+        yield f"the value is equal to {_source(source, since)}"
+
+
+def _source(source: Source, since: int) -> str:
+    path = path_text(source.path)
+    match source.of:
+        case Reply(asked, step):
+            part = f"{path} of " if path else ""
+            return f"{part}what {named(asked)} answered at #{step}"
+        case IndexEntry(index, key, of):
+            part = f", in {path}" if path else ""
+            kind = of.resource.partition(".")[0]
+            place = f"{of.namespace}/{of.name}" if of.namespace else of.name
+            seen = f", since #{since}" if since else ""
+            held = f"what the index {index} holds for {quoted(key)}{part}"
+            return f"{held}: it is of {kind}/{place}{seen}"
+
+
+def _seen(sight: Sight) -> str:
+    version = sight.version
+    what = f"{version.resource.partition('.')[0]} {version.where}"
+    if sight.step is None:
+        return f"{what} in version {version.version}, from before the recording"
+    age = f"{sight.seconds:.3g} s after #{sight.step} had shown it"
+    stale = ""
+    if sight.revisions:
+        newer = number_of(sight.revisions, "newer version")
+        stale = f"; {newer} had been shown by then"
+    return f"{what} in version {version.version}, {age}{stale}"
+
+
+def _shown(shown: Shown) -> str:
+    return f"first shown at #{shown.step} ({shown.by}), {clock(shown.wall)}"
+
+
+def quoted(value: object) -> str:
+    """A value as JSON, cut where it is long."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= _VALUE_LENGTH else f"{text[: _VALUE_LENGTH - 3]}..."

@@ -1,0 +1,1 @@
+"""Report explanations, plans, and audits."""

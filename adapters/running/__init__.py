@@ -1,0 +1,1 @@
+"""Run operators in this process, from the command line or embedded."""

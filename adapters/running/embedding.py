@@ -1,0 +1,597 @@
+"""Operators within other programs, and as programs.
+
+`operator` is for programs with an event loop, `run` for those without; the command line
+runs operators by `serving`, too. Nothing is global: several operators can be in one
+process, and in one event loop, and do not see each other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import secrets
+import signal
+import sys
+import threading
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Sequence,
+)
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import (
+    AsyncExitStack,
+    asynccontextmanager,
+    contextmanager,
+    suppress,
+)
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import Any, TypeAlias, TypedDict, Unpack
+from urllib.parse import urlsplit
+
+from fnop.adapters.common.loading import resolve
+from fnop.adapters.common.logs import write
+from fnop.adapters.common.yaml_values import teach_yaml
+from fnop.adapters.kubernetes import service_account
+from fnop.adapters.kubernetes.activities import Surroundings
+from fnop.adapters.kubernetes.kubeconfig import (
+    ConfigurationProblem,
+    Logins,
+    find_source,
+)
+from fnop.adapters.kubernetes.logins import HandledLogins
+from fnop.adapters.running.mistakes import Mistakes
+from fnop.adapters.serving.endpoints import (
+    Endpoint,
+    PageFunction,
+    endpoint_of,
+    serving as answering,
+)
+from fnop.adapters.serving.probes import Probes, pages_of
+from fnop.adapters.webhooks.protocol import WebhookServerProtocol
+from fnop.adapters.webhooks.running import Webhooks
+from fnop.core.handlers.declare.connection import Impersonation
+from fnop.core.handlers.declare.registry import Registry, default_registry
+from fnop.core.handlers.declare.roles import Role
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.core.operator.health import Health, health
+from fnop.core.seam.commands import Exit, Say
+from fnop.core.state.lifecycle import REPEAT_SECONDS
+from fnop.core.state.turn import State
+from fnop.interpreters.runtime.clock import SystemClock
+from fnop.interpreters.runtime.flow import Flow
+from fnop.interpreters.runtime.machine import Observer
+from fnop.interpreters.runtime.meter import Meter, MeteredApi, MeteredReviews
+from fnop.interpreters.runtime.protocol import Api
+from fnop.interpreters.runtime.run import Runner
+
+__all__ = [
+    "ConfigurationProblem",
+    "OperatorFailed",
+    "Running",
+    "operator",
+    "run",
+    "serving",
+    "stopped_by_signals",
+]
+
+# A flag that another part of the program sets, or waits for.
+Flag: TypeAlias = "asyncio.Event | asyncio.Future[Any] | threading.Event | Future[Any]"
+# The interval at which a flag of threads is polled: it cannot wake an event loop.
+_LOOK_SECONDS = 0.1
+
+
+class OperatorFailed(Exception):
+    """Raised where an operator has ended because it cannot go on; the text says why.
+
+    `status` is the exit status of a program that ends for it: 1, or 2 if the kinds that
+    handlers name are ambiguous or mistyped.
+
+    For example:
+
+        try:
+            fnop.run(namespaces=["default"])
+        except fnop.OperatorFailed as problem:
+            sys.exit(str(problem))
+    """
+
+    status: int = 1
+
+
+class Running:
+    """A running operator, as `async with fnop.operator() as running` gives it.
+
+    For example:
+
+        async with fnop.operator(namespaces=["default"]) as running:
+            await running.ready()
+            running.stop("that was all")
+            await running.ended()
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        task: asyncio.Task[Exit],
+        look: Callable[[], Health],
+        webhooks: Webhooks,
+    ) -> None:
+        self._runner = runner
+        self._task = task
+        self._look = look
+        self._webhooks = webhooks
+
+    @property
+    def state(self) -> State:
+        """The operator's state at this moment (`fnop.core.operator.step`)."""
+        return self._runner.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the operator has ended."""
+        return self._task.done()
+
+    def health(self) -> Health:
+        """Tell whether the operator makes progress, and whether it serves."""
+        return self._look()
+
+    async def ready(self) -> None:
+        """Wait until all served objects have been listed once.
+
+        If it serves webhooks, they are registered then, too. Raises `OperatorFailed`
+        where the operator ends before that.
+        """
+        waiting = asyncio.create_task(self._all_ready())
+        try:
+            await asyncio.wait(
+                {waiting, self._task}, return_when=asyncio.FIRST_COMPLETED
+            )
+        finally:
+            waiting.cancel()
+        if not waiting.done() or waiting.cancelled():
+            await self.ended()
+            raise OperatorFailed("the operator was stopped before it was ready")
+
+    async def _all_ready(self) -> None:
+        await self._runner.ready.wait()
+        await self._webhooks.ready.wait()
+
+    def stop(self, reason: str = "it is asked to stop") -> None:
+        """Ask the operator to end in order; a second call ends it at once.
+
+        `reason` is for the log. A second call counts from a second after the first one
+        on.
+        """
+        self._runner.stop(reason)
+
+    async def ended(self) -> None:
+        """Wait until the operator has ended.
+
+        Raises `OperatorFailed` where it has ended because of an error.
+        """
+        exit = await asyncio.shield(self._task)
+        if exit.status:
+            problem = OperatorFailed(exit.reason)
+            problem.status = exit.status
+            raise problem
+
+
+@asynccontextmanager
+async def serving(
+    program: Program,
+    *,
+    api: Api | None = None,
+    kubeconfig: str | None = None,
+    context: str | None = None,
+    impersonate: Impersonation | None = None,
+    liveness: str | None = None,
+    metrics: str | None = None,
+    executor: Executor | None = None,
+    observers: Iterable[Observer] = (),
+    say: Callable[[Say], None] = write,
+) -> AsyncIterator[Running]:
+    """Run a program for the duration of the block, at whose end it is stopped.
+
+    Without an `api` it is that of the cluster which the user means.  Its endpoints
+    answer until it has ended.  Raises `ConfigurationProblem` before the block, and
+    `OperatorFailed` after it.
+    """
+    say = Mistakes(say).say
+    async with AsyncExitStack() as stack:
+        threads = ThreadPoolExecutor(8, "fnop-call-outside")
+        stack.callback(threads.shutdown, wait=False, cancel_futures=True)
+        around = Surroundings(program, threads, say)
+        if api is None:
+            find = partial(find_source, kubeconfig, context)
+            api = await _connected(program, around, find, impersonate)
+            stack.push_async_callback(api.close)
+        meter, metered, flow = Meter(), MeteredApi(api), Flow()
+        webhooks = Webhooks(program, around, say, service_account.namespace() or "")
+        counting = (meter, flow) if metrics else (meter,)
+        runner = Runner(
+            program,
+            metered if metrics else api,
+            seed=secrets.token_hex(4),
+            resolve=resolve,
+            random=os.urandom,
+            observers=(*observers, *counting, *webhooks.observers),
+            on_say=say,
+            executor=executor,
+        )
+        reviews = MeteredReviews(runner.review)
+        around.state = flow.state = lambda: runner.state
+        runner.companion = webhooks
+
+        def look() -> Health:
+            found = health(program, runner.state, meter.seen, around.clock.now())
+            return replace(found, unready=(*found.unready, *webhooks.unready))
+
+        pages: dict[Endpoint, PageFunction] = {}
+        if liveness:
+            probes = Probes(program.activity(Role.PROBE), around)
+            stack.push_async_callback(probes.close)
+            pages |= pages_of(endpoint_of(liveness, "/healthz"), look, probes)
+        if metrics:
+            from fnop.adapters.serving.metrics import Metrics, page_of
+
+            host = _host_of(api)
+            counted = Metrics(
+                program.settings,
+                look,
+                meter,
+                metered,
+                host,
+                flow,
+                reviews if webhooks.observers else None,
+            )
+            pages |= page_of(endpoint_of(metrics, "/metrics"), counted)
+        await stack.enter_async_context(answering(pages))
+        task = asyncio.create_task(runner.run())
+        webhooks.start(runner, api, reviews if metrics else runner.review)
+        running = Running(runner, task, look, webhooks)
+        try:
+            yield running
+        finally:
+            await _end(running, task)
+        await running.ended()
+
+
+async def _connected(
+    program: Program,
+    around: Surroundings,
+    find: Callable[[], Logins],
+    impersonate: Impersonation | None,
+) -> Api:
+    from fnop.adapters.kubernetes.client import connect
+
+    handlers = program.activity(Role.LOGIN)
+    return await connect(
+        kubeconfig=None,
+        context=None,
+        source=HandledLogins(handlers, around, find) if handlers else find(),
+        impersonate=impersonate,
+        concurrency=program.settings.request_concurrency,
+        requests_per_second=program.settings.requests_per_second,
+    )
+
+
+def _host_of(api: Api) -> str:
+    """The API server's host, as client-go labels its requests."""
+    return urlsplit(getattr(api, "server", "")).netloc
+
+
+async def _end(running: Running, task: asyncio.Task[Exit]) -> None:
+    """Stop the operator in order; a cancellation meanwhile cancels it."""
+    if not task.done():
+        running.stop("its program wants it to end")
+    try:
+        await asyncio.wait({task})
+    except asyncio.CancelledError:
+        task.cancel()
+        await asyncio.wait({task})
+        raise
+    finally:
+        if task.done() and not task.cancelled():
+            task.exception()  # whoever asks is told; nobody has to
+
+
+@contextmanager
+def stopped_by_signals(running: Running) -> Iterator[None]:
+    """Let SIGINT and SIGTERM stop the operator in order; in the main thread alone.
+
+    A signal that is ignored stays so, as for a job in the background of a shell (POSIX:
+    the shell, asynchronous lists); the former signal handlers come back afterwards.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    signals = _Signals(loop, running)
+    before = {each: signal.getsignal(each) for each in (signal.SIGINT, signal.SIGTERM)}
+    heard = [each for each, was in before.items() if was is not signal.SIG_IGN]
+    for each in heard:
+        # A signal between two instructions, just before the loop begins to wait, would
+        # be taken after the wait: so the loop is woken by the descriptor that Python
+        # writes to (signal.set_wakeup_fd), where it has one.
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(each, _nothing)
+        signal.signal(each, signals.hear)
+    try:
+        yield
+    finally:
+        for each in heard:
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(each)
+            if before[each] is not None:
+                signal.signal(each, before[each])
+
+
+def _nothing() -> None:
+    """The loop is awake, and that is all."""
+
+
+_BLOCKED = "fnop: ended at once: a handler blocks the operator\n"
+
+
+class _Signals:
+    """Hands signals to the event loop; ends the process where the loop hears none.
+
+    A handler that never returns blocks the loop: then nothing can be stopped in order,
+    and a second signal ends the process at once.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, running: Running) -> None:
+        self._loop, self._running = loop, running
+        self._unheard: float | None = None
+
+    def hear(self, number: int, _frame: object) -> None:
+        """Take a signal, in the main thread, between two of its instructions."""
+        now = self._loop.time()
+        if self._unheard is None:
+            self._unheard = now
+        elif now > self._unheard + REPEAT_SECONDS:
+            if sys.stderr is not None:
+                with suppress(OSError, ValueError):
+                    sys.stderr.write(_BLOCKED)
+                    sys.stderr.flush()
+            os._exit(1)
+        name = signal.Signals(number).name
+        self._loop.call_soon_threadsafe(self._tell, name)
+
+    def _tell(self, name: str) -> None:
+        self._unheard = None
+        self._running.stop(name)
+
+
+# ----------------------------------------------------------------- embedding
+
+
+class operator:
+    """An operator in an event loop: for as long as a block, or awaited until it ends.
+
+        async with fnop.operator(registry=registry, namespaces=["default"]) as running:
+            await running.ready()
+
+        await fnop.operator(stop_flag=stopped)
+
+    - `registry`: the `Registry` of its handlers; None takes all that have been declared
+      without one.
+    - `settings`: its `Settings`. `namespaces` (names or patterns) and `clusterwide` are
+      a shorter way to say which namespaces are served.
+    - `kubeconfig`, `context`: the file and the context to connect by; by default the
+      cluster is found as kubectl finds it. `impersonate`: another user to be there, if
+      the credentials permit it. `api`: a connection to use instead.
+    - `peering`, `priority`: the name of the peering and the operator's priority among
+      its peers; without either, or with `standalone`, it looks for no peers.
+    - `leader_elect`: it is one of several replicas, of which the holder of the lease
+      `fnop-<name>` serves; the lease is in the `lease_namespace`, by default the pod's.
+    - `liveness`, `metrics`: addresses of the endpoints, such as
+      "http://0.0.0.0:8080/healthz".
+    - `webhooks`: a server for its admission handlers, such as `fnop.WebhookServer()`;
+      the operator keeps the configurations that lead to it, under the name of
+      `Settings.admission_managed`, by default that of the operator.
+    - `executor`: an executor of threads for called functions and impure handlers; by
+      default there are as many threads as `Settings.call_threads` says.
+    - `ready_flag`: is set once all served objects have been listed; `stop_flag` ends
+      the operator. Both are events or futures, of asyncio or of threads.
+
+    Cancelled, it ends in order; cancelled again, at once. Raises `TypeError` and
+    `ValueError` for arguments that cannot be, `ConfigurationProblem` where it cannot
+    connect, and `OperatorFailed` where it cannot go on.
+    """
+
+    def __init__(
+        self,
+        *,
+        registry: Registry | None = None,
+        settings: Settings | None = None,
+        namespaces: Sequence[str] = (),
+        clusterwide: bool = False,
+        kubeconfig: str | None = None,
+        context: str | None = None,
+        impersonate: Impersonation | None = None,
+        api: Api | None = None,
+        peering: str | None = None,
+        priority: int | None = None,
+        standalone: bool = False,
+        leader_elect: bool = False,
+        lease_namespace: str | None = None,
+        liveness: str | None = None,
+        metrics: str | None = None,
+        webhooks: WebhookServerProtocol | None = None,
+        executor: Executor | None = None,
+        ready_flag: Flag | None = None,
+        stop_flag: Flag | None = None,
+    ) -> None:
+        if executor is not None and not isinstance(executor, Executor):
+            raise TypeError(
+                "executor= takes an executor of threads, such as a ThreadPoolExecutor, "
+                f"not {executor!r}"
+            )
+        for flag in (ready_flag, stop_flag):
+            if flag is not None and not isinstance(flag, _FLAGS):
+                raise TypeError(f"a flag is an event or a future, not {flag!r}")
+        settings = _settings(settings, namespaces, clusterwide)
+        if peering is not None or priority is not None:
+            if standalone:
+                raise TypeError("use either standalone=, or peering= and priority=")
+            settings = settings.replace(peering=_member(peering, priority or 0))
+        elif standalone:
+            settings = settings.replace(peering=None)
+        if leader_elect:
+            settings = settings.replace(election=_candidate(settings, lease_namespace))
+        elif lease_namespace is not None:
+            raise TypeError("lease_namespace= needs leader_elect=True")
+        if webhooks is not None:
+            settings = settings.replace(
+                admission_server=webhooks,
+                admission_managed=settings.admission_managed or settings.domain,
+            )
+        teach_yaml()
+        self._program = Program((registry or default_registry).handlers, settings)
+        self._options: dict[str, Any] = {
+            "api": api,
+            "kubeconfig": kubeconfig,
+            "context": context,
+            "impersonate": impersonate,
+            "liveness": liveness,
+            "metrics": metrics,
+            "executor": executor,
+        }
+        self._ready_flag = ready_flag
+        self._stop_flag = stop_flag
+        self._stack = AsyncExitStack()
+
+    async def __aenter__(self) -> Running:
+        if not self._program.handlers:
+            raise ValueError(
+                "there are no handlers; import the modules that declare them before, "
+                "or name the registry= that has them"
+            )
+        stack, tasks = AsyncExitStack(), []
+        running = await stack.enter_async_context(
+            serving(self._program, **self._options)
+        )
+        if self._ready_flag is not None:
+            tasks.append(_raise_when_ready(running, self._ready_flag))
+        if self._stop_flag is not None:
+            tasks.append(_stop_when_set(running, self._stop_flag))
+        for work in tasks:
+            stack.callback(asyncio.create_task(work).cancel)
+        self._stack = stack
+        return running
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        steps: TracebackType | None,
+    ) -> None:
+        await self._stack.__aexit__(kind, problem, steps)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        return self._until_it_ends().__await__()
+
+    async def _until_it_ends(self) -> None:
+        async with self as running:
+            await running.ended()
+
+
+class Options(TypedDict, total=False):
+    """The arguments of `run`: the same as of `operator`."""
+
+    registry: Registry | None
+    settings: Settings | None
+    namespaces: Sequence[str]
+    clusterwide: bool
+    kubeconfig: str | None
+    context: str | None
+    impersonate: Impersonation | None
+    api: Api | None
+    peering: str | None
+    priority: int | None
+    standalone: bool
+    leader_elect: bool
+    lease_namespace: str | None
+    liveness: str | None
+    metrics: str | None
+    webhooks: WebhookServerProtocol | None
+    executor: Executor | None
+    ready_flag: Flag | None
+    stop_flag: Flag | None
+
+
+def run(**options: Unpack[Options]) -> None:
+    """Run an operator until it ends, or a signal (SIGINT, SIGTERM) ends it.
+
+    `options` are the arguments of `operator`. Raises `ConfigurationProblem` and
+    `OperatorFailed`.
+
+        if __name__ == "__main__":
+            fnop.run(namespaces=["default"], liveness="http://0.0.0.0:8080/healthz")
+    """
+
+    async def main() -> None:
+        async with operator(**options) as running:
+            with stopped_by_signals(running):
+                await running.ended()
+
+    asyncio.run(main())
+
+
+def _settings(
+    given: Settings | None, namespaces: Sequence[str], clusterwide: bool
+) -> Settings:
+    settings = given or Settings()
+    if isinstance(namespaces, str):
+        raise TypeError(f"namespaces= takes a list, such as [{namespaces!r}]")
+    if namespaces and clusterwide:
+        raise TypeError("use either namespaces= or clusterwide=")
+    if clusterwide:
+        return settings.replace(namespaces=None)
+    return settings.replace(namespaces=tuple(namespaces)) if namespaces else settings
+
+
+def _member(peering: str | None, priority: int) -> Any:
+    from fnop.adapters.kubernetes.rivals import member_of
+
+    wall = SystemClock().now().wall
+    return member_of(peering=peering, priority=priority, wall=wall)
+
+
+def _candidate(settings: Settings, lease_namespace: str | None) -> Any:
+    from fnop.adapters.kubernetes.rivals import candidate_of
+
+    return candidate_of(settings.operator, settings.namespaces, lease_namespace)
+
+
+# --------------------------------------------------------------------- flags
+
+_FLAGS = (asyncio.Event, asyncio.Future, threading.Event, Future)
+
+
+async def _raise_when_ready(running: Running, flag: Flag) -> None:
+    with suppress(OperatorFailed):  # whoever awaits the operator is told
+        await running.ready()
+        if isinstance(flag, asyncio.Event | threading.Event):
+            flag.set()
+        elif not flag.done():
+            flag.set_result(None)
+
+
+async def _stop_when_set(running: Running, flag: Flag) -> None:
+    if isinstance(flag, asyncio.Event):
+        await flag.wait()
+    elif isinstance(flag, asyncio.Future):
+        await asyncio.wait({flag})
+    else:
+        is_set = flag.is_set if isinstance(flag, threading.Event) else flag.done
+        while not is_set():
+            await asyncio.sleep(_LOOK_SECONDS)
+    running.stop("the stop flag is set")

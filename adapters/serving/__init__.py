@@ -1,0 +1,1 @@
+"""Serve over HTTP: the simulated cluster, probes, metrics."""

@@ -1,0 +1,1 @@
+"""Test operators: simulation, strategies, fixtures."""

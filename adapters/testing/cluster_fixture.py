@@ -1,0 +1,285 @@
+"""A simulated cluster for tests: in memory and on virtual time, or served over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from math import inf
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fnop.adapters.serving.cluster_client import (
+    ObjectProblem,
+    kind_called,
+    kind_named,
+    path_of,
+)
+from fnop.interpreters.cluster import Cluster, answer, due, empty_cluster, paced, tick
+from fnop.interpreters.cluster.controllers.paces import Pace
+from fnop.interpreters.cluster.kinds.kinds import Kind
+from fnop.interpreters.runtime.answers import message_of, with_kind
+from fnop.interpreters.runtime.clock import SystemClock, VirtualClock
+from fnop.interpreters.runtime.protocol import (
+    APPLY_PATCH,
+    JSON,
+    ApiRequest,
+    ApiResponse,
+    User,
+)
+
+if TYPE_CHECKING:
+    from fnop.adapters.serving.cluster_host import Caller
+
+__all__ = ["Served", "SimulatedCluster"]
+
+Manifest = dict[str, Any]
+
+# Rounds of controllers after which something is believed never to settle.
+ROUNDS_MAX = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """The address of a served cluster."""
+
+    url: str
+    kubeconfig: Path
+
+
+class SimulatedCluster:
+    """A Kubernetes cluster that a test has for itself.
+
+    >>> cluster = SimulatedCluster()
+    >>> made = cluster.apply({"apiVersion": "v1", "kind": "ConfigMap",
+    ...                       "metadata": {"name": "one"}, "data": {"a": "b"}})
+    >>> cluster.get("configmap", "one")["data"]
+    {'a': 'b'}
+    >>> cluster.delete("cm", "one")
+    >>> cluster.get("cm", "one") is None
+    True
+
+    `cluster` is the cluster as a value: keep it for a snapshot, put it back to
+    rewind.  `rbac` asks users for permission; requests without a `user` never are.
+    """
+
+    def __init__(self, *, seed: str = "0", rbac: bool = False) -> None:
+        self._clock = VirtualClock()
+        self._state = empty_cluster(seed, self._clock.now().wall, rbac=rbac)
+        self._live: Live | None = None
+
+    # ----------------------------------------------------------------- requests
+
+    def request(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        query: Mapping[str, str] | None = None,
+        content_type: str = JSON,
+        user: User | None = None,
+    ) -> ApiResponse:
+        """Send any request; the answer as it is, also a refusal."""
+        pairs = tuple((query or {}).items())
+        request = ApiRequest(method, path, pairs, body, content_type, user=user)
+        if self._live is not None:
+            return self._live.answer(request)
+        self._state, response, _ = answer(self._state, request, self.now)
+        return response
+
+    def apply(
+        self, manifests: str | Path | Manifest | Iterable[Manifest]
+    ) -> list[Manifest]:
+        """Create the objects, or bring them to this state (server-side apply).
+
+        Files and folders are read as by `kubectl apply -f`.  Answers the objects as
+        the server has them now.  Raises `ObjectProblem` for what it refuses.
+        """
+        found = _manifests(manifests)
+        order = {"CustomResourceDefinition": 0, "Namespace": 1}
+        done = {
+            id(each): self._applied(each)
+            for each in sorted(found, key=lambda each: order.get(each["kind"], 2))
+        }
+        return [done[id(each)] for each in found]
+
+    def get(
+        self, kind: str, name: str, namespace: str | None = "default"
+    ) -> Manifest | None:
+        """One object, or None.
+
+        `kind` is as for kubectl: `pods`, `pod`, `po`, `deployments.apps`, `Pod`.
+        """
+        path = path_of(self._kind(kind), namespace, name)
+        response = self.request("GET", path)
+        return None if response.status == 404 else _body(response, f"{kind} {name}")
+
+    def list(
+        self, kind: str, namespace: str | None = None, *, labels: str = ""
+    ) -> list[Manifest]:
+        """All objects of a kind, in all namespaces or in one."""
+        resource = self._kind(kind)
+        query = {"labelSelector": labels} if labels else {}
+        response = self.request("GET", path_of(resource, namespace), query=query)
+        items = _body(response, kind)["items"]
+        return [*with_kind(items, resource.api_version, resource.kind)]
+
+    def delete(self, kind: str, name: str, namespace: str | None = "default") -> None:
+        """Delete an object; it goes as far as its finalizers let it."""
+        path = path_of(self._kind(kind), namespace, name)
+        _body(self.request("DELETE", path), f"{kind} {name}")
+
+    def _applied(self, manifest: Manifest) -> Manifest:
+        registry = self.cluster.registry
+        kind = kind_named(registry, manifest["apiVersion"], manifest["kind"])
+        metadata = manifest["metadata"]
+        namespace, name = metadata.get("namespace") or "default", metadata.get("name")
+        if not name:
+            path = path_of(kind, namespace)
+            return _body(self.request("POST", path, manifest), f"a {kind.kind}")
+        query = {"fieldManager": "test", "force": "true"}
+        response = self.request(
+            "PATCH",
+            path_of(kind, namespace, name),
+            manifest,
+            query=query,
+            content_type=APPLY_PATCH,
+        )
+        return _body(response, f"{kind.kind} {name}")
+
+    def _kind(self, name: str) -> Kind:
+        return kind_called(self.cluster.registry, name)
+
+    # --------------------------------------------------------------------- time
+
+    @property
+    def cluster(self) -> Cluster:
+        """The whole cluster as a value."""
+        return self._state if self._live is None else self._live.host.cluster
+
+    @cluster.setter
+    def cluster(self, value: Cluster) -> None:
+        if self._live is not None:
+            raise RuntimeError("a served cluster cannot be put back")
+        self._state = value
+
+    @property
+    def now(self) -> float:
+        """The cluster's wall clock in Unix seconds: virtual, unless it is served."""
+        return self._clock.now().wall if self._live is None else self._live.host.now
+
+    def settle(self, seconds: float = 0.0) -> None:
+        """Let the controllers work, and so much virtual time pass.
+
+        While it is served, they work by themselves, in real time.
+        """
+        if self._live is not None:
+            raise RuntimeError("a served cluster settles by itself")
+        end = self._clock.elapsed + seconds
+        for _ in range(ROUNDS_MAX):
+            self._state, events = tick(self._state, self.now)
+            if events:
+                continue
+            planned = due(self._state)
+            wait = inf if planned is None else planned - self.now
+            if self._clock.elapsed + wait > end:
+                self._clock.advance_to(end)
+                return
+            self._clock.advance_to(self._clock.elapsed + wait)
+        raise AssertionError(f"the cluster does not settle in {ROUNDS_MAX} rounds")
+
+    def pace(self, controller: str, pace: Pace) -> None:
+        """Let a built-in controller be `On()`, `Off()`, `Stuck()` or `Slow(seconds)`.
+
+        They are in `fnop.interpreters.cluster`.
+        """
+        self.cluster = paced(self.cluster, {controller: pace})
+
+    # ------------------------------------------------------------------ serving
+
+    @contextmanager
+    def serve(self) -> Iterator[Served]:
+        """Serve it over HTTP on a free port of this machine, for any client.
+
+        Served, it lives in real time; afterwards it is on virtual time again.
+        """
+        if self._live is not None:
+            raise RuntimeError("it is served already")
+        from fnop.adapters.serving.webhook_calls import WebhookCaller
+
+        with tempfile.TemporaryDirectory(prefix="fnop-") as folder:
+            live = Live(self._state, WebhookCaller({}))
+            try:
+                self._live = live
+                kubeconfig = Path(folder) / "kubeconfig"
+                from fnop.adapters.serving.cluster_kubeconfig import write_kubeconfig
+
+                write_kubeconfig(kubeconfig, live.url)
+                yield Served(live.url, kubeconfig)
+            finally:
+                self._live = None
+                live.close()
+                self._state = live.host.cluster
+
+
+class Live:
+    """A served cluster, in a thread with an event loop of its own."""
+
+    def __init__(self, state: Cluster, call: Caller) -> None:
+        from fnop.adapters.serving.api_server import HttpServer
+        from fnop.adapters.serving.cluster_host import Host
+        from fnop.adapters.serving.cluster_login import Admin
+
+        self.host = Host(state, SystemClock(), call)
+        self._server = HttpServer(self.host, Admin(self.host))
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(
+            target=self._loop.run_forever, name="fnop-cluster", daemon=True
+        )
+        self._thread.start()
+        try:
+            port = asyncio.run_coroutine_threadsafe(
+                self._server.start("127.0.0.1", 0), self._loop
+            ).result()
+        except BaseException:
+            self._end()
+            raise
+        self.url = f"http://127.0.0.1:{port}"
+
+    def answer(self, request: ApiRequest) -> ApiResponse:
+        """Answer a request of this process, between those of the clients."""
+
+        async def answered() -> ApiResponse:
+            found = self.host.answer(request)
+            return found if isinstance(found, ApiResponse) else await found
+
+        return asyncio.run_coroutine_threadsafe(answered(), self._loop).result()
+
+    def close(self) -> None:
+        """End all connections, and the thread."""
+        asyncio.run_coroutine_threadsafe(self._server.close(), self._loop).result()
+        self._end()
+
+    def _end(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+        self._loop.close()
+
+
+def _manifests(given: str | Path | Manifest | Iterable[Manifest]) -> list[Manifest]:
+    if isinstance(given, str | Path):
+        from fnop.adapters.common.manifests import read_manifests
+
+        return read_manifests([str(given)])
+    return [given] if isinstance(given, dict) else [*given]
+
+
+def _body(response: ApiResponse, what: str) -> Manifest:
+    if response.status >= 300:
+        raise ObjectProblem(f"{what} is refused: {message_of(response)}")
+    found: Manifest = response.body
+    return found

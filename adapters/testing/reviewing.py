@@ -1,0 +1,170 @@
+"""One decision of admission handlers, for tests: `fnop.testing.review`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+from fnop.adapters.common.yaml_values import teach_yaml
+from fnop.adapters.definitions.class_kinds import definitions_for
+from fnop.adapters.testing.models import models_for
+from fnop.adapters.testing.simulating import (
+    Manifests,
+    Operator,
+    handlers_of,
+    manifests_in,
+    modules_of,
+)
+from fnop.core.admission.decisions import Decision
+from fnop.core.api.resources import Resource
+from fnop.core.api.reviews import Request
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.declare.webhook import OPERATIONS
+from fnop.core.handlers.program.program import Program
+from fnop.core.values.table import NOTHING
+from fnop.interpreters.cluster import empty_cluster
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
+from fnop.interpreters.simulation.scenario import (
+    ApplyProblem,
+    apply_manifests,
+    catalogue_of,
+)
+from fnop.interpreters.simulation.simulation import SimulatedRun
+
+__all__ = ["review"]
+
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
+Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
+
+
+def review(
+    operator: Operator = None,
+    old: Mapping[str, Any] | None = None,
+    new: Mapping[str, Any] | None = None,
+    *,
+    operation: Operation | None = None,
+    resource: str = "",
+    subresource: str = "",
+    user: str | Mapping[str, Any] = "kubernetes-admin",
+    dry_run: bool = False,
+    headers: Mapping[str, str] = NOTHING,
+    crds: Manifests = (),
+    objects: Manifests = (),
+    settings: Settings | None = None,
+    calls: Mapping[Any, Callable[..., Any]] | None = None,
+) -> Decision:
+    """Ask an operator's admission handlers about one write, without a cluster.
+
+    `operator`, `crds`, `objects`, `settings` and `calls` are as for a `Simulation`;
+    what handlers read are the `objects`. `old` is the stored object and `new` the one
+    to be stored: without `old` it is a creation, without `new` a deletion, unless
+    `operation` says something else. `resource` names the kind as kubectl does, such as
+    "claims.v1.example.com"; it is needed where the object of a `subresource` is of
+    another kind, as a Scale is. `user` is a name, or the whole `userInfo`;
+    `subresource`, `dry_run` and `headers` are those of the request.
+
+    The answer tells whether the write is `allowed`, the `message` and `code` of a
+    denial, the `warnings`, the `patch` (RFC 6902) and the `object` with it, and the
+    ids of the handlers that were `asked`. Raises `ValueError` where neither object is
+    given, and `AssertionError` for objects that the cluster refuses, and for a kind
+    that no admission handler is about.
+
+        def test_a_claim_does_not_shrink():
+            old, new = claim(size=2), claim(size=1)
+            assert review("operator.py", old, new).message == "it must not shrink"
+    """
+    teach_yaml()
+    # The objects are there already: nobody is asked about them.
+    before = SimulatedRun(Program(()), empty_cluster("0", EPOCH))
+    handlers = handlers_of(operator)
+    given = [*manifests_in(crds), *manifests_in(objects)]
+    given += definitions_for(handlers, given, modules_of(operator))
+    try:
+        apply_manifests(before, given)
+    except ApplyProblem as problem:
+        raise AssertionError(str(problem)) from None
+    run = SimulatedRun(
+        # A kind without a definition is no typing error here.
+        Program(handlers, replace(settings or Settings(), wait_for_kinds=True)),
+        before.cluster,
+        clock=VirtualClock(EPOCH),
+        calls=models_for(calls),
+    )
+    run.begin_reviewing()
+    if run.exit is not None:
+        raise AssertionError(f"the operator has ended: {run.exit.reason}")
+    present = new if new is not None else old
+    if present is None:
+        raise ValueError("a review is about an object: give old=, new=, or both")
+    kind = _kind(run, resource, present)
+    metadata = present.get("metadata") or {}
+    namespace = metadata.get("namespace") or "default"
+    request = Request(
+        uid="00000000-0000-0000-0000-000000000000",
+        operation=_operation(operation, old, new),
+        group=kind.group,
+        version=kind.version,
+        plural=kind.plural,
+        kind=str(present.get("kind") or kind.kind),
+        subresource=subresource,
+        namespace=namespace if kind.namespaced else None,
+        name=str(metadata.get("name") or ""),
+        object=None if new is None else dict(new),
+        old=None if old is None else dict(old),
+        user_info={"username": user} if isinstance(user, str) else user,
+        dry_run=dry_run,
+        headers=headers,
+    )
+    if not run.machine.reviews(request):
+        raise AssertionError(
+            f"no admission handler is about {kind.label}; name the kind with "
+            "resource=, such as resource='claims.v1.example.com'"
+        )
+    return run.decide(request)
+
+
+def _kind(run: SimulatedRun, named: str, present: Mapping[str, Any]) -> Resource:
+    """The kind that is named, or that of the object."""
+    catalogue = catalogue_of(run)
+    if not named:
+        return catalogue.of_manifest(present) or _made_up(present)
+    found = catalogue.lookup(named)
+    if found is not None:
+        return found
+    plural, _, rest = named.partition(".")
+    version, _, group = rest.partition(".")
+    if not version:
+        raise AssertionError(
+            f"{catalogue.absence(named)}; give its definition as crds="
+        )
+    return Resource(group, version, plural, plural, plural)
+
+
+def _operation(
+    given: str | None, old: Mapping[str, Any] | None, new: Mapping[str, Any] | None
+) -> str:
+    if given is not None:
+        if given not in OPERATIONS:
+            raise ValueError(f"operation= is one of {', '.join(OPERATIONS)}")
+        return given
+    if old is None:
+        return "CREATE"
+    return "DELETE" if new is None else "UPDATE"
+
+
+def _made_up(manifest: Mapping[str, Any]) -> Resource:
+    """The kind of a manifest that no definition is given for.
+
+    Its plural is as definitions mostly have it.
+    """
+    group, _, version = str(manifest.get("apiVersion") or "v1").rpartition("/")
+    kind = str(manifest.get("kind") or "")
+    singular = kind.lower()
+    ending = "es" if singular.endswith(("s", "x", "ch", "sh")) else "s"
+    plural = f"{singular}{ending}"
+    if singular.endswith("y") and singular[-2:-1] not in "aeiou":
+        plural = f"{singular[:-1]}ies"
+    return Resource(group, version, plural, kind, singular)

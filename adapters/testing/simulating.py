@@ -1,0 +1,629 @@
+"""The simulation for tests: an operator, a cluster and virtual time in one value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from fnop.adapters.common.loading import SCRIPT, handlers_of_file, module_of_file
+from fnop.adapters.common.manifests import read_manifests
+from fnop.adapters.common.yaml_values import teach_yaml
+from fnop.adapters.definitions.class_kinds import definitions_for
+from fnop.adapters.kubernetes.rivals import replicated
+from fnop.adapters.testing.cases import CheckProblem, heeded_in
+from fnop.adapters.testing.laws import Law, names_of
+from fnop.adapters.testing.models import models_for
+from fnop.core.api.resources import Resource, path_of
+from fnop.core.children.fields import lacking
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.registry import Registry, default_registry
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.core.seam.commands import Say
+from fnop.core.values.body import View
+from fnop.effects.values import check_seconds
+from fnop.interpreters.check.campaign.explore import (
+    Case,
+    Explorer,
+    benign_run,
+    prepared,
+)
+from fnop.interpreters.check.properties import judged
+from fnop.interpreters.check.properties.evidence import seen_by
+from fnop.interpreters.check.trials.faults import Fault, in_words
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.cluster import Pace, empty_cluster
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
+from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.simulation.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    Wait,
+    WriteLog,
+    act,
+    address_of,
+    outage,
+    upgrade,
+)
+from fnop.interpreters.simulation.scenario import (
+    ApplyProblem,
+    catalogue_of,
+    objects_of,
+    restore,
+)
+from fnop.interpreters.simulation.simulation import SimulatedRun
+
+__all__ = ["Simulation"]
+
+# pytest shows the author's line, and none of these.
+__tracebackhide__ = True
+
+Manifests = str | Path | Mapping[str, Any] | Iterable[Any]
+Operator = str | Path | ModuleType | Registry | Iterable[Handler | str | Path] | None
+
+
+class Simulation:
+    """A cluster in memory with one operator, on virtual time.
+
+    `operator` is a file or several, a loaded module, a `Registry` or handlers; None
+    takes all that have been declared without a registry. `crds` and `objects` are
+    manifests, or files or folders of them. A kind that handlers name and no manifest
+    defines has the definition of its class, if there is one. `namespace` is that of
+    objects without one. `settings` are the operator's; with `leader_elect` it is one of
+    several replicas, as with `fnop run --leader-elect`. `calls` maps functions that
+    `fnop.call` runs, and impure handlers, to models that answer in their place. `seed`
+    varies what is random; equal seeds lead to equal runs, to the byte. A handler that
+    is not impure fails where it acts on the world, unless `guard` is False. No network
+    is used, and no real time passes. With `faults`, made by `crash` and `fault`,
+    actions are done when the simulation settles, and the operator meets each fault at
+    its site (docs/checking.md). Then `script` may be a file as for `fnop check
+    --script`, whose rivals, expectations and HISTORY count, and `former` the code that
+    this operator replaces. Raises `TypeError` where these two are given without
+    `faults`, and `DefinitionProblem` for a class that cannot be defined.
+
+    `restored` are objects as another cluster has them, such as those of `kubectl get -o
+    yaml`, with their uids, versions and status: they are there before the operator
+    begins. `start` is the time then; give one with a time zone.
+
+    Objects are named as in kubectl: `claims/c`, or `claims.example.com/c`, in
+    `namespace` unless a verb gets another one: `get("claims/c", namespace="b")`. Raises
+    `AssertionError` for a manifest that the cluster refuses.
+
+        def test_a_claim_gets_its_phase():
+            sim = Simulation("operator.py", crds="crd.yaml", objects="claim.yaml")
+            assert sim.settle()["claims/c"].status["phase"] == "Bound"
+            assert not sim.errors
+    """
+
+    def __init__(
+        self,
+        operator: Operator = None,
+        *,
+        crds: Manifests = (),
+        objects: Manifests = (),
+        namespace: str = "default",
+        settings: Settings | None = None,
+        leader_elect: bool = False,
+        calls: Mapping[Any, Callable[..., Any]] | None = None,
+        seed: str = "0",
+        guard: bool = True,
+        faults: Iterable[Fault] | None = None,
+        script: str | Path | None = None,
+        former: Operator = None,
+        restored: Manifests = (),
+        start: datetime | None = None,
+    ) -> None:
+        teach_yaml()
+        if faults is None and not (script is None and former is None):
+            raise TypeError("script= and former= count for faults alone: give faults=")
+        self.namespace = namespace
+        self._said: list[Say] = []
+        self._trial: Trial | None = None
+        settings = settings_for(settings, leader_elect=leader_elect)
+        if not guard:
+            settings = settings.replace(guard=False)
+        self._program = Program(handlers_of(operator), settings)
+        crds, objects = manifests_in(crds), manifests_in(objects)
+        restored = manifests_in(restored)
+        given = (*crds, *restored, *objects)
+        own = definitions_for(self._program.handlers, given, modules_of(operator))
+        crds = [*own, *crds]
+        begin = EPOCH if start is None else start.timestamp()
+        self._run = SimulatedRun(
+            self._program,
+            empty_cluster(seed, begin),
+            seed=seed,
+            clock=VirtualClock(begin),
+            calls=models_for(calls),
+            on_say=lambda say, _: self._said.append(say),
+        )
+        self.settled = False
+        """Whether the last `settle` has come to rest; `unsettled` tells why not."""
+        if faults is not None:
+            self._case = Case(
+                self._program,
+                crds,
+                (),
+                objects,
+                models_for(calls),
+                namespace=namespace,
+                former=None
+                if former is None
+                else Program(handlers_of(former), settings),
+                restored=restored,
+                start=begin,
+            )
+            if script is not None:
+                try:
+                    heeded = heeded_in(module_of_file(script))
+                except CheckProblem as problem:
+                    raise AssertionError(str(problem)) from None
+                self._case = self._case._replace(**heeded)
+            self._begin_trial([*faults])
+            return
+        if namespace != "default":
+            self.apply(
+                {
+                    "apiVersion": "v1",
+                    "kind": "Namespace",
+                    "metadata": {"name": namespace},
+                }
+            )
+        self.apply(crds)
+        try:
+            restore(self._run, restored)
+        except ApplyProblem as problem:
+            raise AssertionError(str(problem)) from problem
+        self.apply(objects)
+
+    def _begin_trial(self, faults: list[Fault]) -> None:
+        trial = Trial(prepared(self._case), tuple(faults))
+        trial.is_open = True
+        self._trial, self._run = trial, trial.run
+        heard = trial.hears
+
+        def hears(say: Say, wall: float) -> None:
+            self._said.append(say)
+            heard(say, wall)
+
+        self._run.on_say = hears
+
+    # --------------------------------------------------------------- the user
+
+    def apply(self, manifests: Manifests) -> Simulation:
+        """Create the objects of `manifests`, or merge them into those that exist.
+
+        Raises `AssertionError` with the server's sentence where it refuses one.
+        """
+        for manifest in sorted(manifests_in(manifests), key=_order):
+            self._act(Apply(manifest))
+        return self
+
+    def edit(
+        self, where: str, *, namespace: str | None = None, **changes: Any
+    ) -> Simulation:
+        """Merge changes into an object: `edit("claims/c", spec={"size": "2Gi"})`.
+
+        `where` names the object, as kind/name; `namespace` is the simulation's by
+        default. `changes` are top-level stanzas; None removes a field. A `status` is
+        written to the status subresource where there is one. Raises `AssertionError`
+        where it is refused.
+        """
+        self._act(Edit(where, changes, namespace))
+        return self
+
+    def delete(
+        self,
+        where: str,
+        *,
+        namespace: str | None = None,
+        propagation: str | None = None,
+    ) -> Simulation:
+        """Delete an object, as `kubectl delete --wait=false` does.
+
+        `where` names the object, as kind/name; `namespace` is the simulation's by
+        default; `propagation` is "Background", "Foreground" or "Orphan".
+        """
+        self._act(Delete(where, namespace, propagation))
+        return self
+
+    def pace(self, controller: str, pace: Pace) -> Simulation:
+        """Set a controller's pace: `On()`, `Off()`, `Stuck()`, `Slow(5)`.
+
+        `controller` is its name, such as "deployment"; "kubelet" runs pods. The `pace`
+        is one of `fnop.testing`.
+        """
+        self._act(SetPace(controller, pace))
+        return self
+
+    def upgrade(self, release: str) -> Simulation:
+        """Upgrade the API server to a release, such as `"1.37"`; it restarts.
+
+        Raises `ValueError` for any other text.
+        """
+        self._act(upgrade(release))
+        return self
+
+    def outage(self, duration: timedelta | float) -> Simulation:
+        """Let the API server not answer the operator for a `duration` from now on.
+
+        It is a timedelta, or seconds; no time passes here: `wait` or `settle` follow.
+        Raises `ValueError` for one that is not positive.
+        """
+        self._act(outage(_seconds_of(duration)))
+        return self
+
+    def log_line(
+        self,
+        where: str,
+        text: str,
+        *,
+        container: str | None = None,
+        namespace: str | None = None,
+    ) -> Simulation:
+        """Let a container write `text`, one or more lines, to its log.
+
+        `where` names the pod, as `pods/web-0`; `container` may be left out if there is
+        only one; `namespace` is the simulation's by default. Raises `AssertionError` if
+        there is no such container, or if it does not run.
+        """
+        self._act(WriteLog(where, text, container, namespace))
+        return self
+
+    # --------------------------------------------------------------- the time
+
+    def settle(self) -> Simulation:
+        """Run the operator and the cluster until nothing is left to do.
+
+        Virtual time passes as needed, a week at most. Timers and daemons never end: the
+        run has settled when each of them has had its turn and nothing was written. A
+        run that goes in a circle or fails for ever is given up: `settled` is then
+        False, and `unsettled` tells why in a sentence.
+        """
+        if self._trial is not None:
+            if self._trial.phase is not Phase.DONE:
+                self._trial.settle()
+            self.settled = not self._trial.unsettled
+        else:
+            self.settled = self._run.settle()
+        return self
+
+    def heal(self) -> Simulation:
+        """End all faults, let all come to rest, and restart the operator twice.
+
+        Nothing follows upon it: do all actions before. Raises `AssertionError` where
+        the simulation has no `faults`, where one of them has not come about, and for an
+        action that the cluster refuses without faults as well.
+        """
+        trial = self._faulty()
+        if trial.refusals:  # by a fault, or whatever happens?
+            case = self._case._replace(script=trial.scene.script)
+            for each in benign_run(case).trial.refusals:
+                raise AssertionError(str(each))
+        if trial.left:
+            raise AssertionError(
+                f"the fault has not come about: {trial.left[0]}; a site is named by "
+                "its handler, its effect and its target, as fnop check prints them"
+            )
+        trial.is_open = False
+        trial.play()
+        return self
+
+    def must_have(self, manifests: Manifests) -> Simulation:
+        """Fail unless the objects of `manifests` are there, with all their fields.
+
+        What a manifest does not name does not matter; null stands for no field. Raises
+        `AssertionError` that names the differences.
+        """
+        wrong: list[str] = []
+        for each in manifests_in(manifests):
+            meta = each["metadata"]
+            resource = catalogue_of(self._run).of_manifest(each)
+            place = meta.get("namespace") or self.namespace
+            found = resource and self._found(resource, meta["name"], place)
+            where = f"{resource.label if resource else each['kind']} {meta['name']}"
+            if not found:
+                wrong.append(f"{where} is not there")
+            else:
+                wrong += [f"{where}: {one}" for one in lacking(each, found)]
+        if wrong:
+            raise AssertionError("\n  ".join(("the end is another one:", *wrong)))
+        return self
+
+    def must_equal_benign(self) -> Simulation:
+        """Fail unless the world is that of the same script without faults.
+
+        Raises `AssertionError` that names the differences.
+        """
+        return self.must_hold("same_end")
+
+    def must_hold(self, *properties: str | Law) -> Simulation:
+        """Fail unless these properties of `fnop check` hold; without any, all of them.
+
+        Each is a name, or one of those that `explore(...).must` takes. Heals first, if
+        that was not done. Raises `AssertionError` where one is violated, and
+        `ValueError` for a name that is none.
+        """
+        names = names_of(properties)
+        trial = self._faulty()
+        if trial.phase is not Phase.DONE:
+            self.heal()
+        explorer = Explorer(self._case._replace(script=trial.scene.script))
+        found = judged(explorer.reference.benign, seen_by(trial), names)
+        if not trial.struck:
+            found = list(explorer.benign.violations)
+            found = [each for each in found if each.property in names]
+        for sentence in (*explorer.mistakes, *map(str, explorer.refused)):
+            raise AssertionError(sentence)
+        if found:
+            lines = [in_words(tuple(trial.struck))]
+            for each in found:
+                lines += [f"{each.property}: {each.message}", *each.details[1:]]
+            raise AssertionError("\n  ".join(lines))
+        return self
+
+    def _faulty(self) -> Trial:
+        if self._trial is None:
+            raise AssertionError("the simulation has no faults: give it faults=[...]")
+        return self._trial
+
+    def wait(self, duration: timedelta | float) -> Simulation:
+        """Let a `duration` pass: a timedelta, or seconds, from 0 to ten years.
+
+        Raises `AssertionError` where virtual time does not pass, since the operator is
+        called again and again at once, and `TypeError` or `ValueError` for anything but
+        a duration.
+        """
+        duration = _seconds_of(duration)
+        check_seconds(duration, "the time to wait")
+        if self._trial is not None:
+            self._add(self._trial, Wait(duration))
+            return self
+        if not self._run.wait(duration):
+            raise AssertionError(f"the time does not pass: {self.unsettled}")
+        return self
+
+    def restart(self) -> Simulation:
+        """Kill the operator where it stands, and start a new one."""
+        self._run.crash()
+        return self
+
+    def stop(self) -> Simulation:
+        """Ask the operator to end in order, and let it."""
+        self._run.stop()
+        self._run.settle(seconds=120)
+        return self
+
+    # --------------------------------------------------------------- the look
+
+    @property
+    def unsettled(self) -> str:
+        """Why the last `settle` has not settled, in a sentence; "" where it has."""
+        return self._run.unsettled
+
+    def __repr__(self) -> str:
+        """The text that a failed `assert sim.settled` shows."""
+        state = "settled" if self.settled else f"not settled: {self.unsettled}"
+        return f"<Simulation after {self.elapsed}, {state.removesuffix(': ')}>"
+
+    def __getitem__(self, where: str) -> View:
+        """An object that must exist: `sim["claims/c"].status["phase"]`.
+
+        Raises `KeyError` that names the objects of the kind which exist instead.
+        """
+        found = self.get(where)
+        if found is None:
+            raise NoSuchObject(self._absence(where))
+        return found
+
+    def __contains__(self, where: str) -> bool:
+        """Whether an object exists: `"claims/c" in sim`."""
+        return self.get(where) is not None
+
+    def get(self, where: str, *, namespace: str | None = None) -> View | None:
+        """Read an object, or None where there is none.
+
+        `where` names it, as kind/name; `namespace` is the simulation's by default.
+        """
+        resource, name = self._address(where)
+        found = self._found(resource, name, namespace or self.namespace)
+        return None if found is None else View.of(found, self._run.clock.now().wall)
+
+    def objects(self, kind: str) -> list[View]:
+        """Read all objects of a `kind`, in all namespaces."""
+        wall = self._run.clock.now().wall
+        resource = self._resource(kind)
+        return [View.of(each, wall) for each in objects_of(self._run, resource)]
+
+    def events(self, where: str | None = None) -> list[View]:
+        """Read the Kubernetes Events, or only those about one object.
+
+        `where` names the object, as kind/name.
+        """
+        found = self.objects("events.v1.")
+        if where is None:
+            return found
+        resource, name = self._address(where)
+        about = (resource.kind, name)
+        return [
+            each
+            for each in found
+            if (each["involvedObject"].get("kind"), each["involvedObject"].get("name"))
+            == about
+        ]
+
+    @property
+    def elapsed(self) -> timedelta:
+        """The virtual time that has passed."""
+        return timedelta(seconds=self._run.clock.elapsed)
+
+    @property
+    def now(self) -> datetime:
+        """The time of the virtual wall clock."""
+        return datetime.fromtimestamp(self._run.clock.now().wall, UTC)
+
+    @property
+    def log(self) -> list[str]:
+        """The messages that the operator has logged."""
+        return [say.message for say in self._said]
+
+    @property
+    def errors(self) -> list[str]:
+        """The messages that the operator has logged as errors."""
+        return [say.message for say in self._said if say.level == "error"]
+
+    @property
+    def writes(self) -> list[str]:
+        """The operator's own writing requests, as `PATCH /api/v1/...`."""
+        requests = (each for each in self._run.requests if each.method != "GET")
+        return [f"{each.method} {each.path}" for each in requests]
+
+    # ---------------------------------------------------------------- plumbing
+
+    def _act(self, action: Action) -> None:
+        if self._trial is not None:
+            self._add(self._trial, action)
+            return
+        if not (isinstance(action, Apply) and action.manifest.get("kind") in _FIRST):
+            self._run.begin_reviewing()
+        try:
+            act(self._run, action, self.namespace)
+        except ActionRefused as problem:
+            raise AssertionError(str(problem)) from None
+
+    def _add(self, trial: Trial, action: Action) -> None:
+        if trial.phase is Phase.DONE:
+            raise AssertionError(
+                f"`{action}` comes after heal(), which ends the story: do it before, "
+                "or in another Simulation"
+            )
+        trial.add(action)
+
+    def _resource(self, kind: str) -> Resource:
+        catalogue = catalogue_of(self._run)
+        found = catalogue.lookup(kind)
+        if found is None:
+            raise AssertionError(
+                catalogue.absence(
+                    kind, "the cluster", "; give its definition with crds="
+                )
+            )
+        return found
+
+    def _address(self, where: str) -> tuple[Resource, str]:
+        try:
+            return address_of(self._run, where)
+        except ActionRefused as problem:
+            raise AssertionError(str(problem)) from None
+
+    def _absence(self, where: str) -> str:
+        """The sentence about an object that does not exist."""
+        resource, _ = self._address(where)
+        names = [
+            f"{each.name} in {each.namespace}" if each.namespace else str(each.name)
+            for each in self.objects(where.partition("/")[0])
+        ]
+        place = f" in {self.namespace}" if resource.namespaced else ""
+        there = f"there is {', '.join(names)}" if names else "there is none"
+        late = "" if self._run.steps else "; the operator has not run yet: settle()"
+        return f"there is no {where}{place}; of {resource.plural} {there}{late}"
+
+    def _found(
+        self, resource: Resource, name: str, namespace: str
+    ) -> dict[str, Any] | None:
+        response = self._run.request(
+            ApiRequest("GET", path_of(resource, namespace, name))
+        )
+        return response.body if response.status == 200 else None
+
+
+class NoSuchObject(KeyError):
+    """A KeyError whose sentence is shown as it is, without quotes around it."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+def handlers_of(operator: Operator) -> tuple[Handler, ...]:
+    """The handlers of a file, a module, a registry, or those that are given."""
+    if operator is None:
+        return default_registry.handlers
+    if isinstance(operator, Registry):
+        return operator.handlers
+    if isinstance(operator, (str, Path)):
+        return _declared(handlers_of_file(operator), str(operator))
+    if isinstance(operator, ModuleType):
+        return _of_module(operator)
+    found: list[Handler] = []
+    for each in iter(operator):
+        found += (each,) if isinstance(each, Handler) else handlers_of(each)
+    return tuple(found)
+
+
+def modules_of(operator: Operator) -> list[ModuleType]:
+    """The modules of an operator that is given as files or modules."""
+    if isinstance(operator, (str, Path)):
+        return [module_of_file(operator)]
+    if isinstance(operator, ModuleType):
+        return [operator]
+    if operator is None or isinstance(operator, Registry):
+        return []
+    several = [each for each in iter(operator) if not isinstance(each, Handler)]
+    return [found for each in several for found in modules_of(each)]
+
+
+def _of_module(module: ModuleType) -> tuple[Handler, ...]:
+    """The handlers that a module or package has declared, and no other one."""
+    if module.__name__.startswith(SCRIPT) and module.__file__:
+        return _declared(handlers_of_file(module.__file__), module.__file__)
+    inside = f"{module.__name__}."
+    found = tuple(
+        each
+        for each in default_registry.handlers
+        if f"{each.declared.__module__}.".startswith(inside)
+    )
+    return _declared(found, module.__name__)
+
+
+def _declared(handlers: tuple[Handler, ...], where: str) -> tuple[Handler, ...]:
+    if not handlers:
+        raise AssertionError(f"{where} declares no handlers")
+    return handlers
+
+
+def settings_for(settings: Settings | None, *, leader_elect: bool) -> Settings:
+    """The settings of a simulated operator, which may be one of several replicas."""
+    found = settings or Settings()
+    return replicated(found) if leader_elect else found
+
+
+def manifests_in(given: Manifests) -> list[dict[str, Any]]:
+    """The manifests of files and folders, or those that are given."""
+    if isinstance(given, (str, Path)):
+        return read_manifests([str(given)])
+    if isinstance(given, Mapping):
+        return [dict(given)]
+    return [found for each in given for found in manifests_in(each)]
+
+
+def _order(manifest: Mapping[str, Any]) -> int:
+    return _FIRST.get(manifest.get("kind", ""), len(_FIRST))
+
+
+# Kinds on which others depend: they are applied first.
+_FIRST = {"CustomResourceDefinition": 0, "Namespace": 1}
+
+
+def _seconds_of(duration: timedelta | float) -> float:
+    """A duration in seconds."""
+    if isinstance(duration, timedelta):
+        return duration.total_seconds()
+    return duration

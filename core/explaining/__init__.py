@@ -1,1 +1,0 @@
-"""The story of one object, from what can be read of it."""

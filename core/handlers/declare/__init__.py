@@ -1,0 +1,1 @@
+"""Declare handlers: decorators, options, filters, signatures, settings."""

@@ -1,0 +1,356 @@
+"""The settings of an operator: one immutable value."""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+from fnop.core.api.namespaces import check_namespace
+from fnop.core.handlers.declare.lifecycles import Lifecycle, all_at_once
+from fnop.core.memory.observation import hidden_of
+from fnop.core.memory.seals import seal_of
+from fnop.core.memory.storage import AnyStorage, AutoStorage, Places, places_of
+from fnop.core.memory.takeover import LAST_HANDLED, Predecessor
+from fnop.core.peers.lease import Candidate
+from fnop.core.peers.peers import Member
+from fnop.core.values.backoff import Backoff
+from fnop.core.values.diff import Path, parse_field
+from fnop.core.values.label_selectors import check_selector
+from fnop.effects.effects import LEVELS, Witness, label_patterns
+from fnop.effects.names import check_webhooks_name
+from fnop.effects.values import check_seconds
+
+__all__ = ["Settings"]
+
+# The operator's name becomes part of an annotation's name (63 characters of
+# alphanumerics, `-`, `_`, `.`; Kubernetes: labels and annotations).
+# With a domain behind it, it is the name of webhook configurations (a DNS subdomain).
+_NAME = re.compile(r"(?!.*(?:\.[-.]|-\.))[a-z0-9]([-a-z0-9.]{0,48}[a-z0-9])?")
+
+
+def _no_setting(name: str) -> str:
+    known = [each.name for each in fields(Settings) if each.init]
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"there is no setting {name!r}; {hint}"
+
+
+Made = TypeVar("Made", bound=type)
+
+
+def _told(made: Made) -> Made:
+    """Make a dataclass refuse unknown and assigned settings with a helpful sentence."""
+    cls: Any = made
+    initialize = cls.__init__
+
+    @functools.wraps(initialize)
+    def __init__(self: Any, *args: Any, **given: Any) -> None:
+        known = {each.name for each in fields(cls) if each.init}
+        for name in given:
+            if name not in known:
+                raise TypeError(_no_setting(name))
+        initialize(self, *args, **given)
+
+    def __setattr__(self: Any, name: str, value: Any) -> NoReturn:
+        if not hasattr(cls, name):
+            raise AttributeError(_no_setting(name))
+        raise FrozenInstanceError(
+            "settings are immutable; a startup handler returns others: "
+            f"return settings.replace({name}=...)"
+        )
+
+    for method in (__init__, __setattr__):
+        setattr(cls, method.__name__, method)
+    return made
+
+
+# Labels and annotations are mappings of texts: their keys may have dots.
+_FLAT = (("metadata", "labels"), ("metadata", "annotations"))
+
+
+def _ignored(field: str | Sequence[str]) -> Path:
+    """The path of a field to be ignored.
+
+    >>> _ignored("spec.replicas"), _ignored("metadata.labels.example.com/tier")
+    (('spec', 'replicas'), ('metadata', 'labels', 'example.com/tier'))
+    """
+    path = parse_field(field)
+    if isinstance(field, str) and path[:2] in _FLAT and len(path) > 2:
+        path = (*path[:2], ".".join(path[2:]))
+    is_metadata = path[:1] == ("metadata",) and path[:2] not in _FLAT
+    if not path or path[0] in ("apiVersion", "kind", "status") or is_metadata:
+        raise ValueError(
+            f"ignored_fields= names {field!r}, which makes no update "
+            "anyhow; name a field such as 'spec.replicas' or 'metadata.labels.tier'"
+        )
+    return path
+
+
+_LOG_LINE_BYTES_MIN = 256
+_DURATIONS = (
+    "echo_timeout_seconds",
+    "grace_period_seconds",
+    "watch_timeout_seconds",
+    "watch_silence_seconds",
+    "log_silence_seconds",
+    "rediscovery_seconds",
+    "unreachable_seconds",
+)
+
+
+def _check_durations(settings: Settings) -> None:
+    for name in _DURATIONS:
+        check_seconds(getattr(settings, name), f"{name}=")
+    backoff = settings.default_backoff
+    if isinstance(backoff, Backoff):
+        return
+    if not isinstance(backoff, (int, float, timedelta)):
+        raise TypeError(
+            "default_backoff= is a number of seconds, or fnop.Backoff(first=1, "
+            f"most=60), not {backoff!r}"
+        )
+    check_seconds(backoff, "default_backoff=")
+
+
+@_told
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The settings of an operator; immutable. Durations are in seconds.
+
+    A startup handler returns changed ones: `settings.replace(...)`.
+
+    - `operator`: the operator's name, which tells several operators of one kind apart:
+      the finalizer, the stored state and the field manager are `fnop.dev/<operator>`.
+    - `namespaces`: names or patterns of the namespaces to serve; None is the whole
+      cluster.
+    - `selector`: a label selector that all served objects have to fit.
+    - `default_backoff`: the wait after an exception of a handler without a `backoff=`
+      of its own: a `Backoff`, or seconds.
+    - `request_concurrency`: the most requests under way at a time.
+    - `requests_per_second`: the most requests per second on the average; None sets no
+      limit.
+    - `echo_timeout_seconds`: how long the watch may take to show a write of the
+      operator, before the object is read instead.
+    - `grace_period_seconds`: how long a stop waits for attempts and requests under way,
+      and for leaving the peers; cleanup handlers have a minute beside it.
+    - `list_page_limit`: the number of objects in a page of a listing.
+    - `initial_streaming`: whether the objects that there are come by the watch itself,
+      instead of pages of a listing (Kubernetes 1.34: streaming lists). Where a server
+      does not do that, they come in pages.
+    - `watch_timeout_seconds`: after how long the server is asked to end a watch.
+    - `watch_silence_seconds`: after how long a silent watch is given up.
+    - `log_streams`: the most logs of containers that are read at once; the others wait.
+    - `log_line_bytes`: a longer line of a log is cut.
+    - `log_silence_seconds`: after how long a silent log is asked for once more, in case
+      that the connection is lost.
+    - `unreachable_seconds`: after how long without any answer of the API server the
+      liveness probe fails.
+    - `rediscovery_seconds`: how often the operator looks for kinds that come or go,
+      where no watch tells.
+    - `wait_for_kinds`: whether kinds that are ambiguous, or like one that is served,
+      are waited for: else they end the start, as typing errors do.
+    - `lifecycle`: which of several due handlers are called in one pass; one of
+      `fnop.lifecycles`.
+    - `conditions`: whether objects show in their status what their handlers wait for,
+      and which have failed for good.
+    - `posting_level`: the least level of log lines of an object's handlers that become
+      Kubernetes Events, too: "debug", "info", "warning" or "error"; None: none.
+    - `takes_over`: the prefix of the annotations of a Kopf operator that this one
+      succeeds, such as "kopf.zalando.org"; `takes_over_finalizer`: that operator's
+      finalizer; `takes_over_key`: the name under which it kept the last handled object;
+      `takes_over_field`: the status field of its storage.
+    - `peering`: this operator among others that may serve the same objects; `election`:
+      this process among replicas of its own. None: it looks for neither; the command
+      line and `fnop.operator` set them.
+    - `storage`: where objects keep the operator's state; `former_storages`: where they
+      have kept it before: it is read there, too, and moves with the next write.
+    - `ignored_fields`: paths, dotted or as lists of keys, whose changes are no updates.
+    - `call_threads`: the most called functions and impure handlers in threads at a
+      time.
+    - `inherited_labels`: the names, or patterns, of the labels that adopted children
+      get of their owners'; None: all but those by which other tools track what they
+      have applied (`fnop.core.api.ownership`).
+    - `guard`: whether acts of handlers that are not impure, such as a connection, are
+      noticed: a simulation and a replay refuse them, on a cluster there is a warning.
+    - `explain`: whether debug lines tell what is seen of each object, why its handlers
+      are called, what they ask for, and what the answers are.
+    - `traces`: whether a recording gets what handlers are shown and decide.
+    - `admission_server`: the server of webhooks through which the API server asks
+      admission handlers: a callable as Kopf's `settings.admission.server`, such as
+      `fnop.WebhookServer(...)`; None: nobody asks them.
+    - `admission_managed`: the name of the webhook configurations that the operator
+      keeps itself; None: somebody else applies them (`fnop webhooks`).
+    - `admission_events`: whether denials are Kubernetes Events, too.
+    - `state_keys`: keys that sign the stored states (`fnop.core.memory.seals`): the
+      first one signs, any of them verifies, and "unsigned" after it lets states without
+      a signature be believed, too. No handler changes them.
+
+    Raises `ValueError` or `TypeError` for an unknown setting or an impossible value.
+
+    >>> Settings(operator="billing", default_backoff=5.0).operator
+    'billing'
+    """
+
+    operator: str = "default"
+    namespaces: tuple[str, ...] | None = None
+    selector: str = ""
+    default_backoff: float | Backoff = Backoff()  # noqa: RUF009 (an immutable value)
+    request_concurrency: int = 32
+    echo_timeout_seconds: float = 5.0
+    grace_period_seconds: float = 5.0
+    list_page_limit: int = 500
+    initial_streaming: bool = False
+    watch_timeout_seconds: int = 290
+    watch_silence_seconds: float = 330.0
+    rediscovery_seconds: float = 600.0
+    log_streams: int = 256
+    log_line_bytes: int = 64 * 1024
+    log_silence_seconds: float = 600.0
+    unreachable_seconds: float = 1800.0
+    requests_per_second: float | None = None
+    lifecycle: Lifecycle = all_at_once
+    conditions: bool = True
+    posting_level: str | None = None
+    takes_over: str | None = None
+    takes_over_finalizer: str = "kopf.zalando.org/KopfFinalizerMarker"
+    takes_over_key: str = LAST_HANDLED
+    takes_over_field: str | Sequence[str] = "status.kopf"
+    peering: Member | None = None
+    election: Candidate | None = None
+    storage: AnyStorage = AutoStorage()  # noqa: RUF009 (an immutable value)
+    former_storages: tuple[AnyStorage, ...] = ()
+    ignored_fields: tuple[str | Sequence[str], ...] = ()
+    call_threads: int = 32
+    inherited_labels: tuple[str, ...] | None = None
+    guard: bool = True
+    explain: bool = False
+    traces: bool = False
+    state_keys: tuple[str, ...] = field(default=(), repr=False)
+    wait_for_kinds: bool = False
+    # Each run of a startup handler makes another server: that is no other setting.
+    admission_server: Callable[..., Any] | None = field(
+        default=None, repr=False, compare=False
+    )
+    admission_managed: str | None = None
+    admission_events: bool = False
+    # Derived from the fields above.
+    places: Places = field(init=False, repr=False, compare=False)
+    ignored: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+    hidden: tuple[Path, ...] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self._check()
+        chosen = label_patterns(self.inherited_labels)
+        object.__setattr__(self, "inherited_labels", chosen)
+        seal = seal_of(self.state_keys, self.operator)
+        places = places_of(self.storage, self.operator, self.former_storages, seal)
+        ignored = tuple(sorted({*map(_ignored, self.ignored_fields)}))
+        given = tuple(
+            each if isinstance(each, str) else tuple(each)
+            for each in self.ignored_fields
+        )
+        object.__setattr__(self, "ignored_fields", given)
+        object.__setattr__(self, "places", places)
+        object.__setattr__(self, "ignored", ignored)
+        object.__setattr__(self, "hidden", hidden_of(ignored, places.paths))
+
+    def _check(self) -> None:
+        """Refuse impossible values, in a sentence with the remedy."""
+        if isinstance(self.namespaces, str):
+            raise TypeError(
+                f"namespaces= takes several namespaces, such as ({self.namespaces!r},)"
+            )
+        for namespace in self.namespaces or ():
+            check_namespace(namespace)
+        check_selector(self.selector)
+        if self.posting_level is not None and self.posting_level not in LEVELS:
+            raise ValueError(
+                f"posting_level= is one of {', '.join(LEVELS)}, or None, not "
+                f"{self.posting_level!r}"
+            )
+        _check_durations(self)
+        if not _NAME.fullmatch(self.operator):
+            raise ValueError(
+                f"the operator's name {self.operator!r} must be a short lower-case "
+                "name of letters, digits, '-' and '.', such as 'billing'"
+            )
+        if isinstance(self.ignored_fields, str):
+            raise TypeError(
+                "ignored_fields= takes several fields, such as "
+                f"({self.ignored_fields!r},)"
+            )
+        if not isinstance(self.former_storages, tuple):
+            raise TypeError(
+                "former_storages= takes several storages, such as (fnop.AutoStorage(),)"
+            )
+        if self.admission_server is not None and not callable(self.admission_server):
+            raise TypeError(
+                "admission_server= is a callable that serves webhooks, such as "
+                f"fnop.WebhookServer(), not {self.admission_server!r}"
+            )
+        if self.admission_managed is not None:
+            check_webhooks_name(self.admission_managed, "admission_managed=")
+        for name, least in (("call_threads", 1), ("log_streams", 1)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name}= must be a whole number, one or more")
+        if self.log_line_bytes < _LOG_LINE_BYTES_MIN:
+            raise ValueError(
+                f"log_line_bytes= is at least {_LOG_LINE_BYTES_MIN}, so that lines can "
+                "be told apart"
+            )
+
+    def replace(self, **changes: Any) -> Settings:
+        """Copy the settings with `changes` of some of them.
+
+        Raises `TypeError` for an unknown setting.
+
+        >>> Settings().replace(default_backoff=5.0).default_backoff
+        5.0
+        """
+        made = replace(self, **changes)
+        witness = Witness.current.get()
+        if witness is not None:
+            witness.saw_made(made, self)
+        return made
+
+    if not TYPE_CHECKING:  # a type checker knows the settings
+
+        def __getattr__(self, name):
+            raise AttributeError(_no_setting(name))
+
+    @property
+    def predecessor(self) -> Predecessor | None:
+        """The Kopf operator that this one takes over from."""
+        if self.takes_over is None:
+            return None
+        return Predecessor(
+            self.takes_over,
+            self.takes_over_finalizer,
+            self.takes_over_key,
+            parse_field(self.takes_over_field),
+        )
+
+    @property
+    def finalizers(self) -> tuple[str, ...]:
+        """This operator's finalizer, and those that it takes the place of."""
+        taken = (self.takes_over_finalizer,) if self.takes_over else ()
+        return (self.marker, *taken)
+
+    @property
+    def marker(self) -> str:
+        """The operator's name on objects: finalizer, annotation, status field."""
+        return f"fnop.dev/{self.operator}"
+
+    @property
+    def domain(self) -> str:
+        """The operator's name as a DNS name, as webhooks and their configurations have.
+
+        >>> Settings(operator="billing").domain
+        'billing.fnop.dev'
+        """
+        return f"{self.operator}.fnop.dev"

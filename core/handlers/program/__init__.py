@@ -1,0 +1,1 @@
+"""Describe an operator's program: its kinds, selectors, and RBAC rights."""

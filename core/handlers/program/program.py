@@ -1,0 +1,241 @@
+"""An operator's code as one immutable value: its handlers and its settings."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource, Selectors
+from fnop.core.api.statuses import UNDESCRIBED, StatusSchema
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import (
+    BACKGROUND,
+    CHANGES,
+    EVENTS,
+    INDICES,
+    LEVELS,
+    LOGS,
+    Family,
+    Role,
+)
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.pushdown import needs_metadata_alone, selectors_of
+from fnop.core.memory.observation import Observation
+from fnop.core.values.diff import Path
+from fnop.core.values.entries import is_of_entries
+from fnop.core.values.evolve import replace
+
+__all__ = ["Kind", "OwnedBy", "Program", "kind_of"]
+
+# Not `id`: Python tells audit hooks, such as that of the guard, of each call of it.
+identity_of = object.__hash__
+
+_SETTINGS = Settings()
+
+
+class OwnedBy(NamedTuple):
+    """A kind that owns objects of another one, for a handler of it.
+
+    `sees_all` tells whether all its objects are followed: then one that is not known is
+    not there.
+    """
+
+    resource: Resource
+    handler: Handler
+    sees_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """The handlers of one served resource, and the fields that they observe.
+
+    `selectors` are those by which the API server selects its objects.
+    With `remembers` the decisions after a restart depend on the last-handled state;
+    otherwise nothing is stored on the objects.  It is `owned_by` the kinds whose
+    reconcile handlers name it in `owns=`.  Its `status` is what the schema says of it.
+    """
+
+    resource: Resource
+    changes: tuple[Handler, ...]
+    event_handlers: tuple[Handler, ...]
+    observation: Observation
+    deleters: tuple[Handler, ...]
+    remembers: bool
+    background: tuple[Handler, ...] = ()
+    indexers: tuple[Handler, ...] = ()
+    levels: tuple[Handler, ...] = ()
+    log_handlers: tuple[Handler, ...] = ()
+    owned_by: tuple[OwnedBy, ...] = ()
+    selectors: Selectors = Selectors()  # noqa: RUF009 (an immutable value)
+    # Nobody looks at more of its objects than their metadata.
+    metadata_only: bool = False
+    status: StatusSchema = UNDESCRIBED
+
+    def observing(self, indices: Mapping[str, Any]) -> Kind:
+        """The same with the indices whose entries its handlers observe."""
+        observation = replace(self.observation, indices=indices)
+        return replace(self, observation=observation)
+
+    @property
+    def is_owned(self) -> bool:
+        """Whether a reconcile handler owns objects of this kind."""
+        return bool(self.owned_by)
+
+    @property
+    def has_handlers(self) -> bool:
+        """Whether it has handlers of its own, and is not only owned."""
+        others = self.background or self.indexers or self.log_handlers
+        return bool(self.may_loop or others)
+
+    def author_of(self, name: str, known: Container[str]) -> str:
+        """The id of the handler that has returned the result of this name.
+
+        It is the name itself, or, for a call by an index, that of one of the `known`
+        handlers, which keep their results under the names of others.
+        """
+        for each in self.changes:
+            head, part = each.repeats, name.removeprefix(each.repeats)
+            is_its = head and name.startswith(head) and part[:1] in ("", "/")
+            if is_its and each.id + part in known:
+                return each.id + part
+        return name
+
+    @property
+    def may_loop(self) -> bool:
+        """Whether a change of an object by its handlers may lead to a call of one."""
+        return bool(self.changes or self.event_handlers or self.levels)
+
+    @property
+    def overlooks(self) -> bool:
+        """Whether a change of an object may bring it its first handlers of updates."""
+        return any(
+            each.rule.compares and not each.rule.is_for_new and not each.takes_all
+            for each in self.changes
+        )
+
+    @property
+    def waits_for_idleness(self) -> bool:
+        """Whether a timer of this kind waits until its object is idle."""
+        return any(
+            each.schedule is not None and each.schedule.idle is not None
+            for each in self.background
+        )
+
+
+def kind_of(
+    resource: Resource,
+    handlers: Iterable[Handler],
+    settings: Settings = _SETTINGS,
+    *,
+    owned_by: tuple[OwnedBy, ...] = (),
+    status: StatusSchema = UNDESCRIBED,
+) -> Kind:
+    """The part of a program for one resource."""
+    handlers = tuple(handlers)
+    changes = tuple(each for each in handlers if each.role in CHANGES)
+    observers = [
+        each
+        for each in changes
+        if each.rule.compares or (each.rule.has_past and each.observes_old)
+    ]
+    scopes: list[Path] = []
+    for each in observers:
+        if each.scope not in scopes:
+            scopes.append(each.scope)
+    return Kind(
+        resource,
+        changes,
+        tuple(each for each in handlers if each.role in EVENTS),
+        Observation(
+            tuple(sorted(scopes)),
+            tuple(sorted({each.field for each in observers if each.observes_old})),
+            settings.ignored,
+            settings.places.paths,
+            settings.hidden,
+            resource.key,
+            has_entries=any(map(is_of_entries, scopes)),
+        ),
+        tuple(each for each in changes if each.holds),
+        any(each.rule.remembers for each in changes),
+        tuple(each for each in handlers if each.role in BACKGROUND),
+        tuple(each for each in handlers if each.role in INDICES),
+        tuple(each for each in handlers if each.role in LEVELS),
+        tuple(each for each in handlers if each.role in LOGS),
+        owned_by,
+        # Children have to be seen whatever handlers of their own kind select.
+        selectors_of(
+            () if owned_by else handlers, "" if owned_by else settings.selector
+        ),
+        # The story of a recording is told by whole objects.
+        not (owned_by or settings.traces) and needs_metadata_alone(handlers),
+        status,
+    )
+
+
+# The most kinds that a program keeps.
+_KINDS_MAX = 512
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Program:
+    """The immutable input of every step: the author's handlers, and the settings."""
+
+    handlers: tuple[Handler, ...]
+    settings: Settings = _SETTINGS
+    # The results of `kind`, each with its resource and settings.
+    _kinds: dict[Any, tuple[Resource, Settings, Kind]] = field(
+        init=False, default_factory=dict, repr=False
+    )
+    # The roles of the handlers, by their ids.
+    roles: Mapping[str, Role] = field(init=False, repr=False)
+    # The indices whose entries are observed, with those that have the keys of objects.
+    observers: Mapping[str, tuple[str, ...]] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        roles = {each.id: each.role for each in self.handlers}
+        object.__setattr__(self, "roles", roles)
+        object.__setattr__(self, "observers", _observers(self.handlers))
+
+    def kind(
+        self,
+        resource: Resource,
+        handlers: tuple[Handler, ...],
+        settings: Settings,
+        *,
+        owned_by: tuple[OwnedBy, ...] = (),
+        status: StatusSchema = UNDESCRIBED,
+    ) -> Kind:
+        """`kind_of`, which is computed once for the very same resource and settings.
+
+        So it is where a simulated operator begins again and again.
+        """
+        # By identity: kept with what they are of, no other one can have it.
+        key = identity_of(resource), handlers, identity_of(settings), owned_by, status
+        known = self._kinds.get(key)
+        if known is None:
+            if len(self._kinds) >= _KINDS_MAX:
+                self._kinds.clear()
+            kind = kind_of(
+                resource, handlers, settings, owned_by=owned_by, status=status
+            )
+            known = self._kinds[key] = resource, settings, kind
+        return known[2]
+
+    @property
+    def hears_of_cluster(self) -> bool:
+        """Whether there are handlers of changes of the cluster itself."""
+        return any(each.rule.family is Family.CLUSTER for each in self.handlers)
+
+    def activity(self, role: Role) -> tuple[Handler, ...]:
+        """The handlers of an activity, in the order of their declaration."""
+        return tuple(each for each in self.handlers if each.role is role)
+
+
+def _observers(handlers: Iterable[Handler]) -> Mapping[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    for each in handlers:
+        if each.entries:
+            _, index, keys = each.entries
+            found[index] = (*found.get(index, ()), keys)
+    return found

@@ -1,0 +1,370 @@
+"""The rights that an operator needs, in the words of RBAC.
+
+A command tells which right its request takes; the table of replies, which one it may
+take afterwards: a lost answer is looked up. A handler that was never seen at work has
+at least what the framework itself does for its role.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple, assert_never
+
+from fnop.core.api.namespaces import has_patterns
+from fnop.core.api.resources import EVENTS, Resource
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import LOGS, Family
+from fnop.core.peers.lease import Candidate
+from fnop.core.peers.peering import kinds_for
+from fnop.core.seam.commands import Command, FollowLog, ListPage, Perform, Watch
+from fnop.core.seam.effect_rules import rule_of
+from fnop.core.seam.replies import NEXT, EffectPurpose, Next
+from fnop.core.values.patterns import is_pattern
+from fnop.effects import (
+    Adopt,
+    Again,
+    Apply,
+    Call,
+    Create,
+    Delete,
+    Effect,
+    Event,
+    Execute,
+    Freeze,
+    Get,
+    List,
+    Log,
+    Patch,
+    Random,
+    Remember,
+    Requeue,
+    Resume,
+    Return,
+    Sleep,
+    Wait,
+)
+
+__all__ = [
+    "VERBS",
+    "Need",
+    "Right",
+    "Who",
+    "by_right",
+    "least",
+    "needs_of",
+    "needs_of_broad",
+    "needs_of_children",
+    "needs_of_election",
+    "needs_of_handler",
+    "needs_of_peering",
+    "role_namespaces",
+]
+
+# The verbs of requests to objects, in the order in which people write them.
+VERBS = (
+    *("get", "list", "watch", "create", "update", "patch", "delete"),
+    "deletecollection",
+)
+ANY = "*"
+# The families whose handlers have no state on their objects.
+_STATELESS = frozenset((Family.EVENT, Family.LOG, Family.INDEX))
+# The kinds of leases, of which each operator has one.
+_LEASES = ("coordination.k8s.io", "leases")
+
+
+class Right(NamedTuple):
+    """One verb on one kind, or on a subresource of it; with a `name` on that object.
+
+    >>> print(Right("patch", "example.com", "databases", "status"))
+    patch databases/status.example.com
+    >>> print(Right("get", "", "configmaps", name="settings"))
+    get configmaps "settings"
+    """
+
+    verb: str
+    group: str
+    resource: str
+    subresource: str = ""
+    name: str = ""
+
+    @property
+    def combined(self) -> str:
+        """The resource as the rules of roles name it."""
+        sub = f"/{self.subresource}" if self.subresource else ""
+        return f"{self.resource}{sub}"
+
+    def __str__(self) -> str:
+        group = f".{self.group}" if self.group else ""
+        name = f' "{self.name}"' if self.name else ""
+        return f"{self.verb} {self.combined}{group}{name}"
+
+    def covers(self, other: Right) -> bool:
+        """Whether who has this right has the other one, too.
+
+        >>> Right("list", "*", "*").covers(Right("list", "apps", "deployments"))
+        True
+        """
+        return (
+            self.verb in (ANY, other.verb)
+            and self.group in (ANY, other.group)
+            and self.combined in (ANY, other.combined)
+            and self.name in ("", other.name)
+        )
+
+
+class Who(NamedTuple):
+    """The one who needs a right: a handler by its id, or a part of the operator."""
+
+    name: str
+    is_handler: bool = True
+
+    def __str__(self) -> str:
+        return f"handler {self.name}" if self.is_handler else self.name
+
+
+class Need(NamedTuple):
+    """A right, where it is needed, and by whom.
+
+    `namespace` is None where it is needed in the whole cluster: for a kind without
+    namespaces, or for the objects of all of them.
+    """
+
+    right: Right
+    namespace: str | None
+    who: Who
+
+
+def needs_of(command: Command, who: Who) -> Iterator[Need]:
+    """The rights that a command takes, and those that its answer may call for."""
+    match command:
+        case ListPage(resource=resource, namespace=namespace):
+            yield _on(resource, namespace, "list", who)
+        case Watch(resource=resource, namespace=namespace):
+            yield _on(resource, namespace, "watch", who)
+            if not command.version:  # the server may have no streaming lists
+                yield _on(resource, namespace, "list", who)
+        case FollowLog(namespace=namespace):
+            yield Need(Right("get", "", "pods", "log"), namespace, who)
+        case Perform(resource=Resource() as resource, namespace=namespace):
+            for verb, sub in _asked(command, resource):
+                yield _on(resource, namespace, verb, who, sub)
+            yield from _of_granting(command.effect, resource, namespace, who)
+        case _:
+            return
+
+
+_RBAC = "rbac.authorization.k8s.io"
+_ROLES = {"Role": "roles", "ClusterRole": "clusterroles"}
+
+
+def _of_granting(
+    effect: Effect, resource: Resource, namespace: str | None, who: Who
+) -> Iterator[Need]:
+    """The right to grant what a role or a binding grants.
+
+    Who writes a role needs all of its rights or the verb `escalate`, and who binds one
+    the same or the verb `bind` (Kubernetes: RBAC, privilege escalation prevention).
+    """
+    manifest = getattr(effect, "manifest", None) or getattr(effect, "child", None)
+    if resource.group != _RBAC or not isinstance(manifest, Mapping):
+        return
+    if resource.plural in _ROLES.values():
+        yield _on(resource, namespace, "escalate", who)
+        return
+    wanted = manifest.get("roleRef") or {}
+    plural, name = _ROLES.get(str(wanted.get("kind"))), wanted.get("name")
+    if plural is not None and name:
+        place = namespace if plural == "roles" else None
+        yield Need(Right("bind", _RBAC, plural, name=str(name)), place, who)
+
+
+def _on(
+    resource: Resource, namespace: str | None, verb: str, who: Who, sub: str = ""
+) -> Need:
+    place = namespace if resource.namespaced else None
+    return Need(Right(verb, resource.group, resource.plural, sub), place, who)
+
+
+def _asked(command: Perform, resource: Resource) -> Iterator[tuple[str, str]]:
+    """The verbs of an effect, each with its subresource."""
+    effect = command.effect
+    if (resource.group, resource.plural) in EVENTS and command.subject is not None:
+        # A report, which is not awaited; the same one, once more, is counted up.
+        yield "create", ""
+        yield "patch", ""
+        return
+    # Not those of peering and of leader election, which follow rules of their own.
+    is_of_work = command.subject is not None or bool(command.handler)
+    if (resource.group, resource.plural) == ("", "namespaces") and not is_of_work:
+        return  # whether it is there: without the right there is no warning
+    verbs = _verbs_of(effect)
+    sub = (effect.subresource or "") if isinstance(effect, Patch) else ""
+    for verb in verbs:
+        yield verb, sub
+    if verbs and is_of_work and _may_look(rule_of(effect).purpose):
+        yield "get", ""
+
+
+def _verbs_of(effect: Effect) -> tuple[str, ...]:
+    """The verbs of the request that an effect makes."""
+    match effect:
+        case Get():
+            return ("get",)
+        case List():
+            return ("list",)
+        case Delete():
+            return ("delete",)
+        case Create() | Adopt():
+            return ("create",)
+        case Patch():
+            return ("patch",)
+        case Apply():
+            # The API server asks for `create` where the object is not there yet.
+            return ("patch", "create")
+        case Call() | Random() | Sleep() | Wait() | Execute() | Return() | Again():
+            return ()
+        case Event() | Log() | Remember() | Requeue() | Freeze() | Resume():
+            return ()
+        case never:
+            assert_never(never)
+
+
+def _may_look(purpose: EffectPurpose | None) -> bool:
+    """Whether the object of such a request is read after some answer, or after none."""
+    return purpose is not None and Next.LOOK in NEXT[purpose]
+
+
+# --------------------------------------------------------------- without having seen it
+
+
+def needs_of_handler(
+    handler: Handler, resource: Resource, namespace: str | None
+) -> Iterator[Need]:
+    """The rights that the framework needs for a handler, whatever the handler does.
+
+    Its objects are followed; its state is stored with their status where there is one,
+    and beside the finalizer on the object itself elsewhere. An admission handler has
+    neither.
+    """
+    who = Who(handler.id)
+    if not handler.rule.follows:
+        return
+    for verb in ("list", "watch"):
+        yield _on(resource, namespace, verb, who)
+    if handler.role in LOGS:
+        yield _on(resource, namespace, "get", who, "log")
+    if handler.rule.family in _STATELESS:
+        return
+    yield _on(resource, namespace, "get", who)
+    if resource.has_status:
+        yield _on(resource, namespace, "patch", who, "status")
+    if handler.holds or not resource.has_status:
+        yield _on(resource, namespace, "patch", who)
+
+
+def needs_of_children(
+    handler: Handler, kinds: Iterable[Resource], namespace: str | None
+) -> Iterator[Need]:
+    """The rights of a reconcile handler to kinds that it owns.
+
+    What is desired is followed, applied, read after a lost answer, and deleted when it
+    is no longer desired, which scripts need not show.
+    """
+    for kind in kinds:
+        for verb in ("get", "list", "watch", "create", "patch", "delete"):
+            yield _on(kind, namespace, verb, Who(handler.id))
+
+
+def needs_of_broad(handler: Handler) -> Iterator[Need]:
+    """The rights to follow all kinds of a group, or all of the cluster.
+
+    RBAC knows no other patterns than `*`: a handler with one has a right for each kind.
+    """
+    selector = handler.selector
+    if selector is None or not selector.everything or not handler.rule.follows:
+        return
+    group = selector.group
+    if group is None or is_pattern(group):
+        group = ANY
+    for verb in ("list", "watch"):
+        yield Need(Right(verb, group, ANY), None, Who(handler.id))
+
+
+def needs_of_election(candidate: Candidate) -> Iterator[Need]:
+    """The rights of a candidate to its lease, which has a constant name.
+
+    What is created has no name yet, for RBAC.
+    """
+    who = Who("leader election", is_handler=False)
+    for verb, name in (
+        ("create", ""),
+        ("get", candidate.name),
+        ("patch", candidate.name),
+    ):
+        right = Right(verb, *_LEASES, name=name)
+        yield Need(right, candidate.namespace, who)
+
+
+def role_namespaces(namespaces: tuple[str, ...] | None) -> tuple[str | None, ...]:
+    """The namespaces in which an operator needs Roles; None is a ClusterRole.
+
+    RBAC has no patterns, so an operator with patterns needs a ClusterRole.
+
+    >>> role_namespaces(("a", "b")), role_namespaces(("team-*",)), role_namespaces(None)
+    (('a', 'b'), (None,), (None,))
+    """
+    if namespaces is None or has_patterns(namespaces):
+        return (None,)
+    return namespaces
+
+
+def needs_of_peering(namespaces: tuple[str, ...] | None) -> Iterator[Need]:
+    """The rights of an operator among peers to fnop's own kinds of peering objects."""
+    who = Who("peering", is_handler=False)
+    plural, _, group = kinds_for(namespaces)[0].partition(".v1.")
+    for place in role_namespaces(namespaces):
+        for verb in ("list", "watch", "patch"):
+            yield Need(Right(verb, group, plural), place, who)
+
+
+# ------------------------------------------------------------------------ all of them
+
+
+def by_right(
+    needs: Iterable[Need],
+) -> Mapping[tuple[Right, str | None], tuple[Who, ...]]:
+    """Each right in each place, with those who need it, handlers first."""
+    found: dict[tuple[Right, str | None], set[Who]] = {}
+    for right, namespace, who in needs:
+        found.setdefault((right, namespace), set()).add(who)
+    return {
+        key: tuple(sorted(found[key], key=lambda who: (not who.is_handler, who.name)))
+        for key in sorted(found, key=_order)
+    }
+
+
+def _order(key: tuple[Right, str | None]) -> tuple[object, ...]:
+    right, namespace = key
+    verb = VERBS.index(right.verb) if right.verb in VERBS else -1
+    return (namespace or "", *right[1:], verb)
+
+
+def least(needs: Iterable[Need]) -> tuple[Need, ...]:
+    """The needs without those that others include.
+
+    >>> who = Who("f")
+    >>> one = Need(Right("get", "", "pods"), "default", who)
+    >>> least([one, one._replace(namespace=None)]) == (one._replace(namespace=None),)
+    True
+    """
+    found = [*dict.fromkeys(needs)]
+    return tuple(
+        each for each in found if not any(_includes(other, each) for other in found)
+    )
+
+
+def _includes(one: Need, other: Need) -> bool:
+    """Whether a need of something more makes the other one superfluous."""
+    wider = one.namespace is None or one.namespace == other.namespace
+    same = one[:2] == other[:2]
+    return not same and wider and one.right.covers(other.right)

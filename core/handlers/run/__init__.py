@@ -1,0 +1,1 @@
+"""Call handlers: their arguments, and their effects one by one."""

@@ -1,0 +1,286 @@
+"""Impure handlers: run outside of the core, whole, as one recorded call (R9).
+
+`call_of` encodes the handler's arguments as JSON. `Outside` decodes them where the call
+is run, and encodes the handler's patches, and its result or failure. `ended` decodes
+these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+from fnop.core.api.cluster_changes import change_from_json, change_to_json
+from fnop.core.api.resources import Resource
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.plans import plan_of, refuse_lost
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.declare.writers import LogWriter, PatchWriter, texts
+from fnop.core.handlers.run.arguments import (
+    PROVIDERS,
+    Situation,
+    Writers,
+    arguments_for,
+)
+from fnop.core.memory.progress import Failure
+from fnop.core.values.body import Body, View
+from fnop.core.values.diff import diff
+from fnop.core.values.errors import (
+    AdmissionError,
+    PermanentError,
+    TemporaryError,
+    parts_of,
+    text_of,
+)
+from fnop.core.values.models import Unfit
+from fnop.core.values.now import Now
+from fnop.effects import Call, Log, Patch, Return, Target, Witness
+from fnop.effects.values import canonical, freeze_json, read_only
+from fnop.effects.wire import from_wire, to_wire
+
+__all__ = ["Outside", "answerable", "call_of", "ended"]
+
+# The largest answer of a call: it is kept for as long as its attempt lasts.
+ANSWER_BYTES_MAX = 2 * 1024 * 1024
+# The levels that the core puts around an answer; serializers go 254 levels deep.
+_AROUND = 16
+# Arguments that are made where the handler runs, and those of the object or the time.
+_MADE = frozenset(("logger", "patch", "stopped", "warnings"))
+_OF_BODY = frozenset(("body", "obj", "spec", "status", "meta", "labels", "annotations"))
+_OF_TIME = frozenset(("now", "started", "runtime"))
+_OF_CHANGE = frozenset(("old", "new", "downtime"))
+_FOLLOWING = _MADE | _OF_BODY | _OF_TIME | {"diff"}
+
+
+def call_of(situation: Situation) -> Call:
+    """The call that runs an impure handler.
+
+    Raises `TypeError` for an argument that is no JSON value, such as a `param` that
+    is a connection.
+    """
+    given = arguments_for(situation, Writers())
+    if "diff" in given:
+        for name in ("old", "new"):
+            given.setdefault(name, PROVIDERS[name](situation, Writers()))
+    facts = {
+        name: _to_json(name, value, situation)
+        for name, value in given.items()
+        if name not in _FOLLOWING
+        and not (situation.cluster_change and name in _OF_CHANGE)
+    }
+    if situation.cluster_change is not None:
+        facts["cluster_change"] = change_to_json(situation.cluster_change)
+    if situation.body is not None:
+        facts["body"] = situation.body.data
+    facts["moments"] = [situation.now.wall, situation.started]
+    wants = sorted(arguments_for(situation, Writers()))
+    indices = sorted(set(situation.indices) & set(wants))
+    arguments = {"wants": wants, "indices": indices, "facts": facts}
+    return Call(situation.handler.function, arguments, as_handler=True)
+
+
+def _to_json(name: str, value: Any, situation: Situation) -> Any:
+    if isinstance(value, Resource):
+        return value.to_json()
+    if isinstance(value, Target):
+        return to_wire(value)
+    if name in situation.indices:
+        return [[key, list(values)] for key, values in value.items()]
+    where = f"the argument {name!r} of the impure handler {situation.handler.id}"
+    return freeze_json(value, where)
+
+
+class Outside:
+    """One run of an impure handler: its arguments, and its result.
+
+    `say` is called with each log line at once; `stopped` is the argument of a daemon.
+    """
+
+    def __init__(
+        self, arguments: Mapping[str, Any], say: Callable[[Log], None], stopped: Any
+    ) -> None:
+        self._say = say
+        facts = arguments["facts"]
+        wall, started = facts["moments"]
+        body, change = facts.get("body"), facts.get("cluster_change")
+        situation = Situation(
+            cast(Handler, None),  # no argument that is made here needs it
+            Settings(),
+            Now(wall, 0.0),
+            body=None if body is None else Body(body),
+            started=started,
+            cluster_change=None if change is None else change_from_json(change),
+        )
+        self._situation = situation
+        self._patch = PatchWriter()
+        self._warnings: list[str] = []
+        made = {
+            "patch": self._patch,
+            "logger": LogWriter(say),
+            "stopped": stopped,
+            "warnings": self._warnings,
+        }
+        self.arguments = {
+            name: made[name] if name in made else _made(name, facts, situation)
+            for name in arguments["wants"]
+        }
+        for name in arguments["indices"]:
+            pairs = facts[name]
+            self.arguments[name] = {_key(key): tuple(found) for key, found in pairs}
+
+    @property
+    def is_of_object(self) -> bool:
+        """Whether the handler is about an object."""
+        return self._situation.body is not None
+
+    def shows(self, data: dict[str, Any], wall: float) -> None:
+        """Update the views of the object in place.
+
+        It is called in the handler's own thread or task, as no other code may be
+        iterating over them.
+        """
+        situation = self._situation._replace(body=Body(data), now=Now(wall, 0.0))
+        for name in _OF_BODY & self.arguments.keys():
+            view, fresh = self.arguments[name], _of_body(name, situation)
+            dict.update(view, fresh)
+            for key in view.keys() - fresh.keys():
+                dict.__delitem__(view, key)
+            if isinstance(view, View):
+                object.__setattr__(view, "now", wall)  # only here, and by its reader
+
+    def returned(self, value: Any, witness: Witness) -> dict[str, Any]:
+        """The handler's result as JSON.
+
+        `witness` has the effects that it has built. Raises `TypeError` or `ValueError`
+        for a result that the core would refuse, and for effects that are lost.
+        """
+        try:
+            plan = plan_of(value)
+        except (TypeError, ValueError) as problem:
+            found = f"it returned {type(value).__name__}, which is refused"
+            raise type(problem)(f"{found}: {problem}") from None
+        refuse_lost(witness, plan, "return it, in a list where there are several")
+        answer = self._patched()
+        match plan:
+            case ():
+                return answer
+            case (Return(value=result) as only,) if only is not value:
+                return {**answer, "value": result}
+            case _:
+                return {**answer, "plan": [to_wire(effect) for effect in plan]}
+
+    def failed(self, problem: BaseException) -> dict[str, Any]:
+        """The handler's failure as JSON."""
+        failure = _failure(problem)
+        try:
+            return {"failure": failure, **self._patched()}
+        except (TypeError, ValueError) as refusal:
+            self._say(Log("warning", f"what it has patched is lost: {refusal}"))
+            return {"failure": failure}
+
+    def _patched(self) -> dict[str, Any]:
+        if self._patch.__dict__.get("fns"):
+            raise TypeError(
+                "patch.fns are functions, which an impure handler cannot hand over; "
+                "let it write fields, or return what a pure handler then patches"
+            )
+        patch = self._patch.effect()
+        found: dict[str, Any] = {} if patch is None else {"patch": to_wire(patch)}
+        if self._warnings:
+            found["warnings"] = texts(self._warnings)
+        return found
+
+
+def _failure(problem: BaseException) -> dict[str, Any]:
+    found: dict[str, Any] = {"type": type(problem).__name__}
+    found["message"] = text_of(problem)
+    if isinstance(problem, TemporaryError):
+        found["temporary"] = problem.delay
+    found["permanent"] = isinstance(problem, PermanentError)
+    if isinstance(problem, Unfit):
+        found |= {"code": 422, "field": problem.field}
+        found["misfit"] = problem.of
+        if problem.others:
+            found["parts"] = [_failure(each) for each in problem.parts]
+            return found
+    if isinstance(problem, AdmissionError):
+        found["code"] = problem.code
+        found["field"] = getattr(problem, "field", "")
+    if parts := parts_of(problem):
+        found["parts"] = [_failure(each) for each in parts]
+    return found
+
+
+def answerable(value: Any, where: str) -> Any:
+    """A read-only copy of an answer to the core; `where` names it in the error.
+
+    Raises `TypeError` for values that are not JSON, `ValueError` for numbers that JSON
+    does not have and for values that are too large or too deep.
+    """
+    found = freeze_json(value, where)
+    deep: Any = found
+    for _ in range(_AROUND):
+        deep = [deep]
+    try:
+        size = len(canonical(deep))
+    except TypeError as problem:
+        raise ValueError(f"{where}: it is too deep ({problem})") from None
+    if size > ANSWER_BYTES_MAX:
+        raise ValueError(
+            f"{where}: it has {size:,} bytes, and at most {ANSWER_BYTES_MAX:,} can be "
+            "remembered; keep it elsewhere, and answer where it is"
+        )
+    return found
+
+
+def _of_body(name: str, situation: Situation) -> Any:
+    """An argument that is a view of the object; the core has judged its form."""
+    if name in ("spec", "status"):
+        assert situation.body is not None
+        return read_only(situation.body.stanza(name))
+    return PROVIDERS[name](situation, Writers())
+
+
+def _made(name: str, facts: Mapping[str, Any], situation: Situation) -> Any:
+    if name in _OF_BODY:
+        return _of_body(name, situation)
+    is_of_change = situation.cluster_change is not None and name in _OF_CHANGE
+    if is_of_change or name in _OF_TIME:
+        return PROVIDERS[name](situation, Writers())
+    if name == "diff":
+        return diff(read_only(facts["old"]), read_only(facts["new"]))
+    found = facts.get(name)
+    if name == "resource" and found is not None:
+        return Resource.from_json(found)
+    if name == "owner" and found is not None:
+        return from_wire(found)
+    return read_only(found)
+
+
+def _key(key: Any) -> Any:
+    return tuple(map(_key, key)) if isinstance(key, list) else key
+
+
+def ended(
+    value: Mapping[str, Any],
+) -> tuple[Any, Patch | None, Failure | None, tuple[str, ...]]:
+    """Decode the result, patch, failure and warnings of an impure handler."""
+    warnings = tuple(value.get("warnings", ()))
+    patch = from_wire(value["patch"]) if "patch" in value else None
+    failure = _failed(value["failure"]) if "failure" in value else None
+    if "plan" in value:
+        return [from_wire(item) for item in value["plan"]], patch, failure, warnings
+    return value.get("value"), patch, failure, warnings
+
+
+def _failed(found: Mapping[str, Any]) -> Failure:
+    return Failure(
+        found["type"],
+        found["message"],
+        temporary=found.get("temporary"),
+        permanent=found["permanent"],
+        code=found.get("code"),
+        field=found.get("field", ""),
+        parts=tuple(map(_failed, found.get("parts", ()))),
+        misfit=found.get("misfit", ""),
+    )

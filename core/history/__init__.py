@@ -1,1 +1,0 @@
-"""What a recording holds: attempts with their views, asked again or told."""

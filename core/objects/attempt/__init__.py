@@ -1,0 +1,1 @@
+"""Run one attempt of a handler, from its call to its result."""

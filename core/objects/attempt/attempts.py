@@ -1,0 +1,561 @@
+"""One attempt of a handler: calling it, performing its effects, judging its end.
+
+An attempt is an `Invocation`.  It continues until it waits for something.  When its
+function has ended and its plan is done, the attempt is judged, and its changes of the
+object are kept for the object's next write.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import Family
+from fnop.core.handlers.declare.writers import DaemonStoppingReason
+from fnop.core.handlers.run import invocation as driving
+from fnop.core.memory.progress import (
+    Failure,
+)
+from fnop.core.objects.attempt.awaited_changes import (
+    after_awaited_change,
+    own_answer,
+    pace_another,
+)
+from fnop.core.objects.attempt.effects import is_own, perform, send, tell
+from fnop.core.objects.attempt.ending import finish, keep, report
+from fnop.core.objects.report.explaining import tell_answered
+from fnop.core.objects.report.tracing import trace_advanced, trace_given
+from fnop.core.objects.write.expectations import learn, shown, vanished
+from fnop.core.seam.commands import Interrupt
+from fnop.core.state.context import Context
+from fnop.core.state.in_flight import InFlight, proceed
+from fnop.core.state.record import IDLE, Declared, Invocation, ObjectRecord
+from fnop.core.state.requests import ForEffect
+from fnop.core.values.backoff import is_worth_logging
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
+from fnop.effects import (
+    Again,
+    Answer,
+    Applied,
+    Apply,
+    Create,
+    Delete,
+    Effect,
+    Execute,
+    Get,
+    Missing,
+    Outcome,
+    Patch,
+    Raised,
+    Requeue,
+    Return,
+    Wait,
+)
+from fnop.effects.outcomes import (
+    TOO_LARGE,
+    Conflict,
+    Refused,
+    Unknown,
+    Unreachable,
+)
+from fnop.effects.values import canonical
+from fnop.effects.wire import digest_of, to_wire
+
+__all__ = ["answer_effect", "expire", "go_on", "interrupt", "let_go", "stop", "store"]
+
+# A conversation remembers every answer (R12).
+JOURNAL_ENTRIES_MAX = 2_000
+JOURNAL_BYTES_MAX = 4 * 1024 * 1024
+# A request of a reconcile handler that nobody knows the end of is sent so often.
+LEVEL_TRIES = 2
+# The time for which the request of a cancelled conversation is awaited.
+OUTSTANDING_SECONDS = 60.0
+# A wait can be this long only by the server's advice: then each one is logged.
+_LONG_SECONDS = 10.0
+
+
+def let_go(
+    context: Context,
+    record: ObjectRecord,
+    reason: DaemonStoppingReason = DaemonStoppingReason.RESOURCE_DELETED,
+) -> None:
+    """Drop the conversations about an object, for example of one that is gone.
+
+    An impure daemon continues outside until it is requested to stop, with the reason;
+    one that does not take `stopped` is cancelled.
+    """
+    work = record.work or IDLE
+    for each in (*work.running, *work.level_runs, *work.background_runs):
+        context.live.drop(_live_key(context.key, each))
+    for each in work.background_runs:
+        is_deaf = not each.handler.signature.takes("stopped")
+        interrupt(context, each, reason.value, cancel=is_deaf)
+
+
+def _live_key(key: Key, invocation: Invocation) -> tuple[Any, ...]:
+    return (*key, invocation.serial)
+
+
+def go_on(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    ends: Mapping[str, Any] | None = None,
+) -> None:
+    """Advance one invocation as far as it can go now.
+
+    `ends` are the ends of the sub-handlers that it awaits.
+    """
+    in_flight = invocation.in_flight
+    if ends is not None:
+        gathered = {f"{invocation.handler.id}/{name}" for name in ends}
+        invocation = _journaled(context, invocation, Answer(dict(ends)))
+        invocation = invocation._replace(gathered=invocation.gathered | gathered)
+    if in_flight is not None and not invocation.ready:
+        if in_flight.is_unaddressed:
+            _address(context, record, invocation, in_flight)
+        else:
+            store(context, record, send(context, invocation, in_flight))
+        return
+    if invocation.wake is not None:
+        invocation = _woken(context, record, invocation)
+    if invocation.plan is None:
+        record, invocation = _drive(context, record, invocation)
+    _follow(context, record, invocation)
+
+
+def _address(
+    context: Context, record: ObjectRecord, invocation: Invocation, in_flight: InFlight
+) -> None:
+    """Try again to address an effect of a kind that was not discovered."""
+    record, found, outcome = perform(context, record, invocation, in_flight.effect)
+    if outcome is not None:
+        _answered(context, record, invocation, outcome)
+        return
+    if found.in_flight is not None and found.in_flight.is_unaddressed:
+        _tell_waiting(context, invocation, found.in_flight)
+    store(context, record, found)
+
+
+def _tell_waiting(
+    context: Context, invocation: Invocation, in_flight: InFlight
+) -> None:
+    """Log a repeated try from time to time, and each long wait."""
+    wait = (in_flight.due or 0.0) - context.now.mono
+    if wait > _LONG_SECONDS:
+        line = f"waits for {in_flight.label}, which is tried again in {wait:.0f} s"
+        report(context, invocation, "warning", f"{line}: {in_flight.why}")
+    elif is_worth_logging(in_flight.tries, first=2):
+        line = f"waits for {in_flight.label}, which is tried again: {in_flight.why}"
+        report(context, invocation, "warning", line)
+
+
+def _follow(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+    """Perform the plan of an ended function; after it the attempt is over."""
+    record, invocation = _run_plan(context, record, invocation)
+    if invocation.plan == () and not context.keeps_still:
+        finish(context, record, invocation)
+    else:
+        store(context, record, invocation)
+
+
+def store(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+    work = record.work or IDLE
+    work = work._replace(
+        running=_put(work.running, invocation),
+        event_runs=_put(work.event_runs, invocation),
+        background_runs=_put(work.background_runs, invocation),
+        level_runs=_put(work.level_runs, invocation),
+    )
+    context.put(record._replace(work=work))
+
+
+def _put(
+    invocations: tuple[Invocation, ...], changed: Invocation
+) -> tuple[Invocation, ...]:
+    return tuple(
+        changed if each.serial == changed.serial else each for each in invocations
+    )
+
+
+def _woken(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> Invocation:
+    """The invocation after a sleep: a conversation gets the object as it is now."""
+    invocation = invocation._replace(wake=None, ready=True)
+    if invocation.plan is not None:
+        return invocation._replace(plan=invocation.plan[1:])
+    if isinstance(invocation.asked, Wait):
+        return _journaled(context, invocation, Answer(bool(invocation.stopped)))
+    data = None if invocation.situation.body is None else record.body.data
+    return _journaled(context, invocation, Applied(data))
+
+
+def _journaled(
+    context: Context, invocation: Invocation, outcome: Outcome
+) -> Invocation:
+    """The conversation with an answer, ready to continue."""
+    assert invocation.asked is not None
+    trace_given(context, invocation, outcome)
+    entry = driving.JournalEntry(
+        digest_of(invocation.asked), outcome, context.now.wall, invocation.stopped
+    )
+    return invocation._replace(
+        journal=(*invocation.journal, entry),
+        length=invocation.length + len(canonical(to_wire(outcome))),
+        ready=True,
+        in_flight=None,
+        asked=None,
+    )
+
+
+def _drive(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> tuple[ObjectRecord, Invocation]:
+    """Call the author's code once: to its next effect, or to its end."""
+    if (
+        len(invocation.journal) > JOURNAL_ENTRIES_MAX
+        or invocation.length > JOURNAL_BYTES_MAX
+    ):
+        return record, _outgrown(context, invocation)
+    context.drove()
+    found = driving.advance(
+        invocation.situation,
+        invocation.journal,
+        context.live,
+        _live_key(context.key, invocation),
+    )
+    tell(context, invocation, found.lines)
+    trace_advanced(context, invocation, found)
+    if found.desires is not None:
+        invocation = invocation._replace(keeps=True)
+    if found.children:
+        record = _with_declared(record, invocation, found.children)
+    if found.asks is not None:
+        return _ask(context, record, invocation, found.asks)
+    end = found.end
+    assert end is not None
+    if end.settings is not None:
+        context.configure(end.settings)
+    return record, invocation._replace(
+        ready=False,
+        plan=end.plan,
+        patches=end.patches,
+        failure=end.failure,
+        parts=_not_awaited(invocation, end.children),
+        synchronised=end.synchronised,
+    )
+
+
+def _not_awaited(
+    invocation: Invocation, children: tuple[Handler, ...]
+) -> frozenset[str]:
+    """The sub-handlers that will end after their parent's own part."""
+    return frozenset(each.id for each in children) - invocation.gathered
+
+
+def _with_declared(
+    record: ObjectRecord, invocation: Invocation, children: tuple[Handler, ...]
+) -> ObjectRecord:
+    """The record with the sub-handlers of an attempt; the change adds them later."""
+    work, name = record.work, invocation.handler.id
+    assert work is not None
+    aim = work.progress[name].aim
+    declared = {**work.declared, name: Declared(aim, children)}
+    return record._replace(work=work._replace(declared=declared))
+
+
+def _outgrown(context: Context, invocation: Invocation) -> Invocation:
+    """End a conversation whose journal is too long: it starts again (R12)."""
+    driving.cancel(
+        invocation.situation,
+        _given(invocation),
+        context.live,
+        _live_key(context.key, invocation),
+    )
+    return invocation._replace(
+        plan=(),
+        again=Again(1.0, "the conversation has grown too long to be remembered"),
+    )
+
+
+# ----------------------------------------------------------------- effects
+
+
+def _ask(
+    context: Context, record: ObjectRecord, invocation: Invocation, effect: Effect
+) -> tuple[ObjectRecord, Invocation]:
+    """Perform the effect that a conversation awaits."""
+    invocation = invocation._replace(asked=effect, ready=False, acts=True)
+    record, invocation, outcome = perform(context, record, invocation, effect)
+    if outcome is not None:
+        invocation = _journaled(context, invocation, outcome)
+    return record, invocation
+
+
+def _run_plan(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> tuple[ObjectRecord, Invocation]:
+    """Perform a plan's effects in their order, until one has to be awaited.
+
+    After a `Freeze` nothing more is performed: the attempt is put aside.
+    """
+    while invocation.plan and invocation.in_flight is None and invocation.wake is None:
+        if context.keeps_still:
+            break
+        effect, rest = invocation.plan[0], invocation.plan[1:]
+        match effect:
+            case Patch() if is_own(effect, invocation):
+                # It is fused into the last write, wherever it is in the plan (R4).
+                patches = (*invocation.patches, effect)
+                invocation = invocation._replace(plan=rest, patches=patches)
+            case Return(value=value):
+                result = None if value is None else effect
+                invocation = invocation._replace(plan=rest, result=result)
+            case Again():
+                invocation = invocation._replace(plan=rest, again=effect)
+            case Execute():
+                invocation = invocation._replace(plan=rest)  # sub-handlers run anyway
+            case Requeue():
+                record, invocation = _run_requeues(context, record, invocation)
+            case _:
+                invocation = invocation._replace(acts=True)
+                record, invocation, outcome = perform(
+                    context, record, invocation, effect
+                )
+                if outcome is not None:
+                    invocation = _planned(invocation, outcome)
+    return record, invocation
+
+
+def _run_requeues(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> tuple[ObjectRecord, Invocation]:
+    """Perform the requeues at the head of a plan, of which a mapping makes thousands.
+
+    The plan is cut once, and not for each of them.
+    """
+    plan = invocation.plan or ()
+    invocation = invocation._replace(acts=True)
+    for number, effect in enumerate(plan):
+        if not isinstance(effect, Requeue):
+            return record, invocation._replace(plan=plan[number:])
+        record, invocation, outcome = perform(context, record, invocation, effect)
+        assert outcome is not None
+        if _failure_of(effect, effect.kind, outcome) is not None:
+            invocation = invocation._replace(plan=plan[number:])
+            return record, _planned(invocation, outcome)
+    return record, invocation._replace(plan=())
+
+
+def _planned(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """The invocation after an effect of its plan is answered: continued, or failed."""
+    assert invocation.plan
+    effect = invocation.plan[0]
+    in_flight = invocation.in_flight
+    label = in_flight.label if in_flight else effect.kind
+    if isinstance(effect, Patch) and effect.json:
+        label = f"{label} (planned by {invocation.handler.place})"
+    failure = _failure_of(effect, label, outcome)
+    invocation = invocation._replace(in_flight=None, plan=invocation.plan[1:])
+    if failure is None:
+        return invocation
+    return invocation._replace(plan=(), patches=(), failure=failure)
+
+
+def _failure_of(effect: Effect, what: str, outcome: Outcome) -> Failure | None:
+    """The failure of the attempt that planned the effect; None if it was performed."""
+    match outcome:
+        case Applied() | Answer():
+            return None
+        case Missing() if isinstance(effect, (Delete, Get)):
+            return None
+        case Raised(permanent=True):
+            return Failure(outcome.type, outcome.message, permanent=True)
+        case Raised(exception=problem):
+            delay = outcome.delay_seconds
+            return Failure(outcome.type, outcome.message, delay, exception=problem)
+        case Missing() | Conflict() | Refused() | Unreachable() | Unknown():
+            name, message = type(outcome).__name__, outcome.message
+            rejected = not isinstance(outcome, (Unreachable, Unknown))
+            final = rejected and any(text in message for text in TOO_LARGE)
+            text = f"{what}: {message}"
+            return Failure(name, text, permanent=final, rejected=rejected)
+
+
+def answer_effect(
+    context: Context, number: int, ticket: ForEffect, outcome: Outcome
+) -> None:
+    """Process the answer to an effect of an invocation."""
+    record = context.record
+    if record is None or record.work is None:
+        return
+    work = record.work
+    invocation = next(
+        (each for each in work.invocations if each.serial == ticket.serial),
+        None,
+    )
+    if invocation is None or invocation.in_flight is None:
+        outstanding = work.outstanding - {number}
+        until = work.outstanding_until if outstanding else 0.0
+        left = work._replace(outstanding=outstanding, outstanding_until=until)
+        keep(context, record._replace(work=left), ends=False)
+        context.due()
+        return
+    if invocation.in_flight.id != number:
+        return
+    outcome = _without_secrets(invocation.in_flight, outcome)
+    tell_answered(context, invocation, invocation.in_flight, outcome)
+    own = own_answer(context.key, record, invocation, outcome)
+    if own is not None and own.uid != record.body.uid:
+        record = vanished(context, record)
+        outcome = Missing("the object has been deleted, and made anew")
+    elif own is not None:
+        record = after_awaited_change(context, record, invocation, own)
+        record = shown(context, record, own)
+    elif isinstance(outcome, Applied) and isinstance(outcome.object, dict):
+        pace_another(context, invocation, invocation.in_flight, outcome.object)
+        if isinstance(invocation.in_flight.effect, Apply):
+            key = invocation.in_flight.requests[0].address.key
+            learn(context.of(key), Body(outcome.object))
+    found = (
+        outcome
+        if _gives_up(invocation, outcome)
+        else proceed(invocation.in_flight, outcome, context.now, context.jitter())
+    )
+    if not isinstance(found, InFlight):
+        _answered(context, record, invocation, found)
+    elif found.due is not None and found.due > context.now.mono:
+        _tell_waiting(context, invocation, found)
+        waiting = invocation._replace(in_flight=found, ready=False)
+        store(context, record, waiting)
+    else:
+        store(context, record, send(context, invocation, found))
+    context.due()
+
+
+def _without_secrets(in_flight: InFlight, outcome: Outcome) -> Outcome:
+    """The answer about a Secret, without the values that the API server quotes.
+
+    Its message goes into logs and conditions, which more people may read.
+    """
+    resource = in_flight.requests[0].address.resource
+    if resource is None or (resource.kind, resource.group) != ("Secret", ""):
+        return outcome
+    match outcome:
+        case Conflict() | Refused() | Unreachable() | Unknown():
+            message = _VALUES.sub(r"\1 (a value)", outcome.message)
+            return replace(outcome, message=message)
+        case _:
+            return outcome
+
+
+# "Invalid value: ...: why", and "expected string, got ...".
+_VALUES = re.compile(r'(Invalid value:|\bgot) ("(?:[^"\\]|\\.)*"|.*)', re.DOTALL)
+
+
+def _gives_up(invocation: Invocation, outcome: Outcome) -> bool:
+    """Whether the answer is final, though a try might still succeed.
+
+    A reconcile handler is called again as a whole; meanwhile its other children, and
+    changes of the object, must not wait for one request that fails each time.
+    """
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    is_level = invocation.handler.rule.family is Family.LEVEL
+    return is_level and isinstance(outcome, Unknown) and in_flight.tries >= LEVEL_TRIES
+
+
+def _answered(
+    context: Context, record: ObjectRecord, invocation: Invocation, outcome: Outcome
+) -> None:
+    invocation = _creating(invocation, outcome)
+    if invocation.plan is None:
+        store(context, record, _journaled(context, invocation, outcome))
+    else:
+        _follow(context, record, _planned(invocation, outcome))
+
+
+def _creating(invocation: Invocation, outcome: Outcome) -> Invocation:
+    """Note a created object: creating it differently in this attempt is a conflict."""
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    key, created = in_flight.requests[0].address.key, invocation.created
+    if isinstance(in_flight.effect, Create) and isinstance(outcome, Applied):
+        created = {**created, key: digest_of(in_flight.effect)}
+    elif isinstance(in_flight.effect, Delete) and key in created:
+        created = {each: made for each, made in created.items() if each != key}
+    return invocation._replace(created=created)
+
+
+# -------------------------------------------------------------------- ends
+
+
+def expire(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+    """End a waiting conversation whose timeout has passed."""
+    record = stop(context, record, invocation)
+    limit = invocation.handler.timeout or 0.0
+    failure = Failure(
+        "HandlerTimeoutError", f"not done within {limit:g} s", permanent=True
+    )
+    ended = invocation._replace(patches=(), plan=(), failure=failure)
+    finish(context, record, ended)
+
+
+def interrupt(
+    context: Context, invocation: Invocation, reason: str, *, cancel: bool = False
+) -> None:
+    """Request an impure handler to stop; others get that with their answers."""
+    in_flight = invocation.in_flight
+    if (
+        invocation.handler.function
+        and in_flight is not None
+        and in_flight.id is not None
+    ):
+        context.emit(Interrupt(in_flight.id, reason, cancel))
+
+
+def _has_begun(invocation: Invocation) -> bool:
+    """Whether the author's code has been called in this attempt."""
+    return bool(invocation.journal) or not invocation.ready
+
+
+def _given(invocation: Invocation) -> driving.Journal:
+    """The answers that the author's code has got: the last one may wait for its turn.
+
+    What is cancelled then does not go on with it: nobody would hear of its end.
+    """
+    return invocation.journal[:-1] if invocation.ready else invocation.journal
+
+
+def stop(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    *,
+    reason: str = "cancelled",
+) -> ObjectRecord:
+    """Cancel a conversation; its request, if one is under way, is outstanding."""
+    context.drove()
+    if invocation.plan is None and _has_begun(invocation):
+        lines, failure = driving.cancel(
+            invocation.situation,
+            _given(invocation),
+            context.live,
+            _live_key(context.key, invocation),
+        )
+        tell(context, invocation, lines, failure)
+    in_flight, work = invocation.in_flight, record.work
+    if in_flight is None or in_flight.id is None or work is None:
+        return record
+    interrupt(context, invocation, reason, cancel=True)
+    limit = invocation.handler.cancellation_timeout
+    work = work._replace(
+        outstanding=work.outstanding | {in_flight.id},
+        outstanding_until=context.now.mono
+        + (OUTSTANDING_SECONDS if limit is None else limit),
+    )
+    return record._replace(work=work)

@@ -1,0 +1,1 @@
+"""Decide the next action on one object."""

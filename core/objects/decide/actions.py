@@ -1,0 +1,212 @@
+"""The actions on one object, of which `reconcile` returns one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import Seen
+from fnop.core.memory.progress import Progress
+from fnop.core.objects.decide.background import (
+    RescheduleRun,
+    ScheduleRun,
+    ShowChange,
+    StartRun,
+    StopRun,
+    UnscheduleRun,
+)
+from fnop.core.objects.decide.levels import (
+    AwaitChildren,
+    CallLevel,
+    LeaveLevel,
+    StopLevel,
+    clearing,
+    collecting,
+)
+from fnop.core.objects.decide.selection import Circumstances
+from fnop.core.state.fusion import Writing
+from fnop.core.state.record import Change, Invocation, ObjectRecord, PendingEvent
+
+__all__ = [
+    "Abandon",
+    "Action",
+    "Cancel",
+    "Conclude",
+    "Continue",
+    "Expire",
+    "Forget",
+    "HandleEvent",
+    "Overlook",
+    "ReadLive",
+    "RecordInMemory",
+    "Rest",
+    "StartAttempt",
+    "TimeOut",
+    "Write",
+    "cleared_first",
+    "collected",
+    "earlier",
+    "first_due",
+    "is_due",
+]
+
+
+class Rest(NamedTuple):
+    """Nothing to do before `until` (monotonic), or before something happens."""
+
+    until: float | None = None
+
+
+class Continue(NamedTuple):
+    """Continue an invocation; `ends` are the ends of sub-handlers that it awaits."""
+
+    invocation: Invocation
+    ends: Mapping[str, Any] | None = None
+
+
+class HandleEvent(NamedTuple):
+    """Call an event handler for a watch event."""
+
+    pending_event: PendingEvent
+
+
+class StartAttempt(NamedTuple):
+    """Start an attempt of a handler for this change."""
+
+    handler: Handler
+    change: Change
+    progress: Progress
+
+
+class Conclude(NamedTuple):
+    """End a handler whose sub-handlers have all ended; `failed` names a failed one."""
+
+    handler: Handler
+    progress: Progress
+    failed: str = ""
+
+
+class TimeOut(NamedTuple):
+    """End a handler whose deadline has come while no attempt of it is under way.
+
+    It waits for its next attempt, or for its sub-handlers; `why` says which.
+    """
+
+    handler: Handler
+    progress: Progress
+    why: str
+
+
+class Abandon(NamedTuple):
+    """End an attempt of a sub-handler: the handler that it is a part of has ended."""
+
+    invocation: Invocation
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """End all conversations about the change: it is no longer wanted."""
+
+
+class Expire(NamedTuple):
+    """End a waiting conversation that has passed its handler's timeout."""
+
+    invocation: Invocation
+
+
+class Write(NamedTuple):
+    """Write the object, or continue to."""
+
+    writing: Writing
+
+
+class RecordInMemory(NamedTuple):
+    """Store the state in this process only: the object needs no change.
+
+    With `released` the deletion of an object that others hold has been handled.
+    """
+
+    stored: Stored
+    ends: bool
+    released: bool = False
+
+
+class Overlook(NamedTuple):
+    """Remember the state of an object that no handler matches, in this process only."""
+
+    seen: Seen
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLive:
+    """Read the object live: the watch has not shown an own write in time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """Drop the record of an object that is gone and has no work under way."""
+
+
+Action = (
+    Rest
+    | Continue
+    | HandleEvent
+    | ScheduleRun
+    | StartRun
+    | ShowChange
+    | StopRun
+    | RescheduleRun
+    | UnscheduleRun
+    | CallLevel
+    | StopLevel
+    | LeaveLevel
+    | StartAttempt
+    | Conclude
+    | TimeOut
+    | Abandon
+    | Cancel
+    | Expire
+    | Write
+    | RecordInMemory
+    | Overlook
+    | ReadLive
+    | Forget
+)
+
+
+def cleared_first(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+    """The next action about children that go before a deleted object, if there are."""
+    match clearing(at, record) if at.kind.levels else None:
+        case AwaitChildren(until):
+            return Rest(until)
+        case found:
+            return found
+
+
+def collected(at: Circumstances, record: ObjectRecord) -> CallLevel | Rest | None:
+    """The deletion of the object itself, where its owner is gone."""
+    match collecting(at, record) if at.kind.owned_by else None:
+        case AwaitChildren(until):
+            return Rest(until)
+        case found:
+            return found
+
+
+def is_due(moment: float | None, at: Circumstances) -> bool:
+    return moment is not None and moment <= at.now.mono
+
+
+def first_due(invocations: tuple[Invocation, ...]) -> float | None:
+    if not invocations:
+        return None
+    moments = [due for each in invocations if (due := each.due) is not None]
+    return min(moments, default=None)
+
+
+def earlier(one: float | None, other: float | None) -> float | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return min(one, other)

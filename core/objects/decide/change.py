@@ -1,0 +1,306 @@
+"""Handling a change: which handler begins or continues, until all have ended.
+
+Sub-handlers are added to the change as they are declared.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.lifecycles import (
+    Candidate,
+    all_at_once,
+    order_of,
+    shuffled,
+)
+from fnop.core.memory.progress import Progress, deadline_of
+from fnop.core.objects.decide.actions import (
+    Abandon,
+    Action,
+    Conclude,
+    Continue,
+    Rest,
+    StartAttempt,
+    TimeOut,
+    Write,
+    earlier,
+)
+from fnop.core.objects.decide.progression import (
+    acts_upon,
+    aim_of,
+    current_progress,
+    current_progress_by_id,
+    declared_by,
+    ended_above,
+    has_delegated,
+    keeps_back,
+    mark_of,
+)
+from fnop.core.objects.decide.selection import Circumstances, passes
+from fnop.core.objects.decide.upkeep import record_progress
+from fnop.core.state.fusion import Writing
+from fnop.core.state.record import Change, Invocation, ObjectRecord, Work
+from fnop.core.values.cause import Reason
+from fnop.effects import Execute
+
+__all__ = ["abandons", "goes_on", "handle", "with_children"]
+
+
+def abandons(at: Circumstances, record: ObjectRecord, work: Work) -> Abandon | None:
+    """The end of an attempt of a part whose handler has ended before it."""
+    parts = [each for each in work.running if each.handler.parent]
+    if not parts or work.change is None:
+        return None
+    change = with_children(at, record, work, work.change)
+    for each in parts:
+        if ended_above(record, work, change, each.handler):
+            return Abandon(each)
+    return None
+
+
+def goes_on(record: ObjectRecord, work: Work, change: Change) -> bool:
+    """Whether the present change is still the one to be handled.
+
+    It is while its conversations are under way, and when all is done for its view and
+    only has to be recorded.  Otherwise the present object decides, and unfinished work
+    starts anew (R15).
+    """
+    if work.running:
+        return True
+    if record.body.is_deleting and change.reason is not Reason.DELETE:
+        return False
+    return bool(change.selected) and all(
+        current_progress(record, work, change, each).is_finished
+        for each in change.selected
+    )
+
+
+def _marked(at: Circumstances, record: ObjectRecord, work: Work) -> Action | None:
+    """The write of the mark that handlers have begun to act, before they do."""
+    held = [
+        each for each in work.running if each.in_flight and each.in_flight.awaits_mark
+    ]
+    if not held:
+        return None
+    progress = dict(record.stored.progress)
+    for each in held:
+        own_progress = work.progress[each.handler.id]
+        progress[each.handler.id] = mark_of(
+            own_progress._replace(acted=acts_upon(at, each))
+        )
+    after = record.stored._replace(progress=progress)
+    return Write(Writing(after=after, memory=after))
+
+
+def handle(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> Action:
+    """The next action of a change: start a handler, or record that all end or wait."""
+    action = (
+        _gathered(record, work, change)
+        or _marked(at, record, work)
+        or _conclusion(record, work, change)
+    )
+    if action is not None:
+        return action
+    ends, deadline = _deadline(at, record, work, change)
+    if ends is not None:
+        return ends
+    running = {each.handler.id for each in work.running}
+    all_progress = {
+        each.id: current_progress(record, work, change, each)
+        for each in change.selected
+    }
+    due = deadline
+    ready: list[Candidate] = []
+    for handler in change.selected:
+        progress = all_progress[handler.id]
+        if handler.id in running or progress.is_finished:
+            continue
+        if progress.delegated and has_delegated(record, work, change, handler):
+            continue  # its own part is done, that of its sub-handlers is not
+        if progress.is_halted:
+            continue
+        moment = _begins_at(at, record, progress)
+        if moment > at.now.mono:
+            due = earlier(due, moment)
+        else:
+            ready.append(_candidate(at, record, handler, progress))
+    if ready and not at.stopping and _may_begin(at, record, work):
+        selected = {each.id: each for each in change.selected}
+        for first in at.settings.lifecycle(tuple(ready)):
+            handler = selected[first.handler.id]
+            if any(author == handler.id for author, _ in work.patches):
+                # It is called for the object as its former attempt has changed it.
+                return Write(Writing(work.patches))
+            fresh = _fresh_view(at, record, change, handler)
+            progress = first.progress._replace(aim=fresh.aims[handler.id])
+            return StartAttempt(handler, fresh, progress)
+    if any(not each.waits for each in work.running):
+        return Rest(deadline)
+    return record_progress(at, record, work, change, all_progress, due)
+
+
+def _deadline(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> tuple[TimeOut | None, float | None]:
+    """The end of a handler whose deadline has passed; else the next such deadline.
+
+    The next deadline is only of handlers that wait for their parts: an attempt that is
+    under way has its own (`Expire`), and a handler that waits for its next attempt
+    waits no longer than that.  Handlers come before their parts, so that no part begins
+    after the deadline of the handler that it is a part of.
+    """
+    running = {each.handler.id for each in work.running}
+    due: float | None = None
+    for handler in change.selected:
+        if handler.timeout is None or handler.id in running:
+            continue
+        progress = current_progress(record, work, change, handler)
+        moment = deadline_of(progress, handler.timeout, at.now)
+        if progress.is_finished or moment is None:
+            continue
+        if moment <= at.now.mono:
+            why = _waits_for(record, work, change, handler)
+            return TimeOut(handler, progress, why), None
+        if has_delegated(record, work, change, handler):
+            due = earlier(due, moment)
+    return None, due
+
+
+def _waits_for(
+    record: ObjectRecord, work: Work, change: Change, handler: Handler
+) -> str:
+    """The reason why a handler has not ended: its own, or that of a part."""
+    for part in has_delegated(record, work, change, handler):
+        if part.id not in change.aims:
+            continue
+        progress = current_progress(record, work, change, part)
+        if not progress.is_finished:
+            return f"its sub-handler {part.id} has not ended" + (
+                f": {progress.message}" if progress.message else ""
+            )
+    own = current_progress_by_id(record, work, change, handler.id)
+    return own.message or "still waiting"
+
+
+def _begins_at(at: Circumstances, record: ObjectRecord, progress: Progress) -> float:
+    """The time when an attempt may begin (monotonic seconds)."""
+    moment = progress.due_at(at.now)
+    return max(moment, record.backoff.pace.until) if keeps_back(at, record) else moment
+
+
+def _candidate(
+    at: Circumstances, record: ObjectRecord, handler: Handler, progress: Progress
+) -> Candidate:
+    if at.settings.lifecycle is all_at_once:
+        return Candidate(handler, progress, 0)
+    about = f"{record.body.uid} {record.body.version}"
+    return Candidate(handler, progress, order_of(at.seed, about, handler.id))
+
+
+def _may_begin(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
+    """Whether another handler may begin: some lifecycles run one in a round."""
+    if at.settings.lifecycle is all_at_once or at.settings.lifecycle is shuffled:
+        return True
+    is_unsaved = any(
+        each.is_finished and name not in record.stored.progress
+        for name, each in work.progress.items()
+    )
+    return not work.running and not is_unsaved
+
+
+def with_children(
+    at: Circumstances, record: ObjectRecord, work: Work, change: Change
+) -> Change:
+    """The change with the sub-handlers that are declared by now, after the others."""
+    if not work.declared:
+        return change
+    selected = list(change.selected)
+    aims = dict(change.aims)
+    for parent in selected:  # it grows, as children may have children
+        for child in declared_by(work, change._replace(aims=aims), parent):
+            if child.id in aims or not _passes_as_part(at, record, change, child):
+                continue
+            selected.append(child)
+            aims[child.id] = aims[parent.id]
+    return change._replace(selected=tuple(selected), aims=aims)
+
+
+def _passes_as_part(
+    at: Circumstances, record: ObjectRecord, change: Change, child: Handler
+) -> bool:
+    changed, reason = child.rule.compares, change.reason.value
+    return child.takes_all or passes(at, record, child, changed=changed, reason=reason)
+
+
+def _gathered(record: ObjectRecord, work: Work, change: Change) -> Continue | None:
+    """The next attempt whose awaited sub-handlers have ended."""
+    for each in work.running:
+        if isinstance(each.asked, Execute) and not each.ready:
+            ends = _ends(record, work, change, each)
+            if ends is not None:
+                return Continue(each, ends)
+    return None
+
+
+def _ends(
+    record: ObjectRecord, work: Work, change: Change, parent: Invocation
+) -> dict[str, Any] | None:
+    """The ends of the awaited sub-handlers; None while one has not ended."""
+    assert isinstance(parent.asked, Execute)
+    ends: dict[str, Any] = {}
+    for name in parent.asked.children:
+        child = f"{parent.handler.id}/{name}"
+        if child not in change.aims:
+            continue  # left out by its filters
+        progress = current_progress_by_id(record, work, change, child)
+        if not progress.is_finished:
+            return None
+        ends[name] = {"finished": progress.finished}
+        if progress.message:
+            ends[name]["message"] = progress.message
+    return ends
+
+
+def _conclusion(record: ObjectRecord, work: Work, change: Change) -> Conclude | None:
+    """The end of the innermost handler that has ended with its parts."""
+    for handler in reversed(change.selected) if work.declared else ():
+        if not has_delegated(record, work, change, handler):
+            continue
+        progress = current_progress(record, work, change, handler)
+        own = current_progress_by_id(record, work, change, handler.id)
+        if progress.is_finished and not own.is_finished:
+            failed = _failed_part(record, work, change, handler)
+            return Conclude(handler, progress, failed.id if failed else "")
+    return None
+
+
+def _failed_part(
+    record: ObjectRecord, work: Work, change: Change, parent: Handler
+) -> Handler | None:
+    for each in declared_by(work, change, parent):
+        if each.id in change.aims:
+            progress = current_progress(record, work, change, each)
+            if progress.is_finished and not progress.has_succeeded:
+                return each
+    return None
+
+
+def _fresh_view(
+    at: Circumstances, record: ObjectRecord, change: Change, handler: Handler
+) -> Change:
+    """The change with the present object, for a handler that starts anew (R15).
+
+    The handler's success will count for that state, also within a later change.
+    """
+    if change.body is record.body:
+        return change
+    aims = change.aims
+    if change.reason in (Reason.CREATE, Reason.UPDATE) and not handler.parent:
+        aim = aim_of(at, record.body, change.reason, handler, change.seen)
+        aims = {**aims, handler.id: aim}
+    return change._replace(
+        body=record.body, generation=record.body.generation, aims=aims
+    )

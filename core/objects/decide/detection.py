@@ -1,0 +1,193 @@
+"""The cause of an object's state, and the handlers that are selected for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.memory.observation import Seen, observed, scope_name
+from fnop.core.objects.decide.background import (
+    holds_object,
+)
+from fnop.core.objects.decide.levels import holds_children
+from fnop.core.objects.decide.progression import aim_of
+from fnop.core.objects.decide.selection import Circumstances, passes, prematches
+from fnop.core.state.record import ObjectRecord
+from fnop.core.values.body import Body
+from fnop.core.values.cause import Cause, Facts, Reason, detect_cause
+from fnop.core.values.finalizers import Duty, finalizer_duty
+
+__all__ = ["cause_of", "concerns", "duty_of", "is_held", "selected_for"]
+
+
+def cause_of(at: Circumstances, record: ObjectRecord, seen: Seen) -> Cause:
+    """The cause of an object: its facts, put into the table of `values.cause`."""
+    stored = record.stored
+    was = stored.seen
+    changed = was is not None and (
+        _differ(was, seen)
+        or any([_is_ahead(each, record, seen) for each in at.kind.changes])
+    )
+    return detect_cause(
+        Facts(
+            gone=record.gone,
+            deleting=record.body.is_deleting,
+            blocked=is_held(at, record.body) or _is_of_interest(at, record),
+            seen=was is not None and not stored.creating,
+            changed=changed,
+            initial=record.initial,
+        )
+    )
+
+
+def _differ(was: Seen, now: Seen) -> bool:
+    """Whether a scope that was observed then is another one now."""
+    if was.digests == now.digests:
+        return False
+    found = now.digests.items()
+    return any(new != was.digest(scope, new) for scope, new in found)
+
+
+def duty_of(at: Circumstances, record: ObjectRecord) -> Duty:
+    deleting = record.body.is_deleting
+    # An optional handler does not hold an object, but is called where another does.
+    deleters = _optional(at) if deleting else ()
+    needed = (
+        any(prematches(at, record, each) for each in (*at.kind.deleters, *deleters))
+        or holds_object(at, record)
+        or (bool(at.kind.levels) and holds_children(at, record))
+    )
+    return finalizer_duty(
+        needed=needed,
+        present=_is_present(at, record.body, needed=needed),
+        deleting=deleting,
+    )
+
+
+def _optional(at: Circumstances) -> tuple[Handler, ...]:
+    """The deletion handlers that need no finalizer."""
+    return tuple(each for each in at.kind.changes if each.optional)
+
+
+def is_held(at: Circumstances, body: Body) -> bool:
+    """Whether this operator's finalizer, or its predecessor's, holds the object."""
+    present = body.finalizers
+    return bool(present) and not set(at.settings.finalizers).isdisjoint(present)
+
+
+def _is_of_interest(at: Circumstances, record: ObjectRecord) -> bool:
+    """Whether a deletion is to be handled that others hold up.
+
+    Others' finalizers hold it up, or a pod's grace period, or a namespace's content.
+    Optional handlers are called for it, once in a process: they hold nothing.
+    """
+    if record.released or not record.body.is_deleting:
+        return False
+    return any(prematches(at, record, each) for each in _optional(at))
+
+
+def _is_present(at: Circumstances, body: Body, *, needed: bool) -> bool:
+    """Whether the finalizer is present; one that is taken over is replaced in time."""
+    if needed and not body.is_deleting:
+        return at.settings.marker in body.finalizers
+    return is_held(at, body)
+
+
+def concerns(at: Circumstances, record: ObjectRecord) -> bool:
+    """Whether any handler matches this object: others stay untouched."""
+    return any(prematches(at, record, each) for each in at.kind.changes)
+
+
+def selected_for(
+    at: Circumstances, record: ObjectRecord, cause: Cause, seen: Seen
+) -> tuple[Handler, ...]:
+    """The handlers for a cause, in order; one function under one id runs once."""
+    found: dict[str, Handler] = {}
+    theirs = cause.reason is Reason.DELETE and not is_held(at, record.body)
+    for each in at.kind.changes:
+        if theirs and not each.optional:
+            continue  # no handler has begun without our finalizer
+        if each.id not in found and _takes_part(at, each, record, cause, seen):
+            if each.takes_all:
+                found[each.id] = each
+                continue
+            changed, reason = each.rule.compares, cause.reason.value
+            if passes(at, record, each, changed=changed, reason=reason):
+                found[each.id] = each
+    kept: list[Handler] = []
+    for each in sorted(found.values(), key=lambda each: bool(each.entries)):
+        if not each.entries or not _sees_entries(at, record, cause, seen, each, kept):
+            kept.append(each)
+    return tuple(each for each in found.values() if each in kept)
+
+
+def _sees_entries(
+    at: Circumstances,
+    record: ObjectRecord,
+    cause: Cause,
+    seen: Seen,
+    handler: Handler,
+    others: Iterable[Handler],
+) -> bool:
+    """Whether one function is to be called, or was, with the entries as they are.
+
+    It is called for the object, too, or for another index.  If that call has ended, it
+    may have been shown other entries.
+    """
+    scope = scope_name(handler.entries)
+    for each in others:
+        if each.result_id != handler.result_id:
+            continue
+        done = record.progress_of(each.id)
+        aim = aim_of(at, record.body, cause.reason, each, seen)
+        if done is None or not done.is_finished or done.aim != aim:
+            return True
+        if done.seen and done.seen.digest(scope) == seen.digest(scope):
+            return True
+    return False
+
+
+def _field(at: Circumstances, body: Body, handler: Handler) -> Any:
+    return observed(body, handler.scope, at.kind.observation)
+
+
+def _takes_part(
+    at: Circumstances, handler: Handler, record: ObjectRecord, cause: Cause, seen: Seen
+) -> bool:
+    """Whether a handler is called for a cause, its filters aside."""
+    rule = handler.rule
+    if cause.reason not in rule.reasons:
+        return False
+    if rule.is_for_resuming:
+        return cause.initial and (cause.reason is not Reason.DELETE or handler.deleted)
+    if not rule.compares:
+        return True
+    if cause.reason is Reason.CREATE:
+        is_there = _field(at, record.body, handler) is not None
+        return is_there or _is_ahead(handler, record, seen)
+    return _differs(handler, record, seen)
+
+
+def _differs(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
+    """Whether the state that the handler observes has changed."""
+    now = seen.digest(scope_name(handler.scope))
+    if record.stored.seen is None or now is None:
+        return False
+    return now != (record.handled_by(handler) or now) or _is_ahead(
+        handler, record, seen
+    )
+
+
+def _is_ahead(handler: Handler, record: ObjectRecord, seen: Seen) -> bool:
+    """Whether a handler has acted upon a state that the object no longer has.
+
+    The change was reverted while other handlers were still at work on it.
+    """
+    if not handler.rule.compares:
+        return False
+    progress = record.progress_of(handler.id)
+    if progress is None or not progress.acted:
+        return False
+    now = seen.digest(scope_name(handler.scope))
+    return now is not None and progress.acted != now

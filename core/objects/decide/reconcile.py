@@ -1,0 +1,341 @@
+"""Reconcile: the next action about one object.
+
+`reconcile` takes an object, its stored state and the work under way, and returns the
+one next action.  It changes nothing; the executor
+(`fnop.core.objects.execute.executor`) executes the action and calls it again.
+
+Guarantees: the finalizer comes first and alone; no handler starts while an own write is
+not shown by the watch; one change at a time; the state that is stored as done is the
+object as the change has seen it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fnop.core.memory.observation import see
+from fnop.core.objects.decide.actions import (
+    Action,
+    Cancel,
+    Continue,
+    Expire,
+    Forget,
+    HandleEvent,
+    Overlook,
+    ReadLive,
+    RecordInMemory,
+    Rest,
+    Write,
+    cleared_first,
+    collected,
+    earlier,
+    first_due,
+    is_due,
+)
+from fnop.core.objects.decide.background import (
+    StartRun,
+    background_action,
+    background_due,
+)
+from fnop.core.objects.decide.change import abandons, goes_on, handle, with_children
+from fnop.core.objects.decide.detection import (
+    cause_of,
+    concerns,
+    duty_of,
+    selected_for,
+)
+from fnop.core.objects.decide.levels import call_due, level_action, level_due
+from fnop.core.objects.decide.mapping import first_event_due
+from fnop.core.objects.decide.progression import acts_upon, aim_of, keeps_back, may_save
+from fnop.core.objects.decide.selection import Circumstances, FilterFailure
+from fnop.core.objects.decide.unknown_entries import seen_now, with_unknown_entries
+from fnop.core.objects.decide.upkeep import upkeep
+from fnop.core.state.fusion import Writing
+from fnop.core.state.record import (
+    IDLE,
+    Change,
+    Expectation,
+    Invocation,
+    ObjectRecord,
+    Work,
+)
+from fnop.core.values.body import Key
+from fnop.core.values.cause import HANDLED, Reason
+from fnop.core.values.finalizers import Duty
+
+__all__ = ["Decision", "reconcile"]
+
+
+class Decision(NamedTuple):
+    """The next action, and the filters that raised: their handlers are left out."""
+
+    action: Action
+    failures: tuple[FilterFailure, ...] = ()
+
+
+def reconcile(at: Circumstances, record: ObjectRecord) -> Decision:
+    """The next action about an object; filters that raise are noted in `at`.
+
+    Raises `Undecided` if a filter of a deletion handler raises: the object must not be
+    let go by mistake.
+    """
+    action = _next_action(at, record)
+    if not at.failures:
+        return Decision(action)
+    # Filters may be asked several times; two handlers may share an id (decorators).
+    first: dict[int, FilterFailure] = {}
+    for each in at.failures:
+        first.setdefault(id(each.handler), each)
+    return Decision(action, tuple(first.values()))
+
+
+def _next_action(at: Circumstances, record: ObjectRecord) -> Action:
+    work = record.work or IDLE
+    action: Action | None = abandons(at, record, work) or _going_on(at, record, work)
+    if action is not None:
+        return action
+    woken = _woken(at, work)
+    if woken is not None and not record.left:
+        return woken.action
+    # Daemons and timers may be due again and again, faster than they can be served.
+    # So that none of them, no change and no deletion waits for ever, what was left at
+    # the last step comes first, and among them the one that is due for longest.
+    if at.kind.background and not record.vanished:
+        action = background_action(at, record, work)
+    if isinstance(action, StartRun) and woken is not None:
+        began = background_due(at, record, work)
+        if began is not None and woken.since < began:
+            return woken.action
+    if action is None:
+        action = _change_or_rest(at, record, work)
+    return woken.action if woken is not None and isinstance(action, Rest) else action
+
+
+class _Woken(NamedTuple):
+    """The next action of a daemon or timer under way, and since when it is due."""
+
+    since: float
+    action: Continue | Expire
+
+
+def _woken(at: Circumstances, work: Work) -> _Woken | None:
+    """The conversation of a daemon or timer that has been due for longest."""
+    found = [
+        _Woken(each.due, action)
+        for each in work.background_runs
+        if each.due is not None and each.due <= at.now.mono
+        if (action := _continued(at, each)) is not None
+    ]
+    return min(found, key=lambda each: each.since, default=None)
+
+
+def _change_or_rest(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
+    if at.kind.levels or work.level_runs:
+        action = level_action(at, record, work)
+        if action is not None:
+            return action
+    if work.running and _is_unwanted(at, record, work):
+        return Cancel()
+    if record.gone:
+        others = (*work.event_runs, *work.background_runs)
+        if others or (work.pending_events and not at.stopping):
+            return Rest(earlier(first_due(others), _events_due(at, record, work)))
+        if at.log_until is not None and at.log_until > at.now.mono:
+            return Rest(at.log_until)
+        return Forget()
+    if record.vanished and record.expected is not None:
+        return _await_expectation(at, record.expected) or Rest(
+            earlier(_waking(at, record, work), record.expected.due)
+        )
+    return _write_or_change(at, record, work)
+
+
+def _going_on(
+    at: Circumstances, record: ObjectRecord, work: Work
+) -> Continue | HandleEvent | Expire | None:
+    """The next action of work that can continue now."""
+    invocations = work.invocations
+    if not (invocations or work.pending_events):
+        return None
+    for each in invocations:
+        if each.ready or _is_let_go(at, record, each):
+            return Continue(each)
+    busy = {each.handler.id for each in work.event_runs}
+    is_paused = keeps_back(at, record) or (
+        record.backoff.pace.is_loop and work.writing is not None
+    )
+    for pending_event in () if is_paused else work.pending_events:
+        is_free = pending_event.handler.id not in busy and not at.stopping
+        if is_free and pending_event.is_due(at.now.mono):
+            return HandleEvent(pending_event)
+    for each in (*work.running, *work.event_runs, *work.level_runs):
+        action = _continued(at, each)
+        if action is not None:
+            return action
+    return None
+
+
+def _continued(at: Circumstances, each: Invocation) -> Continue | Expire | None:
+    """The next action of a conversation whose time has come."""
+    if each.wake is not None and each.wake <= at.now.mono:
+        return Continue(each)
+    if each.in_flight and is_due(each.in_flight.due, at):
+        return Continue(each)
+    return Expire(each) if is_due(each.deadline, at) else None
+
+
+def _is_let_go(at: Circumstances, record: ObjectRecord, invocation: Invocation) -> bool:
+    """Whether an effect that is held for the mark of its attempt may be sent now."""
+    if invocation.in_flight is None or not invocation.in_flight.awaits_mark:
+        return False
+    own_progress = record.stored.progress.get(invocation.handler.id)
+    is_marked = own_progress is not None and own_progress.acted == acts_upon(
+        at, invocation
+    )
+    return is_marked or not may_save(at, record)
+
+
+def _is_unwanted(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
+    """Whether the change that conversations are about is outdated (R16)."""
+    if record.gone or at.stopping:
+        return True
+    reason = work.change.reason if work.change else None
+    return record.body.is_deleting and reason is not Reason.DELETE
+
+
+def _waking(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
+    """The time when something is due that waits for no write of the object."""
+    waking = first_due(work.invocations)
+    if work.pending_events:
+        waking = earlier(waking, _events_due(at, record, work))
+    if record.vanished or not at.kind.background:
+        return waking
+    return earlier(waking, background_due(at, record, work))
+
+
+def _events_due(at: Circumstances, record: ObjectRecord, work: Work) -> float | None:
+    """The time when event handlers that wait are called next."""
+    if at.stopping:
+        return None
+    if keeps_back(at, record):
+        return record.backoff.pace.until
+    return first_event_due(work.pending_events, at.now.mono)
+
+
+def _write_or_change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
+    waking = _waking(at, record, work)
+    if work.writing is not None:
+        if is_due(work.writing.due, at):
+            return Write(work.writing)
+        return Rest(earlier(waking, work.writing.due))
+    if record.expected is not None and not at.stopping:
+        look = _await_expectation(at, record.expected)
+        if look is not None:
+            return look
+        waking = earlier(waking, record.expected.due)
+        if not record.expected.passes:
+            return Rest(waking)
+    if work.outstanding and at.now.mono < work.outstanding_until:
+        return Rest(earlier(waking, work.outstanding_until))
+    if work.level_runs:
+        return Rest(waking)  # one at a time for one object
+    if (orphan := collected(at, record)) is not None:
+        return orphan
+    if not work.running and _is_being_written(at, record, work):
+        return Rest(waking)
+    action = _change(at, record, work)
+    if not isinstance(action, Rest):
+        return action
+    waking = earlier(waking, action.until)
+    return _level(at, record, work, waking) if at.kind.levels else Rest(waking)
+
+
+def _level(
+    at: Circumstances, record: ObjectRecord, work: Work, waking: float | None
+) -> Action:
+    """The call of a reconcile handler that is due; nothing of changes is left to do."""
+    if keeps_back(at, record):
+        return Rest(earlier(waking, record.backoff.pace.until))
+    call = call_due(at, record, work)
+    return call or Rest(earlier(waking, level_due(at, record, work)))
+
+
+def _is_being_written(at: Circumstances, record: ObjectRecord, work: Work) -> bool:
+    """Whether a daemon, a timer or an event handler changes the object just now.
+
+    The watch may show the change first; only the answer says whose it is.
+    """
+    if not (work.background_runs or work.event_runs):
+        return False
+    body = record.body
+    key = Key(at.kind.resource.key, body.namespace or "", body.name)
+    return any(
+        each.in_flight is not None
+        and each.in_flight.base is not None
+        and each.in_flight.id is not None
+        and each.in_flight.requests[0].address.key == key
+        for each in (*work.background_runs, *work.event_runs)
+    )
+
+
+def _await_expectation(at: Circumstances, expected: Expectation) -> ReadLive | None:
+    """A live read when the expectation is overdue: fnop never acts blindly (R24)."""
+    return ReadLive() if is_due(expected.due, at) else None
+
+
+def _change(at: Circumstances, record: ObjectRecord, work: Work) -> Action:
+    """The next action of a change: detect it, hold the object, handle it, record it."""
+    if work.change is not None:
+        change = with_children(at, record, work, work.change)
+        if goes_on(record, work, change):
+            return handle(at, record, work, change)
+    duty = duty_of(at, record)
+    if duty is not Duty.NONE and not at.stopping:
+        if record.backoff.odds.until > at.now.mono and not record.body.is_deleting:
+            return Rest(record.backoff.odds.until)
+        return Write(Writing(finalizer=duty.value))
+    if not concerns(at, record):
+        clear = cleared_first(at, record) if record.body.is_deleting else None
+        return clear or _overlook(at, record) or _flush(work)
+    seen = seen_now(at, record)
+    cause = cause_of(at, record, seen)
+    if cause.reason not in HANDLED:
+        return upkeep(at, record, work, cause, seen)
+    selected = selected_for(at, record, cause, seen)
+    if cause.reason is Reason.CREATE and not selected and record.overlooked:
+        # It existed and no handler matched; now update handlers do.
+        return RecordInMemory(
+            record.stored._replace(seen=record.overlooked), ends=False
+        )
+    aims = {
+        each.id: aim_of(at, record.body, cause.reason, each, seen) for each in selected
+    }
+    change = Change(
+        cause.reason,
+        cause.initial,
+        record.body,
+        with_unknown_entries(at, record.body, cause.reason, selected, seen),
+        selected,
+        aims,
+        record.body.generation,
+    )
+    return handle(at, record, work, with_children(at, record, work, change))
+
+
+def _overlook(at: Circumstances, record: ObjectRecord) -> Overlook | None:
+    """Remember the object's state while no handler matches.
+
+    Nothing is written on it.  If a filter of an update handler matches later, for
+    example because a field appears, that is a change of this state.
+    """
+    if not at.kind.overlooks or record.stored.seen is not None:
+        return None
+    seen = see(record.body, at.kind.observation)
+    return None if record.overlooked == seen else Overlook(seen)
+
+
+def _flush(work: Work) -> Action:
+    """Write the patches of event handlers when there is nothing else to write."""
+    if work.patches or work.results:
+        return Write(Writing(work.patches, work.results))
+    return Rest()

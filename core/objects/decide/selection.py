@@ -1,0 +1,246 @@
+"""Whether the filters of a handler select an object, at one moment.
+
+Filters are the author's code.  A filter that raises leaves its handler out, except for
+deletion handlers: the object that they hold must not be released by mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from fnop.core.api.ownership import owner_of
+from fnop.core.handlers.declare.filters import UNKNOWN, Sight
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Kind
+from fnop.core.handlers.run.arguments import Situation, filter_arguments
+from fnop.core.memory.observation import (
+    ABSENT,
+    Seen,
+    digest_at,
+    had_value,
+    observed_at,
+    value_at,
+)
+from fnop.core.state.record import ObjectRecord
+from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import Path
+from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
+
+__all__ = [
+    "Circumstances",
+    "FilterFailure",
+    "Undecided",
+    "is_child",
+    "passes",
+    "prematches",
+    "reads_log_of",
+    "sees",
+    "wants_line",
+]
+
+
+class Undecided(Exception):
+    """A filter of a deletion handler raised: the object must not be let go by mistake.
+
+    Its cause is the error of the filter.
+    """
+
+    def __init__(self, handler: Handler, error: BaseException) -> None:
+        super().__init__(f"a filter of {handler.id} failed")
+        self.handler = handler
+        self.error = error
+
+
+class FilterFailure(NamedTuple):
+    """A handler whose filters raised: it is not called for this state."""
+
+    handler: Handler
+    error: BaseException
+
+
+class Circumstances(NamedTuple):
+    """Everything that a decision depends on, beside the object itself.
+
+    `indices` are the present ones: filters are evaluated when an object is reconciled,
+    and not again when an index has changed.
+    """
+
+    kind: Kind
+    settings: Settings
+    now: Now
+    seed: str
+    stopping: bool
+    indices: Mapping[str, Any] = NOTHING
+    # The filters that raise, collected by `reconcile`; None: the error is raised.
+    failures: list[FilterFailure] | None = None
+    # The versions of the objects that this one owns, of the kinds in `owns=`; any known
+    # object; and whether the API server refuses to show some of a kind.
+    children: Mapping[Key, str] = NOTHING
+    body_of: Callable[[Key], Body | None] = lambda _: None
+    is_blind: Callable[[str], bool] = lambda _: False
+    # Until when the logs of an object that is gone are awaited (monotonic).
+    log_until: float | None = None
+
+
+def is_child(handler: Handler, body: Body) -> bool:
+    """Whether the object has an owner of the kind that the handler selects."""
+    if handler.owner is None:
+        return True
+    return owner_of(body, handler.owners or frozenset()) is not None
+
+
+def sees(handler: Handler, situation: Situation) -> bool:
+    """Whether a handler that stores nothing selects an object as it is now."""
+    if handler.takes_all:
+        return True
+    body = situation.body
+    assert body is not None
+    if not is_child(handler, body):
+        return False
+    return handler.filters.prematch(_present(situation))
+
+
+def reads_log_of(handler: Handler, situation: Situation) -> bool:
+    """Whether a log handler is for a pod; its `when=` is asked about each line."""
+    body = situation.body
+    assert body is not None
+    if not is_child(handler, body):
+        return False
+    return handler.filters.selects(_present(situation))
+
+
+def wants_line(handler: Handler, situation: Situation) -> bool:
+    """Whether the `when=` of a log handler is for a line of a pod that it reads."""
+    when = handler.filters.when
+    return when is None or _present(situation).call(when)
+
+
+def _present(situation: Situation) -> Sight:
+    """The facts about an object as it is now, without a past."""
+    body, field = situation.body, situation.handler.field
+    assert body is not None
+    return Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        _now(body, field, situation.settings) if field else None,
+        None,
+        False,
+        lambda wants, rest: filter_arguments(situation, wants, rest),
+        lambda path: _stored(body, path),
+    )
+
+
+def prematches(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether a handler selects an object for any reason."""
+    if handler.takes_all:
+        return True
+    if not handler.filters.asks_reason:
+        return passes(at, record, handler, changed=False)
+    return any(
+        passes(at, record, handler, changed=False, reason=reason)
+        for reason in [each.value for each in handler.rule.reasons] or (None,)
+    )
+
+
+def passes(
+    at: Circumstances,
+    record: ObjectRecord,
+    handler: Handler,
+    *,
+    changed: bool,
+    reason: str | None = None,
+) -> bool:
+    """Whether a handler's filters pass; a handler whose filters raise is left out.
+
+    `reason` is the reason of the call, for filters that depend on it.  A deletion
+    handler must not be skipped: if its filters raise, nothing is decided at all.
+    """
+    if not is_child(handler, record.body):
+        return False
+    sight = _sight(at, record, handler, reason)
+    try:
+        return handler.filters.prematch(sight) and (
+            not changed or handler.filters.change_fits(sight)
+        )
+    except BaseException as problem:
+        if at.failures is None:
+            raise
+        if handler in at.kind.deleters:
+            raise Undecided(handler, problem) from problem
+        at.failures.append(FilterFailure(handler, problem))
+        return False
+
+
+def _stored(body: Body, path: Path) -> Any:
+    """The value of a field as it is stored; None without one."""
+    found: Any = body.data
+    for key in path:
+        found = found.get(key) if isinstance(found, Mapping) else None
+    return found
+
+
+def _now(body: Body, field: Path, settings: Settings) -> Any:
+    return observed_at(body, field, settings.places.paths)
+
+
+def _before(seen: Seen | None, field: Path) -> Any:
+    """The former value of a field; UNKNOWN if it had one that is not stored."""
+    found = value_at(seen, field)
+    return UNKNOWN if found is None and had_value(seen, field) else found
+
+
+def _is_ahead(at: Circumstances, record: ObjectRecord, handler: Handler) -> bool:
+    """Whether it has acted upon a value of its field that the object no longer has.
+
+    Only the process that has acted knows the value; another one has its digest.
+    """
+    progress = record.progress_of(handler.id)
+    if progress is None or progress.seen is not None or not progress.acted:
+        return False
+    return progress.acted != digest_at(record.body, handler.scope, at.kind.observation)
+
+
+def _value_before(at: Circumstances, record: ObjectRecord, handler: Handler) -> Any:
+    """The former value of a field for a handler.
+
+    It is the value that the handler has acted upon, if the object no longer has that.
+    One that is called for entries of an index is called for no change of the field.
+    """
+    if handler.entries:
+        return _now(record.body, handler.field, at.settings)
+    if not _is_ahead(at, record, handler):
+        before = record.before(handler, at.kind.observation)
+        return _before(before, handler.field)
+    progress = record.progress_of(handler.id)
+    return None if progress is not None and progress.acted == ABSENT else UNKNOWN
+
+
+def _sight(
+    at: Circumstances, record: ObjectRecord, handler: Handler, reason: str | None
+) -> Sight:
+    body, field = record.body, handler.field
+    before = record.before(handler, at.kind.observation)
+    situation = Situation(
+        handler,
+        at.settings,
+        at.now,
+        at.kind.resource,
+        body,
+        reason,
+        before,
+        memo=record.memo,
+        indices=at.indices,
+    )
+    return Sight(
+        body.mapping("labels"),
+        body.mapping("annotations"),
+        _now(body, field, at.settings) if field else None,
+        _value_before(at, record, handler) if field else None,
+        # An object that was not seen before had no former value, not even None.
+        before is not None or (bool(field) and _is_ahead(at, record, handler)),
+        lambda wants, rest: filter_arguments(situation, wants, rest),
+        lambda path: _stored(body, path),
+    )

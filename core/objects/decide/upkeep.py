@@ -1,0 +1,368 @@
+"""The writes of a change: at its end, before it, and where nothing has changed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.writers import Transform
+from fnop.core.handlers.program.program import Kind
+from fnop.core.memory.conditions import Condition, condition_by, condition_of
+from fnop.core.memory.last_seen import Stored
+from fnop.core.memory.observation import FormerValues, Seen, completed, scope_name
+from fnop.core.memory.progress import Progress, anew
+from fnop.core.objects.decide.actions import (
+    Action,
+    RecordInMemory,
+    Rest,
+    Write,
+    cleared_first,
+)
+from fnop.core.objects.decide.detection import is_held
+from fnop.core.objects.decide.progression import mark_of, may_save
+from fnop.core.objects.decide.selection import Circumstances
+from fnop.core.state.fusion import Writing
+from fnop.core.state.record import IDLE, Change, ObjectRecord, Work
+from fnop.core.values.cause import Cause, Reason
+from fnop.core.values.finalizers import Duty, without_finalizer
+from fnop.core.values.now import Now
+from fnop.core.values.table import NOTHING
+
+__all__ = ["record_progress", "upkeep"]
+
+# A delay of a minute or more may outlast the process: it is stored (R19).
+_LONG_DELAY_SECONDS = 60.0
+
+
+# The digest of a state that is not the present one, and not known otherwise.
+_UNKNOWN_VIEW = "?"
+
+
+def record_progress(
+    at: Circumstances,
+    record: ObjectRecord,
+    work: Work,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+    due: float | None,
+) -> Action:
+    """Write how far the change has come, if a restart has to know; or wait until `due`.
+
+    When all handlers have ended, that is the write which records the change as done.
+    """
+    ended = not work.running and all(each.is_finished for each in all_progress.values())
+    if change.reason is Reason.DELETE:
+        return _record_deletion(at, record, work, change, all_progress, ended, due)
+    condition = _condition_to_write(at, record, change, all_progress, ended)
+    results = _settled(at.kind, work.results, all_progress)
+    if ended:
+        after = _ended(at, record, change, all_progress)
+    else:
+        writes = bool(work.patches or results or condition is not None)
+        after = _partial(at, record, change, all_progress, marking=writes)
+    remembers = at.kind.remembers or not ended
+    news = remembers and may_save(at, record) and _is_news(record.stored, after)
+    if work.patches or results or news or condition is not None:
+        written = after if news else None
+        memory = after if ended or news else None
+        return Write(
+            Writing(work.patches, results, written, memory, ended, condition=condition)
+        )
+    if ended:
+        return RecordInMemory(after, ends=True)
+    return Rest(due)
+
+
+def _settled(
+    kind: Kind, results: Mapping[str, Any], all_progress: Mapping[str, Progress]
+) -> dict[str, Any]:
+    """The results to be stored: only of handlers whose parts have succeeded, too."""
+    return {
+        name: value
+        for name, value in results.items()
+        for end in (all_progress.get(kind.author_of(name, all_progress)),)
+        if end is None or end.has_succeeded
+    }
+
+
+def _condition_to_write(
+    at: Circumstances,
+    record: ObjectRecord,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+    ended: bool,
+) -> Condition | None:
+    """The condition that the object should have, if it has another one."""
+    if not at.settings.conditions or not change.selected:
+        return None
+    # The failure of a part is judged by its parent.
+    parts = {each.id for each in change.selected if each.parent}
+    judged = {
+        k: each for k, each in all_progress.items() if each.waits or k not in parts
+    }
+    found = condition_of(
+        change.reason.value,
+        judged,
+        ended=ended,
+        generation=change.generation,
+        wall=at.now.wall,
+    )
+    if found is None or found.is_told_by(record.written_condition):
+        return None
+    present = condition_by(record.body, at.settings.marker)
+    if found.status == "True" and not _is_overcome(present, change.reason):
+        return None
+    return None if found.is_told_by(present) else found
+
+
+def _is_overcome(present: Condition | None, reason: Reason) -> bool:
+    """Whether a success replaces the condition that an object has.
+
+    A resumption says nothing about a creation or an update that has failed.
+    """
+    if present is None or present.status == "True":
+        return False
+    was_resumption = present.reason.startswith(Reason.RESUME.value.capitalize())
+    return was_resumption or reason is not Reason.RESUME
+
+
+def _record_deletion(
+    at: Circumstances,
+    record: ObjectRecord,
+    work: Work,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+    ended: bool,
+    due: float | None,
+) -> Action:
+    """Write deletion handlers' patches, then the finalizer, alone and last (R20)."""
+    if ended:
+        if any(each.handler.holds for each in work.background_runs):
+            return Rest(due)  # a daemon is still running
+        others = without_finalizer(record.body.finalizers, *at.settings.finalizers)
+        outlives = bool(others)
+        if work.patches or (work.results and outlives):
+            after = _partial(at, record, change, all_progress, marking=True)
+            news = may_save(at, record) and _is_news(record.stored, after)
+            done = after if news else None
+            return Write(Writing(work.patches, work.results, done, done))
+        if not is_held(at, record.body):
+            stored = record.stored._replace(progress=NOTHING)
+            return RecordInMemory(stored, ends=True, released=True)
+        if (clear := cleared_first(at, record)) is not None:
+            return clear
+        return Write(Writing(finalizer=Duty.REMOVE.value, ends=True))
+    after = _partial(at, record, change, all_progress, marking=False)
+    news = may_save(at, record) and _is_news(record.stored, after)
+    condition = _condition_to_write(at, record, change, all_progress, ended)
+    if work.patches or news or condition is not None:
+        written = after if news else None
+        return Write(Writing(work.patches, {}, written, written, condition=condition))
+    return Rest(due)
+
+
+def _ended(
+    at: Circumstances,
+    record: ObjectRecord,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+) -> Stored:
+    """The state at the end of a change: the state acted upon is the last seen (R15).
+
+    After a creation with several handlers that is the earliest view that one of them
+    has succeeded with; later versions are an update.
+    """
+    stored = record.stored
+    seen = change.seen
+    if stored.creating and stored.seen:
+        seen = completed(stored.seen, change.seen)
+    ahead: dict[str, Progress] = {}
+    for handler in at.kind.changes:
+        if not handler.rule.compares:
+            continue
+        own = all_progress.get(handler.id)
+        if own is not None:
+            progress = _ahead_of_itself(record, handler, own, seen)
+        elif change.reason is Reason.CREATE:
+            progress = _ahead_of_creation(handler, change, all_progress, seen)
+        else:
+            progress = None
+        if progress is not None:
+            ahead[handler.id] = progress
+    return Stored(seen, False, ahead or NOTHING, stored.results)
+
+
+def _ahead_of_itself(
+    record: ObjectRecord, handler: Handler, own: Progress, seen: Seen
+) -> Progress | None:
+    """The progress of a handler that is done with another state than the last seen.
+
+    Other handlers of a creation may have begun with an older view; or it has failed for
+    good, and its own write is no reason to call it again.
+    """
+    failed = not own.has_succeeded
+    done = own.aim.partition(":")[2] if failed else _viewed(own, handler, handler, seen)
+    writes = failed and _changes_object(record.work or IDLE, handler)
+    is_seen = done == seen.digest(scope_name(handler.scope), "") and not writes
+    made = "" if failed else _made_by(own)
+    if made:  # if somebody undoes that, it is a change
+        return anew(own, "")._replace(acted=made, handled="" if is_seen else done)
+    return None if is_seen else anew(own, "")._replace(acted=done, handled=done)
+
+
+def _made_by(own: Progress) -> str:
+    """The digest of the state that a handler's own write has made; "" for none.
+
+    The aim of a handler follows its own writes, and what it has acted upon does not.
+    """
+    reason, _, observed = own.aim.partition(":")
+    changes = reason in (Reason.CREATE.value, Reason.UPDATE.value)
+    return observed if changes and own.acted and own.acted != observed else ""
+
+
+def _changes_object(work: Work, handler: Handler) -> bool:
+    """Whether a handler, or a part of it, changes anything but the status."""
+    return any(
+        isinstance(patch, Transform)
+        or patch.json
+        or set(patch.merge or ()) - {"status"}
+        for name, patch in work.patches
+        if name == handler.id or name.startswith(f"{handler.id}/")
+    )
+
+
+def _ahead_of_creation(
+    handler: Handler, change: Change, all_progress: Mapping[str, Progress], seen: Seen
+) -> Progress | None:
+    """The last view of a creation that differs from the last-seen state, as progress.
+
+    The views of a creation concern the handlers of its later changes.
+    """
+    found = None
+    for other in change.selected:
+        progress = all_progress[other.id]
+        view = _viewed(progress, other, handler, seen)
+        if view != seen.digest(scope_name(handler.scope), ""):
+            found = anew(progress, "")._replace(acted=view, handled="")
+    return found
+
+
+def _viewed(
+    progress: Progress | None, actor: Handler, handler: Handler, seen: Seen
+) -> str:
+    """The digest that one handler observes in the view that another has acted upon."""
+    scope, acted_on = scope_name(handler.scope), scope_name(actor.scope)
+    if progress is None or not progress.acted:
+        return seen.digest(scope, "")
+    if progress.seen is not None:
+        return progress.seen.digest(scope, "")
+    if scope == acted_on:
+        return progress.acted
+    # After a restart the rest of another view is not known.
+    same = progress.acted == seen.digest(acted_on, progress.acted)
+    return seen.digest(scope, "") if same else _UNKNOWN_VIEW
+
+
+def _partial(
+    at: Circumstances,
+    record: ObjectRecord,
+    change: Change,
+    all_progress: Mapping[str, Progress],
+    *,
+    marking: bool,
+) -> Stored:
+    """The state that a restart would need while the change is under way (R19).
+
+    `marking` adds the handlers that have begun to act: a write that is due anyway can
+    contain that.
+    """
+    stored = record.stored
+    # A deletion ends with one more write, that of the finalizer: a process that is
+    # killed before it leaves the successes on the object.
+    more = len(all_progress) > 1 or change.reason is Reason.DELETE
+    handlers = {each.id: each for each in change.selected}
+    kept = {
+        name: each
+        for name, each in stored.progress.items()
+        if each.handled and name not in all_progress
+    }
+    for name, each in all_progress.items():
+        if _matters(handlers[name], each, at.now, more=more):
+            kept[name] = each
+        elif each.acted and not each.is_finished:
+            mark = mark_of(each) if marking else stored.progress.get(name)
+            kept |= {} if mark is None else {name: mark}
+    creating = stored.creating or (
+        change.reason is Reason.CREATE
+        and any(each.has_succeeded for each in kept.values())
+    )
+    seen = stored.seen
+    if creating and not stored.creating:
+        seen = change.seen
+    return Stored(seen, creating, kept, stored.results)
+
+
+def _matters(handler: Handler, progress: Progress, now: Now, *, more: bool) -> bool:
+    """Whether a restart has to know it; `more` means that other work is to follow."""
+    if progress.is_finished:
+        return more
+    if progress.handled:
+        return True
+    if progress.acted and not progress.aim.endswith(progress.acted):
+        return True
+    if not progress.retries and progress.started is None:
+        return False
+    if handler.retries is not None or handler.timeout is not None:
+        return True
+    return (
+        progress.until is not None and progress.until - now.wall >= _LONG_DELAY_SECONDS
+    )
+
+
+def _is_news(stored: Stored, after: Stored) -> bool:
+    """Whether the states differ: a restart would decide differently without this."""
+    was = stored.seen.digests if stored.seen else None
+    new = after.seen.digests if after.seen else None
+    return (
+        was != new
+        or stored.creating != after.creating
+        or dict(stored.progress) != dict(after.progress)
+        or dict(stored.results) != dict(after.results)
+    )
+
+
+def upkeep(
+    at: Circumstances, record: ObjectRecord, work: Work, cause: Cause, seen: Seen
+) -> Action:
+    """The action when nothing is to be handled: keep the stored state complete."""
+    if work.patches or work.results:
+        return Write(Writing(work.patches, work.results))
+    if cause.reason is not Reason.NOOP or at.stopping:
+        return Rest()
+    if work.progress and not record.stored.progress:
+        # A reverted change leaves its progress behind, which is of no use any more.
+        return RecordInMemory(record.stored, ends=True)
+    if not record.readable:
+        return Rest()
+    if not may_save(at, record):
+        return Rest(record.backoff.unsaved_until)
+    was = record.stored.seen
+    assert was is not None, "a NOOP has been seen before"
+    places = at.settings.places
+    vanished = at.kind.remembers and places.text(record.body) is None
+    missing = not seen.digests.keys() <= was.digests.keys()
+    lingers = places.lingers(record.body)
+    if vanished and record.backoff.odds.until > at.now.mono:
+        return Rest(record.backoff.odds.until)
+    if vanished or missing or lingers or record.stored.progress:
+        after = record.stored._replace(seen=completed(was, seen), progress=NOTHING)
+        return Write(Writing(after=after, memory=after, ends=True, restores=vanished))
+    if seen.values is not None and _has_more(seen.values, was.values):
+        return RecordInMemory(record.stored._replace(seen=seen), ends=False)
+    return Rest()
+
+
+def _has_more(now: FormerValues, was: FormerValues | None) -> bool:
+    """Whether there are values of scopes whose former values were not stored."""
+    return not now.parsed.keys() <= (was.parsed if was else NOTHING).keys()

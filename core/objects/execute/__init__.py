@@ -1,0 +1,1 @@
+"""Execute the actions that were decided."""

@@ -1,0 +1,215 @@
+"""Executing the actions of daemons and timers."""
+
+from __future__ import annotations
+
+from fnop.core.handlers.declare.filters import Callback
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.schedule import first_run
+from fnop.core.handlers.declare.writers import DaemonStoppingReason
+from fnop.core.handlers.run.arguments import Situation, seconds_of
+from fnop.core.memory.progress import (
+    FRESH,
+    Progress,
+    attempting,
+    deadline_of,
+    seconds_left,
+    started_at,
+    time_out,
+)
+from fnop.core.objects.attempt.attempts import go_on, interrupt, stop, store
+from fnop.core.objects.attempt.ending import keep, left, report
+from fnop.core.objects.decide.background import (
+    RescheduleRun,
+    ScheduleRun,
+    ShowChange,
+    StartRun,
+    StopRun,
+    UnscheduleRun,
+    rescheduled,
+    rested,
+    with_run_state,
+)
+from fnop.core.objects.report.complaints import complain
+from fnop.core.objects.report.explaining import tell_begun
+from fnop.core.objects.report.tracing import trace_begun
+from fnop.core.seam.commands import AttemptEnded, Refresh
+from fnop.core.state.context import Context
+from fnop.core.state.record import IDLE, Invocation, ObjectRecord, RunState
+from fnop.core.values.backoff import Backoff
+from fnop.effects import Wait
+
+__all__ = ["run_background"]
+
+# The time that a daemon has after it is requested to stop, unless it sets its own.
+GRACE_SECONDS = 10.0
+
+
+# A timer whose function always returns an overdue time waits this long all the same.
+_OVERDUE_SECONDS = 1.0
+
+
+def run_background(
+    context: Context,
+    record: ObjectRecord,
+    action: ScheduleRun
+    | StartRun
+    | ShowChange
+    | StopRun
+    | RescheduleRun
+    | UnscheduleRun,
+) -> None:
+    match action:
+        case ScheduleRun(handler):
+            _schedule_run(context, record, handler)
+        case StartRun(handler, run_state):
+            _start_run(context, record, handler, run_state)
+        case ShowChange(invocation):
+            _show_change(context, record, invocation)
+        case StopRun(invocation, reason):
+            _stop_run(context, record, invocation, reason)
+        case RescheduleRun():
+            _reschedule_run(context, record, action)
+        case UnscheduleRun(handler):
+            context.put(with_run_state(record, handler, None))
+
+
+def _schedule_run(context: Context, record: ObjectRecord, handler: Handler) -> None:
+    """Find out when a daemon or timer begins for the first time."""
+    schedule = handler.schedule
+    assert schedule is not None
+    delay = schedule.initial_delay
+    if isinstance(delay, Callback):
+        context.drove()
+        situation = _situation(context, record, handler)
+        delay, problem = seconds_of(delay, situation, otherwise=0.0)
+        if problem is not None:
+            line = "initial_delay= failed and counts as 0"
+            complain(context, record, line, problem)
+            record = context.record or record  # with the complaint
+    start = first_run(schedule, context.now, delay)
+    context.put(with_run_state(record, handler, RunState(start)))
+
+
+def _reschedule_run(
+    context: Context, record: ObjectRecord, action: RescheduleRun
+) -> None:
+    """Call a timer's function for the interval, as filters are called."""
+    handler, backoff = action.handler, context.settings.default_backoff
+    usual = backoff.most if isinstance(backoff, Backoff) else backoff
+    situation = _situation(context, record, handler)
+    seconds, problem = seconds_of(action.interval, situation, otherwise=usual)
+    seconds = seconds if seconds > 0 else _OVERDUE_SECONDS
+    if problem is not None:
+        line = f"interval= of {handler.id} failed and counts as {usual:g} s"
+        complain(context, record, line, problem)
+        record = context.record or record  # with the complaint
+    version = record.body.version
+    run_state = rescheduled(handler, action.run_state, seconds, version, context.now)
+    context.put(with_run_state(record, handler, run_state))
+
+
+def _situation(
+    context: Context, record: ObjectRecord, handler: Handler, progress: Progress = FRESH
+) -> Situation:
+    return Situation(
+        handler,
+        context.settings,
+        context.now,
+        context.kind.resource,
+        record.body,
+        retry=progress.retries,
+        started=started_at(progress, context.now),
+        memo=record.memo,
+        indices=context.indices,
+    )
+
+
+def _start_run(
+    context: Context, record: ObjectRecord, handler: Handler, run_state: RunState
+) -> None:
+    """Begin a run of a daemon or timer, unless its time has run out."""
+    progress = run_state.progress
+    if seconds_left(progress, handler.timeout, context.now) <= 0:
+        _time_out(context, record, handler, run_state)
+        return
+    situation = _situation(context, record, handler, progress)
+    progress = attempting(progress, context.now)
+    deadline = deadline_of(progress, handler.timeout, context.now)
+    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    work = record.work or IDLE
+    record = record._replace(
+        work=work._replace(background_runs=(*work.background_runs, invocation))
+    )
+    begun = RunState(None, context.now.mono, progress=progress)
+    tell_begun(context, invocation)
+    trace_begun(context, invocation)
+    go_on(context, with_run_state(record, handler, begun), invocation)
+
+
+def _time_out(
+    context: Context, record: ObjectRecord, handler: Handler, run_state: RunState
+) -> None:
+    """End a daemon or timer whose deadline has passed between two attempts."""
+    assert handler.timeout is not None
+    why = run_state.progress.message or "still waiting"
+    judgement = time_out(run_state.progress, handler.timeout, why)
+    context.failed()
+    level, line = judgement.level, judgement.line
+    context.say_of(handler, level, line, body=record.body, error=why)
+    after = rested(handler, run_state, judgement.progress, context.now)
+    context.put(with_run_state(record, handler, after))
+
+
+def _show_change(
+    context: Context, record: ObjectRecord, invocation: Invocation
+) -> None:
+    """Give the present object to an impure daemon, which is under way."""
+    in_flight = invocation.in_flight
+    assert in_flight is not None
+    assert in_flight.id is not None
+    context.emit(Refresh(in_flight.id, record.body, context.now.wall))
+    situation = invocation.situation._replace(body=record.body)
+    store(context, record, invocation._replace(situation=situation))
+
+
+def _stop_run(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    reason: DaemonStoppingReason,
+) -> None:
+    """Request a daemon to stop; end it if it cannot notice that, or its time is up."""
+    handler = invocation.handler
+    if not invocation.stopped and _listens(invocation):
+        patience = handler.cancellation_backoff
+        told = invocation._replace(
+            stopped=reason.value,
+            patience=context.now.mono
+            + (GRACE_SECONDS if patience is None else patience),
+            wake=context.now.mono if _sleeps(invocation) else None,  # cut short
+        )
+        interrupt(context, invocation, reason.value)
+        store(context, record, told)
+        return
+    record = stop(context, record, invocation)
+    assert record.work is not None
+    work = record.work._replace(
+        background_runs=left(record.work.background_runs, invocation)
+    )
+    record = with_run_state(record._replace(work=work), handler, None)
+    line, ended = f"is cancelled: {reason.value}", AttemptEnded("cancelled")
+    report(context, invocation, "info", line, ended)
+    keep(context, record, ends=False)
+
+
+def _sleeps(invocation: Invocation) -> bool:
+    """Whether it waits for a time, or for a request to stop."""
+    return invocation.wake is not None or isinstance(invocation.asked, Wait)
+
+
+def _listens(invocation: Invocation) -> bool:
+    """Whether a run can notice that it is requested to stop."""
+    handler = invocation.handler
+    names_it = handler.signature.takes("stopped")
+    wants = names_it or handler.cancellation_backoff is not None
+    return wants and invocation.plan is None and invocation.asked is not None

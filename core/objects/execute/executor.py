@@ -1,0 +1,434 @@
+"""Executing actions: from a decision about one object to commands and state.
+
+`serve` gets the next action from `reconcile` and executes it, until there is nothing to
+do now, or the author's code has been called once.
+"""
+
+from __future__ import annotations
+
+from fnop.core.handlers.declare.roles import ACTIVITIES
+from fnop.core.handlers.declare.writers import DaemonStoppingReason
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.memory.last_seen import shared
+from fnop.core.memory.progress import (
+    Progress,
+    attempting,
+    deadline_of,
+    seconds_left,
+    started_at,
+    time_out,
+)
+from fnop.core.objects.attempt.attempts import expire, go_on, stop
+from fnop.core.objects.attempt.ending import keep, left
+from fnop.core.objects.decide.actions import (
+    Abandon,
+    Action,
+    Cancel,
+    Conclude,
+    Continue,
+    Expire,
+    Forget,
+    HandleEvent,
+    Overlook,
+    ReadLive,
+    RecordInMemory,
+    Rest,
+    StartAttempt,
+    TimeOut,
+    Write,
+    earlier,
+    first_due,
+)
+from fnop.core.objects.decide.background import (
+    RescheduleRun,
+    ScheduleRun,
+    ShowChange,
+    StartRun,
+    StopRun,
+    UnscheduleRun,
+)
+from fnop.core.objects.decide.levels import (
+    CallLevel,
+    LeaveLevel,
+    StopLevel,
+)
+from fnop.core.objects.decide.mapping import first_event_due
+from fnop.core.objects.decide.reconcile import reconcile
+from fnop.core.objects.decide.selecting_events import event_handler_wants
+from fnop.core.objects.decide.selection import Circumstances, Undecided
+from fnop.core.objects.execute.background_actions import run_background
+from fnop.core.objects.execute.guard import guarded, pause_of
+from fnop.core.objects.execute.level_actions import run_level
+from fnop.core.objects.report.complaints import complain
+from fnop.core.objects.report.explaining import tell_begun
+from fnop.core.objects.report.tracing import trace_begun
+from fnop.core.objects.store.store import aside
+from fnop.core.objects.write.expectations import look_at
+from fnop.core.objects.write.write import begin_write
+from fnop.core.seam.commands import AttemptEnded
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import SUSPENDED, Phase
+from fnop.core.state.record import IDLE, Change, Invocation, ObjectRecord, PendingEvent
+
+__all__ = ["serve"]
+
+# One reconcile of an object never needs more actions than this: a limit on everything.
+_ACTIONS_MAX = 64
+# Actions that may call the author's code: once in a step (R11).
+_DRIVING = (
+    Continue,
+    HandleEvent,
+    ScheduleRun,
+    StartRun,
+    StopRun,
+    StartAttempt,
+    Cancel,
+    Expire,
+    Abandon,
+    CallLevel,
+    StopLevel,
+)
+
+
+def serve(context: Context) -> None:
+    """Do all that is due about one object, calling the author's code at most once."""
+    if context.phase in SUSPENDED and not context.is_activity:
+        _put_aside(context)
+        return
+    if (until := pause_of(context)) is not None:
+        context.due(until)
+        return
+    for _ in range(_ACTIONS_MAX):
+        if context.keeps_still:
+            _put_aside(context)
+            return
+        record = context.record
+        if record is None or (record.stale and not record.gone):
+            return  # it is relisted before anything is done about it
+        action = _decide(context, record)
+        if isinstance(action, Rest):
+            if record.left:
+                context.put(record._replace(left=False))
+            _rest(context, action.until)
+            return
+        if context.drives and isinstance(action, _DRIVING):
+            if not record.left:
+                context.put(record._replace(left=True))
+            context.due()
+            return
+        event = action.pending_event if isinstance(action, HandleEvent) else None
+        if not guarded(context, lambda: _execute(context, record, action), event):  # noqa: B023
+            return
+    _rest(context, context.now.mono)
+
+
+def _put_aside(context: Context) -> None:
+    """End the work on an object, one conversation a step, without a request.
+
+    Another process may continue it now.  The ends of handlers are remembered, in case
+    that no process does.  So is the rest of a write whose request is under way.
+    """
+    record = context.record
+    if record is None or (record.stale and record.work is None and not record.gone):
+        return
+    work = record.work or IDLE
+    for each in work.invocations:
+        pausing = DaemonStoppingReason.OPERATOR_PAUSING.value
+        stop(context, record, each, reason=pausing)
+        rest = work._replace(
+            running=left(work.running, each),
+            event_runs=left(work.event_runs, each),
+            background_runs=left(work.background_runs, each),
+            level_runs=left(work.level_runs, each),
+        )
+        context.put(record._replace(work=rest))
+        context.due()
+        return
+    if record.gone:
+        context.drop()
+    elif work.awaits_write:
+        # The answer decides which requests are left.
+        context.put(record._replace(stale=True))
+    else:
+        context.put(aside(context, record))
+
+
+def _rest(context: Context, until: float | None) -> None:
+    """Reconcile the object again at this time; never at once: that is a loop."""
+    if until is not None and until <= context.now.mono:
+        context.warn_once(
+            f"no rest {context.key}",
+            "is due again at this very moment; it is reconciled again in 1 s",
+        )
+        until = context.now.mono + 1.0
+    if until is not None:
+        context.due(until)
+
+
+def _decide(context: Context, record: ObjectRecord) -> Action:
+    """The next action, by `reconcile`; the errors of filters are logged."""
+    if context.is_activity:
+        return _activity_action(context, record)
+    if not context.is_served:
+        return Forget()
+    kind = context.kind
+    stopping = context.phase is not Phase.SERVING
+    seed, indices = context.seed, context.indices
+    settings, now = context.settings, context.now
+    family = context.children, context.bodies, context.is_blind, context.log_until
+    at = Circumstances(kind, settings, now, seed, stopping, indices, [], *family)
+    try:
+        found = reconcile(at, record)
+    except BaseException as problem:
+        _complain_undecided(context, record, problem)
+        work = record.work or IDLE
+        runs = first_due((*work.running, *work.event_runs))
+        return Rest(earlier(runs, first_event_due(work.pending_events, now.mono)))
+    for handler, error in found.failures:
+        text = f"a filter of {handler.id} failed, so it is not called for this state"
+        complain(context, record, text, error)
+    return found.action
+
+
+def _complain_undecided(
+    context: Context, record: ObjectRecord, problem: BaseException
+) -> None:
+    """Log why nothing is done about an object in its present state."""
+    text = "the next action for this state cannot be decided"
+    if isinstance(problem, Undecided):
+        text = (
+            f"a filter of {problem.handler.id} failed, so the object is neither "
+            "handled nor released"
+        )
+        problem = problem.error
+    complain(context, record, text, problem)
+
+
+def _activity_action(context: Context, record: ObjectRecord) -> Action:
+    """The next action of startup or cleanup: one handler after the other."""
+    work = record.work or IDLE
+    for each in work.running:
+        if each.ready or (each.wake is not None and each.wake <= context.now.mono):
+            return Continue(each)
+        due = each.in_flight.due if each.in_flight else None
+        if due is not None and due <= context.now.mono:
+            return Continue(each)
+        if each.deadline is not None and each.deadline <= context.now.mono:
+            return Expire(each)
+        return Rest(each.due)
+    assert work.change is not None
+    for handler in work.change.selected:
+        progress = work.progress.get(handler.id) or Progress(handler.role.value)
+        if progress.is_finished:
+            continue
+        if seconds_left(progress, handler.timeout, context.now) <= 0:
+            return TimeOut(handler, progress, progress.message or "still waiting")
+        moment = progress.due_at(context.now)
+        if moment > context.now.mono:
+            return Rest(moment)
+        return StartAttempt(handler, work.change, progress)
+    return Forget()
+
+
+def _execute(context: Context, record: ObjectRecord, action: Action) -> None:
+    """Execute one action: change the record, drive a handler, or send a request."""
+    record = context.record or record  # a complaint may have been noted
+    match action:
+        case Continue(invocation, ends):
+            go_on(context, record, invocation, ends)
+        case HandleEvent(pending_event):
+            _handle_event(context, record, pending_event)
+        case StartAttempt():
+            _start_attempt(context, record, action)
+        case (
+            ScheduleRun()
+            | StartRun()
+            | ShowChange()
+            | StopRun()
+            | RescheduleRun()
+            | UnscheduleRun()
+        ):
+            run_background(context, record, action)
+        case CallLevel() | StopLevel() | LeaveLevel():
+            run_level(context, record, action)
+        case Cancel() | Conclude() | TimeOut() | Expire() | Abandon():
+            _end(context, record, action)
+        case Write(writing):
+            begin_write(context, record, writing)
+        case RecordInMemory() | Overlook():
+            _remember(context, record, action)
+        case ReadLive():
+            look_at(context, record)
+        case Rest():
+            pass
+        case Forget():
+            context.drop()
+
+
+def _remember(
+    context: Context, record: ObjectRecord, action: RecordInMemory | Overlook
+) -> None:
+    match action:
+        case RecordInMemory(stored, ends, released):
+            released = released or record.released
+            stored = shared(stored, record.stored)
+            keep(context, record._replace(stored=stored, released=released), ends=ends)
+        case Overlook(seen):
+            context.put(record._replace(overlooked=seen))
+
+
+# ------------------------------------------------------------- invocations
+
+
+def _start_attempt(
+    context: Context, record: ObjectRecord, action: StartAttempt
+) -> None:
+    """Start an attempt: its arguments are fixed from here on (R6)."""
+    handler, change, progress = action.handler, action.change, action.progress
+    work = record.work or IDLE
+    progress = attempting(progress, context.now)
+    own, news = not context.is_activity, context.change
+    situation = Situation(
+        handler,
+        context.settings,
+        context.now,
+        context.kind.resource if own else getattr(news, "resource", None),
+        record.body if own else None,
+        change.reason if own else handler.role.value,
+        record.before(handler, context.kind.observation) if own else None,
+        progress.retries,
+        started_at(progress, context.now),
+        record.memo,
+        context.indices,
+        cluster_change=news,
+    )
+    deadline = deadline_of(progress, handler.timeout, context.now)
+    invocation = Invocation(context.next_serial(), situation, deadline=deadline)
+    if work.running and work.change is not None:
+        # The change keeps its own view; only the attempt gets a fresh one (R15).
+        aims = work.change.aims
+        if handler.id in aims:  # and no part, which is added when it is needed
+            aims = {**aims, handler.id: change.aims[handler.id]}
+        change = work.change._replace(aims=aims)
+    work = work._replace(
+        change=change,
+        running=(*work.running, invocation),
+        progress={**work.progress, handler.id: progress},
+    )
+    tell_begun(context, invocation)
+    trace_begun(context, invocation)
+    go_on(context, record._replace(work=work), invocation)
+
+
+def _end(
+    context: Context,
+    record: ObjectRecord,
+    action: Cancel | Conclude | TimeOut | Expire | Abandon,
+) -> None:
+    match action:
+        case Cancel():
+            _cancel_all(context, record)
+        case Conclude():
+            _conclude(context, record, action)
+        case TimeOut():
+            _time_out(context, record, action)
+        case Expire(invocation):
+            expire(context, record, invocation)
+        case Abandon(invocation):
+            assert record.work is not None
+            _cancel(context, record, invocation, change=record.work.change)
+
+
+def _conclude(context: Context, record: ObjectRecord, action: Conclude) -> None:
+    """Record and log that a handler has ended together with its sub-handlers."""
+    handler, progress, work = action.handler, action.progress, record.work
+    assert work is not None
+    error = None
+    level, line = "info", "succeeded"
+    if action.failed:
+        level, line, error = "error", "failed for good", progress.message
+        line = f"{line}, as its sub-handler {action.failed} has"
+    ended = AttemptEnded("error" if action.failed else "success")
+    context.say_of(handler, level, line, error=error, ended=ended)
+    work = work._replace(progress={**work.progress, handler.id: progress})
+    context.put(record._replace(work=work))
+
+
+def _time_out(context: Context, record: ObjectRecord, action: TimeOut) -> None:
+    """End a handler between two attempts, or while its sub-handlers continue."""
+    handler, work = action.handler, record.work or IDLE
+    assert handler.timeout is not None
+    judgement = time_out(action.progress, handler.timeout, action.why)
+    context.failed()
+    if handler.role in ACTIVITIES:
+        context.activity_failed()
+    context.say_of(handler, judgement.level, judgement.line, error=action.why)
+    work = work._replace(progress={**work.progress, handler.id: judgement.progress})
+    context.put(record._replace(work=work))
+
+
+def _handle_event(
+    context: Context, record: ObjectRecord, pending_event: PendingEvent
+) -> None:
+    work = record.work
+    assert work is not None
+    handler = pending_event.handler
+    if handler.filters.asks_indices and not event_handler_wants(
+        context, record, pending_event
+    ):
+        rest = tuple(each for each in work.pending_events if each is not pending_event)
+        keep(
+            context,
+            record._replace(work=work._replace(pending_events=rest)),
+            ends=False,
+        )
+        return
+    situation = Situation(
+        pending_event.handler,
+        context.settings,
+        context.now,
+        context.kind.resource,
+        pending_event.body,
+        pending_event.type,
+        retry=pending_event.progress.retries,
+        started=context.now.wall,
+        memo=record.memo,
+        indices=context.indices,
+        line=pending_event.line,
+        container=pending_event.container,
+    )
+    invocation = Invocation(context.next_serial(), situation)
+    work = work._replace(
+        event_runs=(*work.event_runs, invocation),
+        pending_events=tuple(
+            each for each in work.pending_events if each is not pending_event
+        ),
+    )
+    tell_begun(context, invocation)
+    trace_begun(context, invocation)
+    go_on(context, record._replace(work=work), invocation)
+
+
+def _cancel_all(context: Context, record: ObjectRecord) -> None:
+    """End the first of the conversations; the others follow, one a step."""
+    work = record.work
+    assert work is not None
+    is_last = len(work.running) == 1
+    _cancel(context, record, work.running[0], change=None if is_last else work.change)
+
+
+def _cancel(
+    context: Context,
+    record: ObjectRecord,
+    invocation: Invocation,
+    *,
+    change: Change | None,
+) -> None:
+    record = stop(context, record, invocation)
+    assert record.work is not None
+    rest = left(record.work.running, invocation)
+    work = record.work._replace(running=rest, change=change)
+    keep(context, record._replace(work=work), ends=False)
+    ended = AttemptEnded("cancelled")
+    handler, body = invocation.handler, record.body
+    context.say_of(handler, "info", "is cancelled", body=body, ended=ended)

@@ -1,0 +1,94 @@
+"""Work on an object under guard: an error of fnop itself harms that object alone.
+
+The object is paused then, whatever happens to it meanwhile, and begins anew: a call
+that was under way is made once more, as after a restart. A watch event whose handler
+was being called is lost, so that the object's other handlers are not kept from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fnop.core.handlers.declare.writers import DaemonStoppingReason
+from fnop.core.objects.attempt.attempts import let_go
+from fnop.core.objects.decide.background import with_run_state
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import Phase
+from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
+from fnop.core.values.errors import described
+from fnop.core.values.table import NOTHING
+
+__all__ = ["guarded", "pause_of"]
+
+# The pause of an object after an unexpected error.
+_BEGIN_ANEW_SECONDS = 60.0
+
+
+def guarded(
+    context: Context, work: Callable[[], None], event: PendingEvent | None = None
+) -> bool:
+    """Do some work on an object, maybe that about a watch event; whether it was done.
+
+    A step is total.  An unexpected error ends the work on the object, is logged, and
+    the object is reconciled again after a pause. Startup and cleanup end the operator.
+    """
+    before = context.record
+    try:
+        work()
+    except BaseException as problem:
+        context.failed()
+        text = described(problem)
+        what = "an unexpected error stopped the work on this object; it starts anew in"
+        context.say(
+            "error",
+            f"an unexpected error ends the operator: {text}"
+            if context.is_activity and context.change is None
+            else f"{what} {_BEGIN_ANEW_SECONDS:g} s: {text}",
+            error=text,
+            exception=problem,
+        )
+        _begin_anew(context, before, event)
+        return False
+    return True
+
+
+def pause_of(context: Context) -> float | None:
+    """The monotonic time before which nothing is done about the object; None: now.
+
+    An operator that stops waits for no pause.
+    """
+    record = context.record
+    until = 0.0 if record is None else record.backoff.paused_until
+    is_paused = until > context.now.mono and context.phase is Phase.SERVING
+    return until if is_paused else None
+
+
+def _begin_anew(
+    context: Context, record: ObjectRecord | None, event: PendingEvent | None
+) -> None:
+    if context.is_activity and context.change is None:
+        context.end(1, "a startup or cleanup handler could not be run")
+    elif context.is_activity:
+        context.drop()
+    elif record is not None:
+        let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
+        until = context.now.mono + _BEGIN_ANEW_SECONDS
+        context.put(_begun_anew(record, event).backing_off(paused_until=until))
+        context.due(until)
+
+
+def _begun_anew(record: ObjectRecord, event: PendingEvent | None) -> ObjectRecord:
+    """The record as if what was under way had not begun; watch events still wait."""
+    work = record.work or IDLE
+    for each in work.background_runs:
+        record = with_run_state(record, each.handler, None)
+    levels = dict(record.levels)
+    for each in work.level_runs:
+        state = levels[each.handler.id]
+        levels[each.handler.id] = state._replace(body=None, children=NOTHING)
+    waiting = tuple(each for each in work.pending_events if each is not event)
+    left = Work(pending_events=waiting)
+    expected = record.expected and record.expected._replace(looking=False)
+    return record._replace(
+        levels=levels, work=None if left.is_over else left, expected=expected
+    )

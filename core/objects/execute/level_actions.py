@@ -1,0 +1,222 @@
+"""Calling reconcile handlers: what they are given, and how a call is ended early."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+from fnop.core.children.beside import Beside, has_failed, not_selected
+from fnop.core.children.conditions import telling
+from fnop.core.children.marks import outside
+from fnop.core.children.owned import Owned, owners_of
+from fnop.core.handlers.declare.forms import Form, Signature
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.writers import Transform
+from fnop.core.handlers.run.arguments import Keeping, Situation
+from fnop.core.memory.progress import (
+    FRESH,
+    attempting,
+    deadline_of,
+    seconds_left,
+    started_at,
+    time_out,
+)
+from fnop.core.objects.attempt.attempts import go_on, stop
+from fnop.core.objects.attempt.ending import keep, left
+from fnop.core.objects.decide.levels import (
+    CallLevel,
+    LeaveLevel,
+    Purpose,
+    StopLevel,
+    forgotten,
+)
+from fnop.core.objects.report.explaining import tell_level_begun
+from fnop.core.objects.report.tracing import trace_begun
+from fnop.core.objects.write.home import tell_unconditioned
+from fnop.core.objects.write.keeping import beside_of, is_new, keeper_of
+from fnop.core.seam.commands import AttemptEnded
+from fnop.core.state.context import Context
+from fnop.core.state.record import IDLE, Invocation, LevelState, ObjectRecord
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
+from fnop.effects import Again, Delete, Effect, Get, Log, Target
+from fnop.effects.desired import Desired
+
+__all__ = ["run_level"]
+
+
+def run_level(
+    context: Context,
+    record: ObjectRecord,
+    action: CallLevel | StopLevel | LeaveLevel,
+) -> None:
+    match action:
+        case CallLevel():
+            _call(context, record, action)
+        case StopLevel(invocation):
+            _stop(context, record, invocation)
+        case LeaveLevel(handler):
+            _leave(context, record, handler)
+
+
+def _leave(context: Context, record: ObjectRecord, handler: Handler) -> None:
+    """Tell on the object that a handler does not look after its children any more."""
+    own = not_selected(handler.id)
+    left = LevelState(left=True, synced=own)
+    keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
+    tell = telling(keeper, beside, own)
+    work = record.work or IDLE
+    if tell is not None:
+        patches = (*work.patches, (handler.id, Transform(tell)))
+        record = record._replace(work=work._replace(patches=patches))
+    context.put(record._replace(levels={**record.levels, handler.id: left}))
+
+
+def _call(context: Context, record: ObjectRecord, action: CallLevel) -> None:
+    """Begin a call, unless the handler's time has run out."""
+    handler, purpose = action.handler, action.purpose
+    state = record.levels.get(handler.id) or LevelState()
+    if is_new(state, record.body):
+        state = state._replace(over=False, progress=FRESH, refused=FRESH)
+    progress = state.progress
+    if seconds_left(progress, handler.timeout, context.now) <= 0:
+        _time_out(context, record, handler, state)
+        return
+    handler = _with_task(context, record, handler, purpose)
+    progress = attempting(progress, context.now)
+    situation = Situation(
+        handler,
+        context.settings,
+        context.now,
+        context.kind.resource,
+        record.body,
+        None if purpose is Purpose.KEEP else purpose.value,
+        retry=progress.retries,
+        started=started_at(progress, context.now),
+        memo=record.memo,
+        indices=context.indices,
+        keeping=None
+        if purpose is Purpose.COLLECT
+        else _keeping(context, record, action),
+    )
+    deadline = deadline_of(progress, handler.timeout, context.now)
+    invocation = Invocation(
+        context.next_serial(), situation, deadline=deadline, was_asked=state.asked
+    )
+    work = record.work or IDLE
+    begun = state._replace(
+        asked=False,
+        body=record.body,
+        children=context.children,
+        start=None,
+        over=False,
+        progress=progress,
+    )
+    record = record._replace(
+        levels={**record.levels, handler.id: begun},
+        work=work._replace(level_runs=(*work.level_runs, invocation)),
+    )
+    tell_level_begun(context, record, invocation, state)
+    trace_begun(context, invocation)
+    go_on(context, record, invocation)
+
+
+_PLAN = Signature(Form.PLAN, (), False)
+_GENERATOR = Signature(Form.GENERATOR, (), False)
+
+
+def _with_task(
+    context: Context, record: ObjectRecord, handler: Handler, purpose: Purpose
+) -> Handler:
+    """The handler; its author's function is not called where it has nothing to say."""
+    match purpose:
+        case Purpose.KEEP:
+            return handler
+        case Purpose.CLEAR:
+            return replace(handler, fn=Desired, signature=_PLAN)
+        case Purpose.COLLECT:
+            owner, looks = (
+                _owner_of(context, record),
+                context.settings.echo_timeout_seconds,
+            )
+            fn = partial(_collect, context.key, record.body, owner, looks)
+            return replace(handler, fn=fn, signature=_GENERATOR)
+
+
+def _owner_of(context: Context, record: ObjectRecord) -> Target:
+    """The owner that an orphan's annotation names."""
+    for owner in reversed(owners_of(record.body)):
+        for by in context.kind.owned_by:
+            if owner.is_of(by.resource):
+                key = owner.key(by.resource)
+                place = key.namespace or None
+                found = Target.existing(key.resource, key.name, place)
+                return replace(found, uid=owner.uid)
+    raise AssertionError("it is collected for an owner of a kind that is followed")
+
+
+def _collect(
+    key: Key, body: Body, owner: Target, looks: float
+) -> Generator[Effect, Any, Again | None]:
+    """Delete an orphan, if its owner is not there by a live read either.
+
+    After `looks` seconds it is looked for again, if the watch does not show that.
+    """
+    found = yield Get(owner)
+    if found is not None and found["metadata"].get("uid") == owner.uid:
+        return None
+    yield Log("info", f"deleting it: {owner}, for which it was made, is gone")
+    target = Target.existing(key.resource, key.name, key.namespace or None)
+    yield Delete(target, uid=body.uid, propagation="Background")
+    return Again(looks, "the watch is yet to show its deletion")
+
+
+def _keeping(context: Context, record: ObjectRecord, action: CallLevel) -> Keeping:
+    tell_unconditioned(context)
+    handler, purpose = action.handler, action.purpose
+    keeper = keeper_of(context, record, handler, clears=purpose is Purpose.CLEAR)
+    found = {key: context.bodies(key) for key in context.children}
+    mine = {each.key for each in handler.owned.values()}
+    bodies = {k: each for k, each in found.items() if each and k.resource in mine}
+    if purpose is Purpose.CLEAR:  # others are for the garbage collector
+        bodies = outside(bodies, keeper.set)
+    state = record.levels.get(handler.id) or LevelState()
+    known = state.checked, state.answer
+    sight = context.unseen, lambda: any(map(context.is_blind, mine))
+    owned = Owned(handler.owned, bodies, context.bodies, *known, *sight)
+    if purpose is not Purpose.KEEP:
+        return Keeping(owned, keeper, Beside(handler.id))
+    return Keeping(owned, keeper, beside_of(record, handler, awaits=action.awaits))
+
+
+def _time_out(
+    context: Context, record: ObjectRecord, handler: Handler, state: LevelState
+) -> None:
+    """End a handler whose deadline has passed between two calls."""
+    assert handler.timeout is not None
+    why = state.progress.message or "still waiting"
+    judgement = time_out(state.progress, handler.timeout, why)
+    context.failed()
+    level, line = judgement.level, judgement.line
+    context.say_of(handler, level, line, body=record.body, error=why)
+    over = LevelState(
+        record.body,
+        context.children,
+        over=True,
+        progress=judgement.progress,
+        synced=has_failed(line),
+    )
+    context.put(record._replace(levels={**record.levels, handler.id: over}))
+
+
+def _stop(context: Context, record: ObjectRecord, invocation: Invocation) -> None:
+    """End a call that is under way."""
+    record = stop(context, record, invocation)
+    assert record.work is not None
+    runs = left(record.work.level_runs, invocation)
+    record = record._replace(work=record.work._replace(level_runs=runs))
+    line, ended = "is cancelled", AttemptEnded("cancelled")
+    handler, body = invocation.handler, record.body
+    context.say_of(handler, "info", line, body=body, ended=ended)
+    keep(context, forgotten(record, handler), ends=False)

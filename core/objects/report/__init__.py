@@ -1,0 +1,1 @@
+"""Report about an object: log lines, traces, and Events."""

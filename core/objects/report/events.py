@@ -1,0 +1,268 @@
+"""Kubernetes Events: reports of the operator about an object, with limits.
+
+The same report within ten minutes increases the count of the existing Event instead of
+creating another one.  An object gets 25 reports at once, and one every five minutes
+afterwards.  Both are the rules of client-go's EventCorrelator: Events share the
+cluster's storage with everything else.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.seam.commands import Subject
+from fnop.core.seam.inputs import WriteDenied
+from fnop.core.state.address import Address
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import IN_SERVICE
+from fnop.core.state.record import ObjectRecord, Report, Reports
+from fnop.core.state.requests import ForEvent
+from fnop.core.state.turn import Turn
+from fnop.core.values.body import Body, Key
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now, wall_text
+from fnop.effects import Create, Event, Missing, Outcome, Patch, Target
+from fnop.effects.effects import LEVELS
+
+__all__ = [
+    "event_manifest",
+    "event_posted",
+    "note_line",
+    "report_denial",
+    "report_event",
+    "report_noted",
+]
+
+# A report that comes again within this time is the same one (client-go:
+# defaultAggregateIntervalInSeconds).
+SAME_SECONDS = 600.0
+# The number of reports of an object that are remembered, and may come at once; and the
+# seconds until one more may (client-go: defaultSpamBurst, defaultSpamQPS).
+REPORTS_MAX = 25
+REFILL_SECONDS = 300.0
+
+_NOWHERE = (
+    "Kubernetes Events cannot be reported here; where there is no object, name one: "
+    "about=fnop.target(...)"
+)
+
+_NAME_LENGTH_MAX = 200
+_SUBDOMAIN = re.compile(
+    r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*"
+)
+
+
+def report_event(
+    context: Context, record: ObjectRecord, event: Event, handler: str = ""
+) -> ObjectRecord:
+    """Report a Kubernetes Event; it is not awaited, and cannot fail anything.
+
+    `handler` is the id of the handler that reports it, if one does.
+    """
+    if context.is_activity and event.target is None:
+        context.warn_once("events", _NOWHERE)
+        return record
+    reports = _reported(context, record.reports, event, record.body, handler)
+    return record._replace(reports=reports)
+
+
+def report_denial(turn: Turn, denied: WriteDenied) -> None:
+    """Report that an admission handler has denied a write.
+
+    Objects without a record, such as those of denied creations, share one limit.
+    """
+    resource = turn.survey.catalogue.lookup(denied.resource)
+    if resource is None or turn.lifecycle.phase not in IN_SERVICE:
+        return
+    key = Key(resource.key, denied.namespace, denied.name)
+    context = Context(turn, key)
+    target = Target.existing(
+        denied.resource, denied.name, denied.namespace or None, denied.uid or None
+    )
+    event = Event("Denied", denied.message, "Warning", target)
+    record = context.record
+    known = turn.notes.denials if record is None else record.reports
+    reports = _reported(context, known, event, None, denied.handler)
+    if record is None:
+        turn.notes = turn.notes._replace(denials=reports)
+    else:
+        context.put(record._replace(reports=reports))
+
+
+def _reported(
+    context: Context,
+    known: Reports,
+    event: Event,
+    body: Body | None,
+    handler: str,
+) -> Reports:
+    """Request one more report, if the limits allow it; returns the reports."""
+    resource = context.catalogue.lookup("events.v1.")
+    if resource is None:
+        context.warn_once("events", _NOWHERE)
+        return known
+    subject = context.subject(body)
+    about = _regarding(context, subject, event.target)
+    if about.kind == "Event":
+        return known  # an Event about each Event would never end
+    reports = _refilled(known, context.now)
+    if reports.left < 1:
+        text = f"{event.type} {event.reason}: {event.message}"
+        line = f"a Kubernetes Event is dropped, for too many were reported: {text}"
+        context.say("debug", line)
+        return reports
+    found = next(
+        (each for each in reports.recent if _is_same(each, event, context.now)), None
+    )
+    report, effect = (
+        _first(context, event, about) if found is None else _again(found, context.now)
+    )
+    address = Address(resource, report.namespace, report.name)
+    ticket = ForEvent(context.key, handler, report.name)
+    context.perform(effect, address, ticket, subject)
+    recent = [each for each in reports.recent if each is not found][-REPORTS_MAX + 1 :]
+    return replace(reports, left=reports.left - 1, recent=(*recent, report))
+
+
+def note_line(context: Context, handler: Handler, level: str, message: str) -> None:
+    """Make a log line of an object's handler a Kubernetes Event, if that is configured.
+
+    Not those of handlers that are called for each watch event: an Event is one.
+    """
+    least = context.settings.posting_level
+    if least is None or not handler.rule.posts:
+        return
+    if LEVELS.index(level) >= LEVELS.index(least):
+        kind = "Warning" if level in ("warning", "error") else "Normal"
+        context.post(Event("Logging", message, kind), handler.id)
+
+
+def report_noted(turn: Turn) -> None:
+    """Report the log lines of this step."""
+    for key, event, handler in turn.noted:
+        context = Context(turn, key)
+        record = context.record
+        if record is not None:
+            context.put(report_event(context, record, event, handler))
+
+
+def _refilled(reports: Reports, now: Now) -> Reports:
+    more = (now.mono - reports.at) / REFILL_SECONDS
+    return replace(reports, left=min(REPORTS_MAX, reports.left + more), at=now.mono)
+
+
+def _is_same(report: Report, event: Event, now: Now) -> bool:
+    return report.event == event and now.mono - report.last <= SAME_SECONDS
+
+
+def _first(
+    context: Context, event: Event, about: Subject
+) -> tuple[Report, Create | Patch]:
+    unique = f"{context.seed}-{context.next_serial()}"
+    manifest = event_manifest(event, about, context.settings, context.now, unique)
+    meta = manifest["metadata"]
+    report = Report(event, meta["name"], meta["namespace"], 1, context.now.mono)
+    return report, Create(manifest)
+
+
+def _again(report: Report, now: Now) -> tuple[Report, Create | Patch]:
+    """The report with one more count, and the patch of the existing Event."""
+    count = report.count + 1
+    target = Target("events.v1.", report.name, report.namespace)
+    change = {"count": count, "lastTimestamp": _moment(now)}
+    return replace(report, count=count, last=now.mono), Patch(target, change)
+
+
+def event_posted(record: ObjectRecord, name: str, outcome: Outcome) -> ObjectRecord:
+    """The record without an Event that is missing: it will be created anew.
+
+    The API server keeps Events for an hour.
+    """
+    if not isinstance(outcome, Missing):
+        return record
+    recent = tuple(each for each in record.reports.recent if each.name != name)
+    return record._replace(reports=replace(record.reports, recent=recent))
+
+
+def _moment(now: Now) -> str:
+    """The time as metav1.Time: whole seconds."""
+    return wall_text(now.wall)[:19] + "Z"
+
+
+def event_manifest(
+    event: Event, subject: Subject, settings: Settings, now: Now, unique: str
+) -> dict[str, Any]:
+    """The core/v1 Event about `subject`.
+
+    An Event lives in the namespace of the object it is about, and those of
+    cluster-scoped objects in `default` (Kubernetes: ValidateEvent). API servers before
+    1.21 take the latter there only without `eventTime`, and else in `kube-system`.
+    """
+    regarding = _reference(subject)
+    namespace = regarding.get("namespace") or "default"
+    moment = _moment(now)
+    exact = {"eventTime": wall_text(now.wall)} if regarding.get("namespace") else {}
+    return {
+        "apiVersion": "v1",
+        "kind": "Event",
+        "metadata": {
+            "name": f"{_named(str(regarding['name']))}.{unique}",
+            "namespace": namespace,
+        },
+        "involvedObject": regarding,
+        "reason": event.reason,
+        "message": event.message,
+        "type": event.type,
+        "source": {"component": settings.marker},
+        "reportingComponent": settings.marker,
+        "reportingInstance": settings.operator,
+        "action": event.reason,
+        "firstTimestamp": moment,
+        "lastTimestamp": moment,
+        **exact,
+        "count": 1,
+    }
+
+
+def _named(name: str) -> str:
+    """The name of an object as a DNS subdomain, which an Event's name has to be.
+
+    The name of a role, for one, need not be one.
+
+    >>> _named("db.example"), _named("system:node")
+    ('db.example', 'system-node')
+    """
+    name = name[:_NAME_LENGTH_MAX]
+    if _SUBDOMAIN.fullmatch(name):
+        return name
+    return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-") or "object"
+
+
+def _regarding(context: Context, subject: Subject, target: Target | None) -> Subject:
+    """The object that an Event is about, by the names that the server knows."""
+    if target is None:
+        return subject
+    resource = context.catalogue.lookup(target.resource)
+    namespaced = resource is None or resource.namespaced
+    return Subject(
+        target.resource if resource is None else resource.key,
+        (target.namespace or context.key.namespace or None) if namespaced else None,
+        target.name,
+        target.uid,
+        target.resource.partition(".")[0] if resource is None else resource.kind,
+        "" if resource is None else resource.api_version,
+    )
+
+
+def _reference(subject: Subject) -> dict[str, Any]:
+    found = {
+        "apiVersion": subject.api_version,
+        "kind": subject.kind,
+        "name": subject.name,
+        "namespace": subject.namespace,
+        "uid": subject.uid,
+    }
+    return {key: value for key, value in found.items() if value}

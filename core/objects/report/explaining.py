@@ -1,0 +1,308 @@
+"""The debug lines about an object: what is seen of it, and why handlers are called.
+
+They are there with `Settings(explain=True)`, as `fnop run -v` has it.  They name fields
+and never values, which may be secret.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import islice
+from typing import assert_never
+
+from fnop.core.api.cluster_changes import told_of
+from fnop.core.children.owned import owners_of
+from fnop.core.handlers.declare.roles import Family
+from fnop.core.handlers.program.program import Kind
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.memory.observation import essence_of, is_state, value_at
+from fnop.core.state.context import Context
+from fnop.core.state.in_flight import InFlight
+from fnop.core.state.record import Invocation, LevelState, ObjectRecord
+from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import Diff, Path, diff, resolve
+from fnop.core.values.merge import leaves
+from fnop.effects import Answer, Applied, Call, Missing, Outcome, Patch, Raised
+from fnop.effects.outcomes import Conflict, Refused, Unknown, Unreachable
+
+__all__ = [
+    "tell_answered",
+    "tell_asked",
+    "tell_begun",
+    "tell_level_begun",
+    "tell_seen",
+    "tell_writing",
+    "tell_written",
+]
+
+FIELDS_MAX = 8
+# These change with each write.
+_ALWAYS = {("metadata", "managedFields"), ("metadata", "resourceVersion")}
+
+
+def fields_of(found: Diff, at: Sequence[str] = ()) -> str:
+    """The fields of a diff, dotted; `at` is the field that the diff is about.
+
+    >>> fields_of(diff({"spec": {"a": 1}}, {"spec": {"b": 1}, "status": {}}))
+    'spec.a removed, spec.b added, status added'
+    >>> fields_of(diff({"a": 1}, {"a": 2}), ("spec",))
+    'spec.a'
+    """
+    words = {"add": " added", "remove": " removed", "change": ""}
+    shown = [
+        ".".join((*at, *each.field)) + words[each.operation]
+        for each in found
+        if each.field[:2] not in _ALWAYS
+    ]
+    return _listed([each.strip() or "all of it" for each in shown])
+
+
+def _listed(words: Iterable[str]) -> str:
+    """
+    >>> _listed(map(str, range(11)))
+    '0, 1, 2, 3, 4, 5, 6, 7 and 3 more'
+    """
+    words = [*words]
+    more = len(words) - FIELDS_MAX
+    text = ", ".join(islice(words, FIELDS_MAX))
+    return f"{text} and {more} more" if more > 0 else text
+
+
+# -------------------------------------------------------------------- what is seen
+
+
+def tell_seen(context: Context, type: str | None, was: Body | None, body: Body) -> None:
+    """A version of the object that a list or watch shows."""
+    if not context.settings.explain or _is_foreign(context.kind, body):
+        return
+    what = context.kind.resource.kind
+    if type == "DELETED":
+        line = f"{what} is gone"
+    elif was is None:
+        line = f"{what} is there"
+    elif was.version != body.version:
+        changed = fields_of(diff(was.data, body.data)) or "nothing but its version"
+        line = f"{what} has changed: {changed}"
+    else:
+        return
+    context.say("debug", f"{line} (version {body.version})", body=body)
+
+
+def _is_foreign(kind: Kind, body: Body) -> bool:
+    """Whether an object is followed only because others of its kind are owned."""
+    if kind.has_handlers or not kind.owned_by:
+        return False
+    owners = owners_of(body)
+    return not any(each.is_of(by.resource) for each in owners for by in kind.owned_by)
+
+
+# -------------------------------------------------------------------- attempts
+
+
+def tell_begun(context: Context, invocation: Invocation) -> None:
+    """An attempt, and its cause."""
+    if context.settings.explain:
+        _tell_begun(context, invocation, _cause_of(invocation.situation))
+
+
+def tell_level_begun(
+    context: Context, record: ObjectRecord, invocation: Invocation, was: LevelState
+) -> None:
+    """A call of a reconcile handler, and what differs from the one before."""
+    if context.settings.explain:
+        _tell_begun(context, invocation, _difference(context, record, was))
+
+
+def _tell_begun(context: Context, invocation: Invocation, cause: str) -> None:
+    situation = invocation.situation
+    handler, retry = situation.handler, situation.retry
+    attempt = f", attempt {retry + 1}" if retry else ""
+    context.say(
+        "debug",
+        f"{handler.label} begins{attempt}: {cause}",
+        body=situation.body,
+        handler=handler.id,
+    )
+
+
+def _cause_of(situation: Situation) -> str:
+    """The reason for which a handler is called, for people."""
+    rule, reason = situation.handler.rule, situation.reason
+    match rule.family:
+        case Family.ACTIVITY:
+            return f"the operator's {reason}"
+        case Family.CLUSTER:
+            assert situation.cluster_change is not None
+            return told_of(situation.cluster_change)
+        case Family.EVENT:
+            return f"watch event {reason}" if reason else "it was listed"
+        case Family.LOG:
+            return f"a line of container {situation.container}"
+        case Family.BACKGROUND:
+            return "it runs" if rule.lasts else "its time has come"
+        case Family.CHANGE:
+            return _of_change(situation)
+        case Family.LEVEL | Family.INDEX | Family.OUTSIDE | Family.ADMISSION:
+            raise AssertionError("it has no cause")
+        case never:
+            assert_never(never)
+
+
+def _of_change(situation: Situation) -> str:
+    known = _CAUSES.get(situation.reason or "")
+    return known or f"changed since it was handled: {_changes(situation)}"
+
+
+_CAUSES = {
+    "create": "the object is new",
+    "resume": "another process has handled the object",
+    "delete": "the object is being deleted",
+}
+
+
+def _changes(situation: Situation) -> str:
+    """The fields that an update handler is called for, where the last state is kept."""
+    body, field, before = situation.body, situation.handler.field, situation.before
+    assert body is not None
+    if situation.handler.entries:
+        return f"the index {situation.handler.entries[1]}"
+    old = value_at(before, field)
+    if old is None and not field:
+        return "its essence (which is kept as a digest alone)"
+    new = resolve(essence_of(body, situation.settings.hidden), field)
+    return fields_of(diff(old, new), field) or ".".join(field) or "its essence"
+
+
+def _difference(context: Context, record: ObjectRecord, was: LevelState) -> str:
+    """The reason for which a reconcile handler is called."""
+    if was.body is None:
+        return "this process has not called it yet"
+    hidden = context.settings.hidden
+    found = fields_of(
+        diff(essence_of(was.body, hidden), essence_of(record.body, hidden))
+    )
+    now = context.children
+    both = {**was.children, **now}
+    changed = [key for key in both if was.children.get(key) != now.get(key)]
+    reasons = [f"changed: {found}"] if found else []
+    if changed:
+        reasons.append(f"changed children: {_listed(sorted(map(_child, changed)))}")
+    if reasons:
+        return "; ".join(reasons)
+    if was.has_failed:
+        return "it has failed before"
+    asked = "a reconcile handler has requeued it"
+    return asked if was.asked else "its time has come, or a mapping names it"
+
+
+def _child(key: Key) -> str:
+    return f"{key.resource.split('.')[0]}/{key.name}"
+
+
+# -------------------------------------------------------------------- effects
+
+
+def tell_asked(context: Context, invocation: Invocation, in_flight: InFlight) -> None:
+    """A request for an effect is sent."""
+    if not context.settings.explain:
+        return
+    reads = in_flight.looking or in_flight.reads_first
+    first = ", which is read first" if reads else ""
+    again = f", try {in_flight.tries + 1}" if in_flight.tries else ""
+    _tell(context, invocation, f"asks: {_named(in_flight)}{first}{again}")
+
+
+def tell_answered(
+    context: Context, invocation: Invocation, in_flight: InFlight, outcome: Outcome
+) -> None:
+    """The answer to that request."""
+    if context.settings.explain:
+        line = f"is answered: {_named(in_flight)}: {told(outcome)}"
+        _tell(context, invocation, line)
+
+
+def _tell(context: Context, invocation: Invocation, line: str) -> None:
+    handler = invocation.handler
+    context.say(
+        "debug",
+        f"{handler.label} {line}",
+        body=invocation.situation.body,
+        handler=handler.id,
+    )
+
+
+def _named(in_flight: InFlight) -> str:
+    effect = in_flight.effect
+    if isinstance(effect, Call):
+        return f"Call {effect.function.partition(':')[2]}"
+    return in_flight.label
+
+
+def told(outcome: Outcome) -> str:
+    """An answer in words, without values.
+
+    >>> told(Applied({"metadata": {"resourceVersion": "7"}}))
+    'done, version 7'
+    >>> told(Refused(403, "not yours", "Forbidden"))
+    'refused with 403 Forbidden: not yours'
+    """
+    match outcome:
+        case Applied(object={"metadata": {"resourceVersion": version}}):
+            return f"done, version {version}"
+        case Applied() | Answer(exception=None):
+            return "done"
+        case Answer(exception=problem):
+            return f"failed with {type(problem).__name__}"
+        case Missing(message=message):
+            return f"missing: {message}"
+        case Conflict(message=message):
+            return f"a conflict: {message}"
+        case Refused(status=status, message=message, reason=reason):
+            return f"refused with {status} {reason}: {message}".replace(" :", ":")
+        case Unreachable(message=message):
+            return f"not sent: {message}"
+        case Unknown(message=message):
+            return f"no reply: {message}"
+        case Raised(type=name, message=message):
+            return f"raised {name}: {message}"
+        case never:
+            assert_never(never)
+
+
+# -------------------------------------------------------------------- own writes
+
+
+def tell_writing(
+    context: Context, endpoint: str, patch: Patch, authors: Sequence[str]
+) -> None:
+    """A write of the object, with what its handlers have changed and its state."""
+    if not context.settings.explain:
+        return
+    paths = context.settings.places.paths
+    fields = _listed(_written(patch, paths))
+    where = f" ({endpoint})" if endpoint else ""
+    by = f", for {', '.join(authors)}" if authors else ""
+    context.say("debug", f"writes{where}: {fields}{by}")
+
+
+def tell_written(context: Context, outcome: Outcome) -> None:
+    """The answer to a write, or to the reading before it."""
+    if context.settings.explain:
+        context.say("debug", f"the write is answered: {told(outcome)}")
+
+
+def _written(patch: Patch, own: Sequence[Path]) -> list[str]:
+    """The fields of a patch, as deep as they say something."""
+    fields: dict[str, None] = {}
+    state: list[str] = []
+    merge = patch.merge or {}
+    for path in leaves(merge):
+        value = resolve(merge, path)
+        if any(path[: len(each)] == each for each in own) or is_state(value):
+            state = ["the operator's state"]
+        elif path[:2] not in _ALWAYS and path != ("metadata", "uid"):
+            depth = 3 if path[:1] == ("metadata",) else 2
+            fields[".".join(path[:depth])] = None
+    for operation in patch.json or ():
+        fields[str(operation.get("path", "")).strip("/").replace("/", ".")] = None
+    return [*fields, *state]

@@ -1,0 +1,1 @@
+"""Keep what is known of the objects: their versions, indices, and logs."""

@@ -1,0 +1,345 @@
+"""The logs of one pod: decide which to read, and pass their lines to the handlers.
+
+After a pod is deleted, its open logs are read to their end for a while, as the last
+lines may still arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from fnop.core.handlers.declare.filters import Callback
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.log_selection import Begin, LogSelection, begin_of
+from fnop.core.handlers.run.arguments import filter_arguments
+from fnop.core.objects.decide.selecting_events import (
+    log_handler_reads,
+    pod_situation,
+    wanted_events,
+)
+from fnop.core.seam.commands import CloseStream, MoreLines
+from fnop.core.seam.inputs import LogLines, StreamEnded
+from fnop.core.state.context import Context
+from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent
+from fnop.core.streams.containers import Container, containers_of
+from fnop.core.streams.log_stream import (
+    LogKey,
+    LogPhase,
+    LogStream,
+    begun,
+    ended,
+    is_finished,
+    is_lost,
+    marked,
+    shown,
+)
+from fnop.core.values.body import Body
+from fnop.core.values.errors import described
+from fnop.core.values.log_lines import LogLine
+
+__all__ = ["go_on", "read_logs", "take_end", "take_lines", "takes_more"]
+
+# After a pod is deleted, its open logs may go on for so many seconds.
+LAST_SECONDS = 30.0
+# fnop reads no further lines of a pod while this many wait for their handlers.
+WAITING_LINES = 100
+# The seconds between two lines about those beyond a rate.
+TELL_SECONDS = 60.0
+
+
+class _Wanted(NamedTuple):
+    """A container whose log handlers want, which read it in one way."""
+
+    container: Container
+    handlers: tuple[Handler, ...]
+
+
+# -------------------------------------------------------------- which logs are read
+
+
+def read_logs(
+    context: Context,
+    type: str | None,
+    pod: Body,
+    former: Body | None,
+    *,
+    is_listed: bool,
+) -> None:
+    """Read the logs of a pod that handlers want, after it was seen in a version.
+
+    A container that has begun since the `former` version is read from its first line.
+    If the watch has added the pod, containers may have begun before it was selected.
+    A pod that a later listing shows is new.  No log of a deleted pod is opened.
+    """
+    if type == "DELETED":
+        for each in context.logs.of_pod(context.key):
+            _leave(context, each)
+        return
+    containers = containers_of(pod)
+    wanted, ways = _wanted(context, pod, containers)
+    present = {each.name for each in containers}
+    known = {each.key: each for each in context.logs.of_pod(context.key)}
+    for key, stream in known.items():
+        if key.uid != pod.uid:
+            _leave(context, stream)
+        elif key in wanted:
+            continue
+        elif key.way not in ways or key.container in present:
+            _close(context, stream)
+    is_new = former is None and type is None and not is_listed
+    begun_before = _begun_before(pod if former is None else former)
+    for key, found in wanted.items():
+        if (before := known.get(key)) is not None:
+            _show(context, before, found, pod)
+            continue
+        if is_new or key.container not in begun_before:
+            begin: Begin | None = "start"
+        else:
+            begin = _begin(context, found.handlers[0], pod)
+        if begin is not None:
+            ids = tuple(handler.id for handler in found.handlers)
+            fresh = begun(key, pod, ids, found.container, begin)
+            if fresh.phase is LogPhase.FINISHED:
+                context.read(context.logs.put(fresh))
+            else:
+                _wait(context, fresh._replace(due=context.now.mono))
+
+
+def _begun_before(former: Body) -> frozenset[str]:
+    """The names of the containers that had begun."""
+    return frozenset(each.name for each in containers_of(former))
+
+
+def _wanted(
+    context: Context, pod: Body, containers: tuple[Container, ...]
+) -> tuple[dict[LogKey, _Wanted], frozenset[int]]:
+    """The logs to read, each with the handlers that share one stream of it.
+
+    Also the ways in which handlers read this pod, because the status may lack a
+    container for a moment.
+    """
+    found: dict[LogKey, _Wanted] = {}
+    handlers, reading = context.kind.log_handlers, set[int]()
+    ways = [_selection(each) for each in handlers]
+    for handler, own in zip(handlers, ways, strict=True):
+        if not log_handler_reads(context, handler, pod):
+            continue
+        way = next(at for at, e in enumerate(ways) if e is own or e.shares(own))
+        reading.add(way)
+        for container in containers:
+            if own.takes(container.name):
+                key = LogKey(context.key, pod.uid, container.name, way)
+                others = found[key].handlers if key in found else ()
+                found[key] = _Wanted(container, (*others, handler))
+    return found, frozenset(reading)
+
+
+def _selection(handler: Handler) -> LogSelection:
+    assert handler.log is not None, "log handlers have one"
+    return handler.log
+
+
+def _begin(context: Context, handler: Handler, pod: Body) -> Begin | None:
+    """The lines of a running container that are read first; None after an error."""
+    since = _selection(handler).since
+    if not isinstance(since, Callback):
+        return since
+    situation = pod_situation(context, handler, pod)
+    try:
+        arguments = filter_arguments(situation, since.wants, since.rest)
+        return begin_of(since.call((), arguments))
+    except BaseException as problem:
+        text = described(problem)
+        context.say_of(
+            handler,
+            "error",
+            f"does not read this log, for the function in its since= failed: {text}",
+            body=pod,
+            error=text,
+            exception=problem,
+        )
+        return None
+
+
+def _show(context: Context, stream: LogStream, wanted: _Wanted, pod: Body) -> None:
+    """Take another version of the pod in."""
+    after = shown(stream, wanted.container, pod)._replace(is_gone=False)
+    ids = tuple(each.id for each in wanted.handlers)
+    if after.handlers != ids:
+        after = after._replace(handlers=ids)
+        if after.is_open:  # the open one is for the handlers before
+            after = after._replace(phase=LogPhase.WAITING, due=context.now.mono)
+    if is_lost(stream, after):
+        _take(context, stream, stream.rest)
+        _say_lost(context, stream)
+    if stream.is_open and not after.is_open:
+        context.emit(CloseStream(stream.id))
+    if after.phase is LogPhase.WAITING and after != stream._replace(body=pod):
+        _wait(context, after)
+    else:
+        context.read(context.logs.put(after))
+
+
+def _say_lost(context: Context, stream: LogStream, why: str = "") -> None:
+    why = why or "kubelet keeps it no more"
+    what = f"the end of a log of container {stream.key.container} is lost"
+    context.say("warning", f"{what}: {why}")
+
+
+def _wait(context: Context, stream: LogStream) -> None:
+    context.read(context.logs.waits(stream))
+
+
+def _close(context: Context, stream: LogStream) -> None:
+    if stream.is_open:
+        context.emit(CloseStream(stream.id))
+    context.read(context.logs.drop(stream))
+
+
+def _leave(context: Context, stream: LogStream) -> None:
+    if not stream.is_open:
+        _take(context, stream, stream.rest)
+        _close(context, stream)
+    elif not stream.is_gone:
+        until = context.now.mono + LAST_SECONDS
+        context.read(context.logs.put(stream._replace(is_gone=True, due=until)))
+        context.due(until)
+
+
+# ----------------------------------------------------------------------- the lines
+
+
+def take_lines(context: Context, stream: LogStream, found: LogLines) -> None:
+    """Take lines in; those that `when=` declines are left out."""
+    if found.remark:
+        stream = _warned(context, stream, "remark", f"kubelet says: {found.remark}")
+    if found.cut:
+        limit = context.settings.log_line_bytes
+        text = f"lines are cut behind {limit} bytes (log_line_bytes)"
+        stream = _warned(context, stream, "cut", text)
+    stream = _told_of_dropped(context, marked(stream, found.mark), found.dropped)
+    _take(context, stream, found.lines)
+    context.read(context.logs.put(stream._replace(is_held=True)))
+    go_on(context)
+
+
+def _warned(context: Context, stream: LogStream, sort: str, text: str) -> LogStream:
+    """The stream after a warning, which is given once for each log and sort."""
+    if sort in stream.warned:
+        return stream
+    context.say("warning", f"log of container {stream.key.container}: {text}")
+    return stream._replace(warned=stream.warned | {sort})
+
+
+def _take(context: Context, stream: LogStream, lines: Iterable[LogLine]) -> None:
+    """Let lines wait for their handlers."""
+    record = context.record
+    if record is None or not context.is_served:
+        return
+    fresh = wanted_events(context, record, _events(context, record, stream, lines))
+    if fresh:
+        work = record.work or IDLE
+        work = work._replace(pending_events=(*work.pending_events, *fresh))
+        context.put(record._replace(work=work))
+        context.due()
+
+
+def _events(
+    context: Context,
+    record: ObjectRecord,
+    stream: LogStream,
+    lines: Iterable[LogLine],
+) -> Iterator[PendingEvent]:
+    """Lines as events for their handlers, about the pod as it is known."""
+    handlers = {each.id: each for each in context.kind.log_handlers}
+    pod = record.body if record.body.uid == stream.key.uid else stream.body
+    for line in lines:
+        handler = handlers.get(line.handler)
+        if handler is not None:
+            container = stream.key.container
+            yield PendingEvent(handler, None, pod, line=line, container=container)
+
+
+def go_on(context: Context) -> None:
+    """Ask for more lines if few wait, and close late logs of deleted pods."""
+    streams = context.logs.of_pod(context.key)
+    if not streams:
+        return
+    may_read = takes_more(context)
+    for stream in streams:
+        if stream.is_gone and stream.due <= context.now.mono:
+            _close(context, stream)
+        elif stream.is_held and may_read:
+            context.emit(MoreLines(stream.id))
+            context.read(context.logs.put(stream._replace(is_held=False)))
+
+
+def takes_more(context: Context) -> bool:
+    """Whether few enough lines of a pod wait for their handlers."""
+    record = context.record
+    work = (None if record is None else record.work) or IDLE
+    waiting = sum(each.line is not None for each in work.pending_events)
+    return waiting < WAITING_LINES
+
+
+def _told_of_dropped(
+    context: Context, stream: LogStream, dropped: tuple[tuple[str, int], ...]
+) -> LogStream:
+    """The stream after lines beyond a rate, which fnop logs once a minute."""
+    if not dropped:
+        return stream
+    counts = dict(stream.dropped)
+    for handler, number in dropped:
+        counts[handler] = counts.get(handler, 0) + number
+    stream = stream._replace(dropped=tuple(sorted(counts.items())))
+    if context.now.mono < stream.tell_at:
+        return stream
+    return tell_dropped(context, stream)
+
+
+def tell_dropped(context: Context, stream: LogStream) -> LogStream:
+    """The stream after logging how many lines were beyond a rate."""
+    handlers = {each.id: each for each in context.kind.log_handlers}
+    for name, number in stream.dropped:
+        handler = handlers.get(name)
+        if handler is not None:
+            rate = f"{_selection(handler).rate:g}"
+            context.say_of(
+                handler,
+                "warning",
+                f"left out {number} lines of container {stream.key.container}: they "
+                f"were more than {rate} a second (rate=)",
+            )
+    return stream._replace(dropped=(), tell_at=context.now.mono + TELL_SECONDS)
+
+
+def take_end(context: Context, stream: LogStream, end: StreamEnded) -> None:
+    """Take in that a log stream has ended: finish it, or open it again later."""
+    if stream.dropped and context.is_served:
+        stream = tell_dropped(context, stream)
+    if stream.is_gone:
+        _take(context, stream, end.rest)
+        context.read(context.logs.drop(stream))
+        context.due()
+        return
+    after = ended(stream, end, context.now, context.jitter())
+    if end.reason == "eof" and is_finished(stream, after):
+        _take(context, stream, end.rest)
+        if end.place is not None and end.place.missing:
+            _say_lost(context, stream, end.message)
+    elif is_lost(stream, after):
+        _say_lost(context, stream, end.message)
+    if after.refusal and not stream.refusal:
+        remedy = "grant the verb get on pods/log to this operator"
+        context.warn_once(
+            f"log refused {stream.key.pod.namespace}",
+            f"may not read the log of {stream.label}: {after.refusal}; {remedy}",
+        )
+    elif after.failures == 5 and not after.refusal:
+        text = f"the log of {stream.label} cannot be read: {end.reason} {end.message}"
+        context.say("warning", text.rstrip())
+    if after.phase is LogPhase.FINISHED:
+        context.read(context.logs.put(after))
+    else:
+        _wait(context, after)

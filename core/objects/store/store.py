@@ -1,0 +1,442 @@
+"""The store of watched objects, as a fold over their versions.
+
+Guarantees: an object has a record, by its uid, from its first appearance to its
+deletion; a version from before an own write never replaces the version after it (R24).
+"""
+
+from __future__ import annotations
+
+from fnop.core.children.owned import OWNER_ANNOTATION
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.writers import DaemonStoppingReason, Transform
+from fnop.core.handlers.program.program import Kind
+from fnop.core.memory.last_seen import (
+    UNSTORED,
+    Stored,
+    Unreadable,
+    read_stored,
+    restated,
+)
+from fnop.core.memory.observation import essence_of, see
+from fnop.core.memory.takeover import taken_over
+from fnop.core.objects.attempt.attempts import let_go
+from fnop.core.objects.decide.mapping import bounded, with_events
+from fnop.core.objects.decide.selecting_events import wanted_events
+from fnop.core.objects.report.events import report_event
+from fnop.core.objects.report.explaining import tell_seen
+from fnop.core.objects.store.indexing import indexed, unindexed
+from fnop.core.objects.store.log_reading import read_logs
+from fnop.core.objects.write.expectations import LOOKS_MAX, vanished
+from fnop.core.state.context import Context
+from fnop.core.state.lifecycle import Phase
+from fnop.core.state.record import IDLE, ObjectRecord, PendingEvent, Work
+from fnop.core.state.requests import OfObject
+from fnop.core.streams.stream import Stream
+from fnop.core.values.body import Body, Key, compact, is_behind
+from fnop.core.values.cause import Reason
+from fnop.core.values.finalizers import ORPHAN_FINALIZER
+from fnop.core.values.pace import CALM
+from fnop.effects import Event, Patch
+from fnop.effects.values import same_json
+
+__all__ = ["aside", "moved", "observe"]
+
+# The number of remembered versions, to notice that the watch is ahead of an own answer.
+_SHOWN_MAX = 15
+# The limit of pending events: a slower event handler loses the oldest.
+PENDING_EVENTS_MAX = 100
+
+
+def observe(context: Context, stream: Stream, type: str | None, body: Body) -> None:
+    """Store a version of an object from a list or watch; its key is due."""
+    in_service = context.phase in (Phase.SERVING, Phase.STANDBY)
+    if not in_service or _is_over(context, stream, type, body):
+        return
+    record = was = context.record
+    tell_seen(context, type, was and was.body, body)
+    before: Work | None = None
+    if record is not None and _is_of_another(record, type, body):
+        if type == "DELETED":
+            return  # the object has been replaced already
+        before = _replaced(context, record)
+        record = was = None
+    if record is None:
+        if type == "DELETED":
+            return
+        record = _first_sight(context, body, listed=type is None and not stream.lists)
+        record = record._replace(work=before, memo=context.memo)
+    elif record.stale and _is_put_aside(record) and type != "DELETED":
+        record = _read_again(context, record, body)
+    else:
+        record = _refreshed(
+            context, _at_its_pace(context, record, body), stream, type, body
+        )
+    if context.phase is Phase.STANDBY:
+        record = record._replace(stale=True)
+    elif record.stale:
+        work = record.work or record.unwritten or IDLE
+        record = record._replace(
+            stale=False, work=None if work.is_over else work, unwritten=None
+        )
+    record = _noted(record, stream, type, body)
+    kind = context.kind
+    if kind.indexers:
+        unindexed(context) if type == "DELETED" else indexed(context, body)
+    if context.phase is Phase.SERVING:
+        former = None if was is None else was.body
+        record = _shown(context, record, stream, type, body, former)
+    if kind.waits_for_idleness and _has_changed(was, body, kind):
+        record = record._replace(changed=context.now.mono)
+    context.put(record)
+    _make_due(context, record)
+
+
+def _is_of_another(record: ObjectRecord, type: str | None, body: Body) -> bool:
+    """Whether a record is not that of this object, or of its former sight.
+
+    One that is selected again was gone as far as the watch has told.
+    """
+    is_back = record.gone and type != "DELETED"
+    return is_back or record.body.uid != body.uid
+
+
+def _shown(
+    context: Context,
+    record: ObjectRecord,
+    stream: Stream,
+    type: str | None,
+    body: Body,
+    former: Body | None,
+) -> ObjectRecord:
+    """The record after a version was shown to handlers of events, and of logs."""
+    kind = context.kind
+    if kind.log_handlers:
+        # A stream that begins later is of a namespace that is new.
+        is_listed = type is None and not (stream.lists or context.is_ready)
+        read_logs(context, type, body, former, is_listed=is_listed)
+    if kind.event_handlers:
+        return _with_pending_events(context, record, kind, type, body, former)
+    return record
+
+
+def _is_put_aside(record: ObjectRecord) -> bool:
+    """Whether no handler runs for an object; a write of it may be under way."""
+    return record.work is None or not record.work.invocations
+
+
+def _read_again(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
+    """The record of an object that was put aside, after another version was seen.
+
+    While another replica leads, a write that awaits its answer stays as it is: this
+    process lists every object again before it handles any.
+    """
+    if record.work is not None:
+        if context.phase is Phase.STANDBY:
+            return record
+        record = aside(context, record)
+    return aside(context, record._replace(body=body))
+
+
+def _noted(
+    record: ObjectRecord, stream: Stream, type: str | None, body: Body
+) -> ObjectRecord:
+    """The record with what only this version tells."""
+    if type is None:
+        record = record._replace(listing=stream.id)
+    if body.is_deleting and ORPHAN_FINALIZER in body.finalizers:
+        record = record._replace(orphans=True)  # later ones lack that finalizer
+    return record
+
+
+def _make_due(context: Context, record: ObjectRecord) -> None:
+    """Let the object be reconciled, if anything can be due about it.
+
+    One of a kind without handlers is followed for its owner, who is due. If it names
+    that owner in an annotation alone it may have to be collected, and if it has
+    finalizers, to be released.
+    """
+    is_over = record.gone or record.vanished
+    if not (context.kind.has_handlers or is_over or record.work is not None):
+        body = record.body
+        if not body.finalizers and OWNER_ANNOTATION not in body.mapping("annotations"):
+            return
+    context.due()
+
+
+def _is_over(context: Context, stream: Stream, type: str | None, body: Body) -> bool:
+    """Whether the object is gone by a live answer that is newer than this version.
+
+    A later version than was known then casts doubt on that answer: the object is read
+    again before anything is done about it.
+    """
+    grave, record = context.grave, context.record
+    if grave is None or grave.uid != body.uid:
+        return False
+    if type == "DELETED" or (type is None and stream.begun > grave.step):
+        context.exhume()
+        return False
+    if record is not None or not is_behind(grave.version, body.version):
+        return True
+    context.exhume()
+    found = _first_sight(context, body, listed=False)._replace(memo=context.memo)
+    context.put(_doubted(context, vanished(context, found, looks=LOOKS_MAX)))
+    return False
+
+
+def aside(context: Context, record: ObjectRecord) -> ObjectRecord:
+    """The record as read from the object itself, with what was not written on it.
+
+    It is read again with each version, until the object is reconciled here.  If another
+    process has stored a state meanwhile, that counts; but deletions are not taken back.
+    """
+    fresh = _first_sight(context, record.body, listed=False)
+    unwritten = record.unwritten
+    if unwritten is None:
+        unwritten = _unwritten(context, record)
+    elif fresh.stored != record.stored:
+        unwritten = _of_deletion(unwritten)
+    return fresh._replace(
+        memo=record.memo,
+        initial=record.initial,
+        listing=record.listing,
+        stale=True,
+        unwritten=unwritten,
+    )
+
+
+def moved(context: Context, record: ObjectRecord, key: Key) -> None:
+    """Put an object aside under the key that it has in another version of its kind.
+
+    It is not deleted: handlers see it again, in that version, when it is listed there.
+    What was not written on it is kept.
+    """
+    let_go(context, record, DaemonStoppingReason.OPERATOR_PAUSING)
+    if context.kind.indexers:
+        unindexed(context)
+    there = context.of(key)
+    there.put(aside(there, record))
+    context.exhume()
+    context.drop()
+
+
+def _unwritten(context: Context, record: ObjectRecord) -> Work:
+    """The ends of handlers, and their changes, that are not on the object.
+
+    A write under way may arrive or not. If it does, the state on the object tells.  If
+    not, it is done again, which is no change where it only sets fields.  A handler with
+    functions or a JSON patch in it is called again.
+    """
+    work = record.work or IDLE
+    parts = () if work.writing is None else work.writing.parts
+    patches = (*(patch for each in parts for patch in each.patches), *work.patches)
+    results = {**work.results}
+    for each in parts:
+        results |= each.results
+    doubtful: set[str] = set()
+    if work.writing is not None and work.writing.is_doubtful:
+        doubtful = {name for name, each in work.writing.patches if not _repeats(each)}
+    ends = {
+        name: progress
+        for name, progress in {**record.stored.progress, **work.progress}.items()
+        if progress.is_finished and name not in doubtful
+    }
+    known = {each.id: each.result_id for each in context.kind.changes}
+    named = {known.get(name, name) for name in ends}
+    return Work(
+        progress=ends,
+        patches=tuple(each for each in patches if each[0] in ends),
+        results={name: each for name, each in results.items() if name in named},
+    )
+
+
+def _repeats(change: Patch | Transform) -> bool:
+    """Whether a change that is made twice is as if it were made once."""
+    return isinstance(change, Patch) and not change.json
+
+
+def _of_deletion(work: Work) -> Work:
+    """The ends of deletion handlers alone: they are about the uid, whatever follows."""
+    ends = {
+        name: progress
+        for name, progress in work.progress.items()
+        if progress.aim.partition(":")[0] == Reason.DELETE.value
+    }
+    return Work(progress=ends)
+
+
+def _replaced(context: Context, record: ObjectRecord) -> Work | None:
+    """Drop an object whose name another has taken, and return the work that is left.
+
+    Event handlers still get the pending events, and the deletion.
+    """
+    let_go(context, record)
+    kind = context.kind
+    if kind.event_handlers and not record.gone:
+        record = _with_pending_events(context, record, kind, "DELETED", record.body)
+    context.drop()
+    work = record.work or IDLE
+    left = Work(event_runs=work.event_runs, pending_events=work.pending_events)
+    return None if left.is_over else left
+
+
+def _first_sight(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
+    text = context.settings.places.text(body)
+    stored = read_stored(text, body.uid)
+    match stored:
+        case Unreadable(problem):
+            context.say(
+                "warning",
+                "its stored state cannot be read and is left as it is; the object "
+                f"counts as handled before: {problem}",
+                body=body,
+            )
+            seen = see(body, context.kind.observation)
+            return ObjectRecord(body, Stored(seen), readable=False, initial=listed)
+        case None:
+            return _predecessors(context, body, listed=listed)
+        case _:
+            observation = context.kind.observation
+            return ObjectRecord(
+                body, restated(stored, body, observation), initial=listed
+            )
+
+
+def _predecessors(context: Context, body: Body, *, listed: bool) -> ObjectRecord:
+    """The record of an object without our state; perhaps with that of a predecessor."""
+    kopf = context.settings.predecessor
+    if kopf is None:
+        return ObjectRecord(body, UNSTORED, initial=listed)
+    kind = context.kind
+    handlers = [each.id for each in kind.changes]
+    match taken_over(body, kopf, kind.observation, handlers):
+        case Unreadable(problem):
+            context.failed()
+            text = (
+                "it was handled by the operator that is taken over, and is left alone: "
+                f"{problem}; set takes_over_key= or takes_over_field= to where that "
+                "operator kept it, or take the finalizer off to have it created anew"
+            )
+            context.say("error", text, body=body)
+            seen = Stored(see(body, kind.observation))
+            record = ObjectRecord(body, seen, readable=False)
+            event = Event("NotTakenOver", problem, "Warning")
+            return report_event(context, record, event)
+        case stored:
+            return ObjectRecord(body, stored or UNSTORED, initial=listed)
+
+
+def _refreshed(
+    context: Context, record: ObjectRecord, stream: Stream, type: str | None, body: Body
+) -> ObjectRecord:
+    """The record with a newer version; one from before a live answer is ignored.
+
+    The answer to an own write, or to a live read, may be ahead of the watch.
+    """
+    if type == "DELETED":
+        return record._replace(body=body, gone=True, expected=None)
+    is_fresh = type is None and stream.begun > record.learned
+    if record.vanished and not is_fresh:
+        return _doubted(context, record)
+    if is_behind(body.version, record.body.version) and not is_fresh:
+        return record
+    if body.version == record.body.version and not is_fresh:
+        body = compact(record.body, body)
+    if record.work is None and record.expected is None:
+        return record._replace(body=body, shown=(body.version,))
+    versions = (*record.shown[-_SHOWN_MAX:], body.version)
+    expected = record.expected
+    if (
+        expected is None
+        or record.vanished  # it exists still, or again: take the watch's version
+        or body.version == expected.version
+        or is_behind(expected.version, body.version)  # a listing leaves out versions
+        or (type is None and stream.begun > expected.step)
+    ):
+        return record._replace(body=body, vanished=False, expected=None, shown=versions)
+    return record._replace(shown=versions)
+
+
+def _doubted(context: Context, record: ObjectRecord) -> ObjectRecord:
+    """The record with a live read due: the watch shows an object that was missing."""
+    expected = record.expected
+    if expected is None or expected.looking:
+        return record
+    return record._replace(expected=expected._replace(deadline=context.now.mono))
+
+
+def _at_its_pace(context: Context, record: ObjectRecord, body: Body) -> ObjectRecord:
+    """The record without a pause, if another has changed the object: no loop now."""
+    if not (record.backoff.pace.is_loop or record.backoff.odds.is_loop):
+        return record
+    if body.version == record.body.version or _is_written(context, record):
+        return record
+    observation = context.kind.observation
+    same = see(record.body, observation).digests == see(body, observation).digests
+    return record if same else record.backing_off(pace=CALM, odds=CALM)
+
+
+def _is_written(context: Context, record: ObjectRecord) -> bool:
+    """Whether a change of the object by this operator is under way."""
+    if record.work is not None and record.work.writing is not None:
+        return True
+    for ticket in context.pending:
+        if not isinstance(ticket, OfObject):
+            continue
+        author = context.of(ticket.key).record
+        for each in ((author and author.work) or IDLE).invocations:
+            in_flight = each.in_flight
+            if (
+                in_flight
+                and in_flight.base
+                and in_flight.requests[0].address.key == context.key
+            ):
+                return True
+    return False
+
+
+def _has_changed(was: ObjectRecord | None, body: Body, kind: Kind) -> bool:
+    """Whether it is new, or differs from before in more than its status."""
+    if was is None:
+        return True
+    hidden = kind.observation.hidden
+    return not same_json(essence_of(was.body, hidden), essence_of(body, hidden))
+
+
+def _with_pending_events(
+    context: Context,
+    record: ObjectRecord,
+    kind: Kind,
+    type: str | None,
+    body: Body,
+    former: Body | None = None,
+) -> ObjectRecord:
+    events = (
+        PendingEvent(handler, type, each)
+        for handler in kind.event_handlers
+        for each in _looked_at(handler, former, body)
+    )
+    fresh = wanted_events(context, record, events)
+    if not fresh:
+        return record
+    work = record.work or IDLE
+    pending_events = with_events(work.pending_events, fresh)
+    kept = bounded(pending_events, PENDING_EVENTS_MAX)
+    if len(kept) < len(pending_events):
+        pending_events = kept
+        context.warn_once(
+            f"pending events {context.key}",
+            "watch events come faster than the on.event handlers handle them; "
+            "the oldest are dropped",
+        )
+    return record._replace(work=work._replace(pending_events=pending_events))
+
+
+def _looked_at(handler: Handler, former: Body | None, body: Body) -> tuple[Body, ...]:
+    """The versions of an object that a handler of its events is called for.
+
+    A mapping gets the one before, too: whom that has named has to be looked at when it
+    names another, or loses the label by which it was a template.
+    """
+    if not handler.to or former is None or former.version == body.version:
+        return (body,)
+    return former, body

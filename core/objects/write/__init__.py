@@ -1,0 +1,1 @@
+"""Send the operator's own write on an object."""

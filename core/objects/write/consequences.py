@@ -1,0 +1,201 @@
+"""The consequences of an own write for handlers, for the pace, and for the log."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.writers import Transform
+from fnop.core.handlers.program.program import Kind
+from fnop.core.objects.report.events import note_line
+from fnop.core.objects.write.own_writes import (
+    authors_of,
+    generation_after,
+    loop_told,
+    moved_handlers,
+    moved_progress,
+    moves_of,
+    with_generation,
+    with_moves,
+    with_undoing,
+)
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import (
+    Writing,
+    dropped_fields,
+)
+from fnop.core.state.record import ObjectRecord, Work
+from fnop.core.values.body import Body
+from fnop.core.values.evolve import replace
+from fnop.core.values.pace import culprits, paced
+from fnop.effects import (
+    Patch,
+)
+
+__all__ = [
+    "after_own_write",
+    "at_odds",
+    "keeping_pace",
+    "log_successes",
+    "of_generation",
+    "paced_by_index",
+    "warn_dropped",
+]
+
+
+def log_successes(context: Context, work: Work, *, ends: bool) -> Work:
+    """Log the successes of attempts whose changes are all written.
+
+    At the end of a change all of them are.
+    """
+    if not work.successes:
+        return work
+    unwritten = {name for name, _ in work.patches} | set(work.results)
+    kept = []
+    for handler, say in work.successes:
+        if not ends and not unwritten.isdisjoint((handler.id, handler.result_id)):
+            kept.append((handler, say))
+            continue
+        note_line(context, handler, say.level, say.message)
+        context.emit(say)
+    return work._replace(successes=tuple(kept))
+
+
+# A change that is undone later than that is undone for another reason.
+_SOON_SECONDS = 60.0
+
+
+def at_odds(context: Context, record: ObjectRecord, what: str) -> ObjectRecord:
+    """Count a change of the finalizer, or of the state; another may undo it each time.
+
+    Two operators of one name, of which only one handles deletions, do so without end.
+    So do controllers that write whole metadata, such as the one of EndpointSlices: they
+    may take a while to do so.
+    """
+    odds, now = record.backoff.odds, context.now.mono
+    follows = now - odds.last <= 2 * odds.pause + _SOON_SECONDS
+    odds = paced(odds, now, {}, began=odds.last if follows else None)
+    if odds.is_loop:
+        context.warn_once(
+            f"odds {what} {context.key.resource}",
+            f"another client has undone this operator's change of {what} "
+            f"{odds.changes} times in a row; the next changes wait for growing pauses; "
+            "if another operator of this name is running, stop it or give it a --name "
+            "of its own; if a controller writes these objects, leave them out by "
+            "labels=, for a restart would handle them as new",
+        )
+    return record.backing_off(odds=odds)
+
+
+def of_generation(
+    record: ObjectRecord, writing: Writing, body: Body
+) -> tuple[ObjectRecord, Writing, bool]:
+    """The condition with the generation that the own write has made, if it has."""
+    condition, base = writing.condition, writing.base
+    if base is None:
+        return record, writing, False
+    record = with_generation(record, base, body)
+    if condition is None:
+        return record, writing, False
+    generation = generation_after(condition.generation, base, body)
+    if generation == condition.generation:
+        return record, writing, False
+    condition = replace(condition, generation=generation)
+    return record, writing._replace(condition=condition), True
+
+
+def after_own_write(
+    context: Context, record: ObjectRecord, writing: Writing, body: Body
+) -> tuple[ObjectRecord, Writing]:
+    """The progress of the handlers that have written, for the state they have made."""
+    kind, base = context.kind, writing.base
+    names = sorted({name for name, _ in writing.patches})
+    if base is None or not names or not _is_observed(kind, writing.endpoint):
+        return record, writing
+    moves = moves_of(kind, moved_handlers(record, names), base, body)
+    record = with_moves(record, kind, moves)
+    after, memory = (
+        each and each._replace(progress=moved_progress(each.progress, kind, moves))
+        for each in (writing.after, writing.memory)
+    )
+    if writing.ends and after is not None:
+        after = memory = with_undoing(kind, after, base, body)
+    record = keeping_pace(context, record, writing.patches, base, body)
+    return record, writing._replace(after=after, memory=memory)
+
+
+def _is_observed(kind: Kind, endpoint: str) -> bool:
+    """Whether handlers may be called for changes at an endpoint."""
+    if endpoint != "status" or kind.event_handlers:
+        return True
+    return any(path[:1] == ("status",) for path in kind.observation.scopes)
+
+
+def keeping_pace(
+    context: Context,
+    record: ObjectRecord,
+    patches: Sequence[tuple[str, Patch | Transform | None]],
+    before: Body,
+    after: Body,
+    attempt: int | None = None,
+) -> ObjectRecord:
+    """Count an own change for which handlers are called again, and warn of a loop.
+
+    `patches` are the handlers' changes, as far as they can be told apart; `attempt` is
+    the serial of the conversation that made one.
+    """
+    kind = context.kind
+    if before.version == after.version or not kind.may_loop:
+        return record
+    by = authors_of(kind, patches, before, after)
+    if not by:
+        return record
+    pace = paced(record.backoff.pace, context.now.mono, by, attempt)
+    found = culprits(pace)
+    if found:
+        # The order of the fields may differ from one round to the next.
+        about = sorted({field for fields in found.values() for field in fields})
+        context.warn_once(
+            f"loop {context.key.resource} {sorted(found)} {about}",
+            loop_told(kind, found, about, pace.changes),
+        )
+    return record.backing_off(pace=pace)
+
+
+def paced_by_index(
+    context: Context, record: ObjectRecord, handler: Handler
+) -> ObjectRecord:
+    """Count a call for entries of an index that has changed anything.
+
+    The index may be of the very objects that the handler changes.
+    """
+    pace = paced(record.backoff.pace, context.now.mono, {})
+    if pace.is_loop:
+        index = handler.entries[1]
+        context.warn_once(
+            f"loop {context.key.resource} {handler.id}",
+            f"{handler.id} is called for the index {index} again and again: "
+            f"{pace.changes} times in a row; the next calls wait for growing pauses; "
+            "if it changes objects that the index is of, let it write only what "
+            "differs",
+        )
+    return record.backing_off(pace=pace)
+
+
+def warn_dropped(context: Context, writing: Writing, response: Body) -> None:
+    """Warn of fields that a request has asked for, and the response lacks."""
+    resource = context.kind.resource
+    for handler, pointer in dropped_fields(writing, response):
+        about = f"dropped {context.key.resource} {pointer}"
+        is_of_status = pointer.startswith("/status")
+        if (
+            is_of_status
+            and not resource.has_status
+            and about not in context.notes.warned
+        ):
+            context.rediscover()  # the kind may have a status of its own by now
+        context.warn_once(
+            about,
+            f"{handler} writes {pointer}, which the API server does not keep: the "
+            "definition of this kind has no such field",
+        )

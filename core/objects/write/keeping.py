@@ -1,0 +1,62 @@
+"""The keeper of an object's children, and the handlers beside it, for one call."""
+
+from __future__ import annotations
+
+from fnop.core.children.beside import Beside
+from fnop.core.children.marks import ChildSet, set_of
+from fnop.core.children.planning import Keeper
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.objects.write.home import takes_conditions
+from fnop.core.state.context import Context
+from fnop.core.state.record import LevelState, ObjectRecord
+from fnop.core.values.body import Body
+from fnop.effects.values import same_json
+
+__all__ = ["beside_of", "is_new", "keeper_of"]
+
+
+def keeper_of(
+    context: Context, record: ObjectRecord, handler: Handler, *, clears: bool = False
+) -> Keeper:
+    """The keeper; with `clears` the object's children go before it."""
+    settings = context.settings
+    label = set_of(settings.marker, handler.id)
+    return Keeper(
+        record.body,
+        context.kind.resource,
+        ChildSet(settings.marker, label, record.body.uid, record.body.namespace or ""),
+        settings.conditions and takes_conditions(context),
+        settings.marker in record.body.finalizers,
+        context.now.wall,
+        clears,
+        record.orphans,
+    )
+
+
+def beside_of(
+    record: ObjectRecord, handler: Handler, *, awaits: bool = False
+) -> Beside:
+    """The other handlers of the object, by what they have said at their last calls.
+
+    With another spec they may desire other children by now.
+    """
+    others = {k: each for k, each in record.levels.items() if k != handler.id}
+    verdicts = {k: each.synced for k, each in others.items() if each.synced}
+    claims = {
+        key: name
+        for name, each in others.items()
+        if each.body is not None and not is_new(each, record.body)
+        for key in each.checked
+    }
+    return Beside(handler.id, verdicts, claims, awaits)
+
+
+def is_new(state: LevelState, body: Body) -> bool:
+    """Whether the object has another spec than at the last call: failures count anew.
+
+    A change of children does not count: a failing handler may cause it.
+    """
+    was = state.body
+    if was is None or was is body:
+        return False
+    return not same_json(was.stanza("spec"), body.stanza("spec"))

@@ -1,0 +1,247 @@
+"""A refused write: the handler whose fault it is, and the next write."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fnop.core.children.beside import has_failed
+from fnop.core.children.conditions import telling
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.writers import Transform
+from fnop.core.memory.progress import Failure, Progress
+from fnop.core.objects.write.home import (
+    falls_back,
+    home_of,
+    own_conditions,
+    takes_conditions,
+)
+from fnop.core.objects.write.keeping import beside_of, keeper_of
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import (
+    Writing,
+    authors_at,
+    tells_own,
+)
+from fnop.core.state.record import IDLE, ObjectRecord
+from fnop.core.values.backoff import backoff_seconds, is_worth_logging
+from fnop.core.values.merge import OPERATION
+from fnop.effects.outcomes import TOO_LARGE
+
+__all__ = ["AfterRefusal", "Done", "Later", "Send", "judge_refusal", "refused"]
+
+
+class Send(NamedTuple):
+    """Send this write now."""
+
+    record: ObjectRecord
+    writing: Writing
+
+
+class Later(NamedTuple):
+    """Send this write again after a backoff."""
+
+    record: ObjectRecord
+    writing: Writing
+    why: str
+
+
+class Done(NamedTuple):
+    """End this write: nothing of it is left."""
+
+    record: ObjectRecord
+    writing: Writing
+
+
+AfterRefusal = Send | Later | Done
+
+
+def refused(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> AfterRefusal:
+    """The reaction to a write that the server refuses as invalid."""
+    split = context.kind.resource.has_status
+    if writing.endpoint == "status" and _drops_condition(context, writing):
+        return Send(record, writing._replace(unsaid=True))
+    if writing.endpoint == "status" and _moves_state(context, record, writing):
+        return Send(record, writing._replace(moved=True))
+    if writing.finalizer is not None:
+        if not writing.tries:
+            context.failed()
+        return Later(record, writing, f"the API server refuses it: {message}")
+    return judge_refusal(context, record, writing, message, split=split)
+
+
+def judge_refusal(
+    context: Context,
+    record: ObjectRecord,
+    writing: Writing,
+    message: str,
+    *,
+    split: bool,
+    final: bool = False,
+) -> AfterRefusal:
+    if any(text in message for text in TOO_LARGE):
+        final = True  # as it is, it is too large for the next try as well
+    match authors_at(writing, writing.endpoint, split=split):
+        case ():
+            return _unsaved(context, record, writing, message)
+        case (author,):
+            return _blame(context, record, writing, author, message, final)
+        case authors:
+            return _one_by_one(record, writing, authors)
+
+
+def _drops_condition(context: Context, writing: Writing) -> bool:
+    """Whether to try without our conditions: the schema may have other ones."""
+    if writing.unsaid:
+        # They were not the reason.
+        context.note(context.notes.conditioned(context.key.resource))
+        return False
+    tells = tells_own(writing, own_conditions(context))
+    if not tells or not takes_conditions(context):
+        return False
+    context.note(context.notes.conditionless(context.key.resource))
+    return True
+
+
+def _moves_state(context: Context, record: ObjectRecord, writing: Writing) -> bool:
+    """Whether to try without the state: a schema may refuse it, or prune (R25)."""
+    if writing.moved:
+        # The state was not the reason.
+        context.note(context.notes.keeping(context.key.resource))
+        return False
+    place = home_of(context, record.body)
+    if writing.after is None or not place.in_status:
+        return False
+    return falls_back(context, place, "the API server refuses it")
+
+
+def _unsaved(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> AfterRefusal:
+    """End the write; a refused state is kept in this process and tried again later."""
+    tries = record.backoff.unsaved_tries + 1
+    if tries == 1:
+        context.failed()
+    if is_worth_logging(tries):
+        text = (
+            f"the record of what was handled cannot be stored on the object: {message}"
+        )
+        context.say("error", text)
+    until = context.now.mono + backoff_seconds(tries + 3, context.jitter(), most=30.0)
+    kept = record.backing_off(unsaved_until=until, unsaved_tries=tries)
+    return Done(kept, writing._replace(after=None))
+
+
+def _one_by_one(
+    record: ObjectRecord, writing: Writing, authors: tuple[str, ...]
+) -> AfterRefusal:
+    """Write each author's changes alone: only the guilty author fails."""
+    parts = [
+        Writing(
+            tuple(patch for patch in writing.patches if patch[0] == author),
+            {k: v for k, v in writing.results.items() if k == author},
+        )
+        for author in authors
+    ]
+    return Send(record, parts[0]._replace(then=tuple(parts[1:])))
+
+
+def _blame(
+    context: Context,
+    record: ObjectRecord,
+    writing: Writing,
+    author: str,
+    message: str,
+    final: bool,
+) -> AfterRefusal:
+    """Fail the attempt whose patch or result is refused.
+
+    The changes of other authors wait for the next write; those that were written
+    already are no changes any more.
+    """
+    work = record.work or IDLE
+    results = {k: v for k, v in writing.results.items() if k != author}
+    author = context.kind.author_of(author, work.progress)
+    others = tuple(patch for patch in writing.patches if patch[0] != author)
+    work = work._replace(
+        patches=(*others, *work.patches),
+        results={**results, **work.results},
+        successes=tuple(each for each in work.successes if each[0].id != author),
+    )
+    record = record._replace(work=work)
+    level = next((e for e in context.kind.levels if e.id == author), None)
+    handler = next((e for e in context.kind.changes if e.id == author), None)
+    if level is not None and author in record.levels:
+        record = _blamed_level(context, record, level, message, final)
+    elif handler is not None and author in work.progress:
+        judged = _blamed(context, record, handler, message, final)
+        work = work._replace(progress={**work.progress, author: judged})
+        record = record._replace(work=work)
+    else:
+        context.say("error", f"the patch of {author} is refused: {message}")
+    # The state that was to be stored is outdated; the rest is decided anew.
+    ended = writing._replace(after=None, memory=None, ends=False)
+    return Done(record, ended)
+
+
+def _blamed(
+    context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
+) -> Progress:
+    work = record.work
+    assert work is not None
+    was = work.progress[handler.id]._replace(finished=None)
+    was = was._replace(retries=max(0, was.retries - 1))
+    where = f" of {handler.place}" if message.startswith(OPERATION) else ""
+    text = f"the patch{where} is refused: {message}"
+    failure = Failure("Refused", text, permanent=final, rejected=True)
+    return _judged(context, record, handler, was, failure)
+
+
+def _blamed_level(
+    context: Context, record: ObjectRecord, handler: Handler, message: str, final: bool
+) -> ObjectRecord:
+    """Fail the call of a reconcile handler whose status or patch is refused.
+
+    It is told on the object, too, unless just that was refused.
+    """
+    text = f"its status is refused: {message}"
+    failure = Failure("Refused", text, permanent=final, rejected=True)
+    own, state = has_failed(str(failure)), record.levels[handler.id]
+    was = state.refused
+    judged = _judged(context, record, handler, was, failure)
+    over = judged.is_finished
+    start = None if over else judged.due_at(context.now)
+    state = state._replace(
+        start=start, over=over, progress=judged, refused=judged, synced=own
+    )
+    state = state._replace(synced=has_failed(str(failure)))
+    record = record._replace(levels={**record.levels, handler.id: state})
+    keeper, beside = keeper_of(context, record, handler), beside_of(record, handler)
+    tell = telling(keeper, beside, own)
+    if tell is None or was.message == judged.message:
+        return record
+    work = record.work or IDLE
+    patches = (*work.patches, (handler.id, Transform(tell)))
+    return record._replace(work=work._replace(patches=patches))
+
+
+def _judged(
+    context: Context,
+    record: ObjectRecord,
+    handler: Handler,
+    was: Progress,
+    failure: Failure,
+) -> Progress:
+    judgement = context.judge(handler, was, failure)
+    context.say_of(
+        handler,
+        judgement.level,
+        judgement.line,
+        body=record.body,
+        error=failure.message,
+        ended=judgement.ended,
+    )
+    if judgement.progress.finished == "failure":
+        context.failed()
+    return judgement.progress

@@ -1,0 +1,481 @@
+"""The object's own write as a machine: send, verify, resolve conflicts, continue.
+
+An outcome is never lost: a failed write is sent again, with backoff, from the freshest
+body; the handlers behind it are not called again (R22).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from fnop.core.handlers.declare.handler import declarer_of
+from fnop.core.memory.conditions import condition_by
+from fnop.core.memory.last_seen import Stored, shared
+from fnop.core.memory.observation import Seen
+from fnop.core.memory.storage import StorageFailed
+from fnop.core.objects.report.events import report_event
+from fnop.core.objects.report.explaining import tell_writing, tell_written
+from fnop.core.objects.report.tracing import trace_write
+from fnop.core.objects.write.consequences import (
+    after_own_write,
+    at_odds,
+    log_successes,
+    of_generation,
+    warn_dropped,
+)
+from fnop.core.objects.write.expectations import read_live, shown, vanished
+from fnop.core.objects.write.home import (
+    falls_back,
+    home_of,
+    homeless,
+    housed,
+    own_conditions,
+    takes_conditions,
+    tell_unconditioned,
+)
+from fnop.core.objects.write.own_writes import (
+    moved_handlers,
+    moved_progress,
+    moves_of,
+    with_undoing,
+)
+from fnop.core.objects.write.refusal import (
+    AfterRefusal,
+    Done,
+    Later,
+    Send,
+    judge_refusal,
+    refused,
+)
+from fnop.core.seam.replies import Next, WritePurpose, message_of, next_after
+from fnop.core.state.address import Address
+from fnop.core.state.context import Context
+from fnop.core.state.fusion import (
+    NextWrite,
+    Writing,
+    next_write,
+    was_pruned,
+)
+from fnop.core.state.record import IDLE, ObjectRecord
+from fnop.core.state.requests import ForWrite
+from fnop.core.state.splitting import left_of
+from fnop.core.values.backoff import backoff_seconds, heeding, is_worth_logging
+from fnop.core.values.body import Body
+from fnop.core.values.finalizers import Duty
+from fnop.core.values.merge import OperationFailed, applied, collisions, shows
+from fnop.effects import (
+    Applied,
+    Event,
+    Missing,
+    Outcome,
+    Unknown,
+)
+from fnop.effects.outcomes import Refused
+from fnop.effects.values import type_name
+
+__all__ = ["answer_write", "begin_write"]
+
+
+# A conflict is followed by an immediate live read; after more of them than this in a
+# row, by backoff, since another writer may never end.
+_QUICK_TRIES = 3
+_NOT_KEPT = "the API server does not keep what the storage writes"
+
+
+def begin_write(context: Context, record: ObjectRecord, writing: Writing) -> None:
+    """Start a write, or continue it."""
+    if record.work is None or record.work.writing is None:
+        if len(writing.patches) > 1:
+            writing = _in_order(context, writing)
+            _warn_collisions(context, writing)
+        if writing.finalizer is None:
+            record = _without(record, writing)
+        elif writing.finalizer == Duty.REMOVE.value and not writing.ends:
+            _tell_of_former(context, record)
+        writing = housed(context, record, writing)
+    _send(context, record, writing)
+
+
+def _without(record: ObjectRecord, writing: Writing) -> ObjectRecord:
+    """The record without the changes that a write carries; the others wait.
+
+    A write may carry none, such as the mark that a handler has begun to act.
+    """
+    work, carried = record.work or IDLE, {id(patch) for _, patch in writing.patches}
+    patches = tuple(each for each in work.patches if id(each[1]) not in carried)
+    results = {k: v for k, v in work.results.items() if k not in writing.results}
+    return record._replace(work=work._replace(patches=patches, results=results))
+
+
+def _tell_of_former(context: Context, record: ObjectRecord) -> None:
+    """Tell where a former release has put the finalizer, and nobody knows what for."""
+    kind = context.kind
+    holders = (*kind.deleters, *(each for each in kind.background if each.holds))
+    if holders or any(each.held for each in record.levels.values()):
+        return
+    context.say(
+        "info",
+        "takes its finalizer off, which no handler needs; children in other namespaces "
+        "that a former release has made, of kinds that owns= names no more, stay",
+    )
+
+
+def _in_order(context: Context, writing: Writing) -> Writing:
+    """The write, its patches in the order of their handlers' registration."""
+    kind = context.kind
+    others = (*kind.log_handlers, *kind.background, *kind.changes)
+    handlers = (*kind.event_handlers, *others)
+    order = {each.id: at for at, each in enumerate(handlers)}
+    patches = sorted(writing.patches, key=lambda patch: _place(order, patch[0]))
+    return writing._replace(patches=tuple(patches))
+
+
+def _place(order: Mapping[str, int], name: str) -> int:
+    """The position of a handler; of a sub-handler that of its declarer."""
+    return order.get(declarer_of(name, order), len(order))
+
+
+def _warn_collisions(context: Context, writing: Writing) -> None:
+    """Warn of handlers with different values for a field: the later one wins (R18)."""
+    so_far: Any = {}
+    before, author = so_far, ""
+    for handler, patch in writing.patches:
+        if handler != author:  # a timer's second run does not collide with its first
+            before, author = so_far, handler
+        merge = patch.merge or {}
+        for pointer in collisions(before, merge):
+            context.say(
+                "warning",
+                f"several handlers set {pointer} to different values; "
+                f"the one of {handler} is written",
+                handler=handler,
+            )
+        so_far = applied(merge, so_far)
+
+
+def _send(context: Context, record: ObjectRecord, writing: Writing) -> None:
+    """Send the next request of a write, unless another process may lead."""
+    if record.stale:
+        _put(context, record, writing)
+        context.due()
+        return
+    resource = context.kind.resource
+    address = Address(resource, context.key.namespace or None, context.key.name)
+    authors = sorted({name for name, _ in writing.patches} | set(writing.results))
+    ticket = ForWrite(context.key, ", ".join(authors))
+    if writing.looking:
+        number = read_live(context, ticket)
+        _put(context, record, writing._replace(id=number, due=None))
+        return
+    found = _request_for(context, record, writing)
+    if not isinstance(found, NextWrite):
+        _go_on(context, found)
+        return
+    endpoint, patch, more = found
+    tell_writing(context, endpoint, patch, authors)
+    number = context.perform(patch, address, ticket, context.subject(record.body))
+    trace_write(context, number, writing)
+    sent = writing._replace(
+        id=number, due=None, endpoint=endpoint, more=more, base=record.body, asked=patch
+    )
+    _put(context, record, sent)
+
+
+def _restated(
+    context: Context, record: ObjectRecord, writing: Writing, after: Stored, made: Body
+) -> Stored:
+    """The state to be stored, for the object as its authors' changes make it."""
+    kind = context.kind
+    names = moved_handlers(record, {name for name, _ in writing.patches})
+    moves = moves_of(kind, names, record.body, made)
+    moved = after._replace(progress=moved_progress(after.progress, kind, moves))
+    return with_undoing(kind, moved, record.body, made) if writing.ends else moved
+
+
+def _put(context: Context, record: ObjectRecord, writing: Writing | None) -> None:
+    work = (record.work or IDLE)._replace(writing=writing)
+    kept = record._replace(work=None if work.is_over else work)
+    context.put(kept)
+
+
+def _request_for(
+    context: Context, record: ObjectRecord, writing: Writing
+) -> NextWrite | AfterRefusal:
+    """The request that is due, or the reaction if there is none."""
+    if writing.finalizer == Duty.ADD.value and record.body.is_deleting:
+        # The API server adds no finalizer to an object that is being deleted.
+        return Done(record, writing)
+    place = home_of(context, record.body)
+    try:
+        found = next_write(
+            writing,
+            record.body,
+            context.kind.resource,
+            context.settings,
+            place,
+            conditions=takes_conditions(context),
+            own=own_conditions(context),
+            schema=context.kind.status,
+            restated=lambda after, made: _restated(
+                context, record, writing, after, made
+            ),
+        )
+    except ValueError as problem:
+        return _too_long(context, record, writing, str(problem))
+    except StorageFailed as problem:
+        falls_back(context, place, f"the storage has failed with {problem}")
+        return Send(record, writing)
+    except OperationFailed as problem:
+        text, final = str(problem), problem.final
+        return judge_refusal(context, record, writing, text, split=False, final=final)
+    return Done(record, writing) if found is None else found
+
+
+def _go_on(context: Context, what: AfterRefusal) -> None:
+    """Execute the reaction to a refusal."""
+    match what:
+        case Send(record, writing):
+            _send(context, record, writing)
+        case Later(record, writing, why):
+            _later(context, record, writing, why)
+        case Done(record, writing):
+            _done(context, record, writing)
+
+
+def _too_long(
+    context: Context, record: ObjectRecord, writing: Writing, problem: str
+) -> AfterRefusal:
+    """Write only digests, since the state is too long to be stored.
+
+    It is the object's error, not the operator's.  Digests always fit: they keep a
+    restart from handling the object as a new one.
+    """
+    context.failed()
+    context.say("error", f"the state cannot be stored on the object: {problem}")
+    record = report_event(context, record, Event("StateTooLong", problem, "Warning"))
+    assert writing.after is not None
+    seen = writing.after.seen
+    least = Stored(seen and Seen(seen.digests), writing.after.creating)
+    memory = least if writing.memory is not None else None
+    return Send(record, writing._replace(after=least, memory=memory))
+
+
+def _done(context: Context, record: ObjectRecord, writing: Writing) -> None:
+    """End a write: its state is the stored state now."""
+    if writing.then:
+        _send(context, record, writing.then[0]._replace(then=writing.then[1:]))
+        return
+    if writing.after is not None and record.backoff.unsaved_tries:
+        record = record.backing_off(unsaved_until=0.0, unsaved_tries=0)
+    if writing.unsaid or writing.condition is not None:
+        tell_unconditioned(context)
+    if writing.condition is not None:
+        record = record._replace(written_condition=writing.condition)
+    work, expected, ends = record.work or IDLE, record.expected, writing.ends
+    work = work._replace(
+        writing=None,
+        change=None if ends else work.change,
+        progress={} if ends else work.progress,
+        results={} if ends else work.results,
+        declared={} if ends else work.declared,
+    )
+    work = log_successes(context, work, ends=ends)
+    if writing.finalizer == Duty.ADD.value and expected is not None:
+        expected = expected._replace(passes=True)
+    stored, memory = record.stored, writing.memory
+    kept = record._replace(
+        stored=stored if memory is None else shared(memory, stored),
+        initial=record.initial and not ends,
+        released=record.released or (ends and writing.finalizer == Duty.REMOVE.value),
+        expected=expected,
+        work=None if work.is_over else work,
+    )
+    if writing.finalizer is not None and not record.body.is_deleting:
+        kept = at_odds(context, kept, f"the finalizer {context.settings.marker}")
+    if writing.restores and writing.after is not None:
+        kept = at_odds(context, kept, "its state on the object")
+    context.put(kept)
+    context.due()
+
+
+def answer_write(context: Context, number: int, outcome: Outcome) -> None:
+    """Process the answer to a request of an own write."""
+    record = context.record
+    if record is None or record.work is None or record.work.writing is None:
+        return
+    writing = record.work.writing
+    if writing.id != number:
+        return
+    tell_written(context, outcome)
+    purpose = WritePurpose.READ if writing.looking else WritePurpose.WRITE
+    after = next_after(purpose, outcome, writing.tries)
+    writing = writing._replace(id=None)
+    match after:
+        case Next.TAKE:
+            _taken(context, record, writing, outcome)
+        case Next.LOOK:
+            if isinstance(outcome, Unknown) and not writing.looking:
+                writing = writing._replace(doubted=True)
+            _look_again(context, record, writing, message_of(outcome))
+        case Next.AGAIN | Next.LATER:
+            if isinstance(outcome, Missing):
+                context.rediscover()
+            advice = getattr(outcome, "retry_after_seconds", None)
+            _later(context, record, writing, message_of(outcome), advice)
+
+
+def _taken(
+    context: Context, record: ObjectRecord, writing: Writing, outcome: Outcome
+) -> None:
+    """Process a final reply to a request of the write."""
+    match outcome:
+        case Applied(object=dict() as found):
+            _answered(context, record, writing, Body(found))
+        case Missing(message=message):
+            _missing(context, record, writing, message)
+        case Refused(message=message):
+            _go_on(context, refused(context, record, writing, message))
+        case _:
+            _later(
+                context, record, writing, f"an unexpected answer: {type_name(outcome)}"
+            )
+
+
+def _answered(
+    context: Context, record: ObjectRecord, writing: Writing, body: Body
+) -> None:
+    """Take the object as an own request has left it, or as a live read shows it."""
+    if body.uid and record.body.uid and body.uid != record.body.uid:
+        _await_end(context, record, writing)
+        return
+    record = shown(context, record, body)
+    if not writing.looking or (writing.doubted and _has_landed(writing, body)):
+        done = writing._replace(looking=False, doubted=False)
+        _written(context, record, done, body)
+    else:
+        fresh = writing._replace(looking=False, doubted=False)
+        _send(context, record, fresh)
+
+
+def _has_landed(writing: Writing, body: Body) -> bool:
+    """Whether a request without an answer has been done, as the object shows.
+
+    It was bound to one version: if the object still has that, it was not.
+    """
+    base, asked = writing.base, writing.asked
+    if base is None or asked is None or body.version == base.version:
+        return False
+    meta = {**asked.merge.get("metadata", {}), "resourceVersion": body.version}
+    made = applied({**asked.merge, "metadata": meta}, base.data)
+    return shows(base.data, made, body.data)
+
+
+def _written(
+    context: Context, record: ObjectRecord, writing: Writing, body: Body
+) -> None:
+    """Verify the part that one endpoint has taken, and continue with the rest."""
+    record, writing = after_own_write(context, record, writing, body)
+    record, writing, raised = of_generation(record, writing, body)
+    resource = context.kind.resource
+    warn_dropped(context, writing, body)
+    writing = _taken_by(writing, split=resource.has_status)
+    place = home_of(context, body)
+    lost_state, lost = was_pruned(writing, body, place)
+    of_status = writing.endpoint == "status" or not resource.has_status
+    if (
+        of_status
+        and writing.condition is not None
+        and not condition_by(body, context.settings.marker)
+    ):
+        context.note(context.notes.conditionless(context.key.resource))
+    carried_state = place.in_status == of_status or not resource.has_status
+    moves = lost_state and carried_state and falls_back(context, place, _NOT_KEPT)
+    if of_status and lost:
+        writing = homeless(context, record, writing, lost)
+    if moves or (of_status and lost):
+        # The main endpoint gets more than it was sent before.
+        _send(context, record, writing._replace(sent=writing.sent - {""}))
+    elif writing.more:
+        _send(context, record, writing)
+    elif raised and "status" in writing.sent:
+        # The condition was written already, with the generation before.
+        rest = writing._replace(patches=(), results={}, sent=frozenset())
+        _send(context, record, rest)
+    else:
+        _done(context, record, writing)
+
+
+def _taken_by(writing: Writing, *, split: bool) -> Writing:
+    """The write after an endpoint has taken its part of it."""
+    endpoint, patches = writing.endpoint, writing.patches
+    if writing.base is not None and patches:
+        patches = left_of(patches, endpoint, writing.base, split=split)
+    return writing._replace(sent=writing.sent | {endpoint}, patches=patches, tries=0)
+
+
+def _look_again(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> None:
+    """Read the object and compute the write anew, after a conflict or no reply."""
+    writing = writing._replace(looking=True, tries=writing.tries + 1)
+    if is_worth_logging(writing.tries, first=5):
+        _warn_unwritten(context, message)
+    if writing.tries <= _QUICK_TRIES:
+        _send(context, record, writing)
+    else:
+        _wait(context, record, writing)
+
+
+def _later(
+    context: Context,
+    record: ObjectRecord,
+    writing: Writing,
+    message: str,
+    advice: float | None = None,
+) -> None:
+    writing = writing._replace(tries=writing.tries + 1)
+    if is_worth_logging(writing.tries):
+        _warn_unwritten(context, message)
+    _wait(context, record, writing, advice)
+
+
+def _warn_unwritten(context: Context, message: str) -> None:
+    line = f"cannot be written, will be tried again: {message}"
+    context.say("warning", line)
+
+
+def _wait(
+    context: Context,
+    record: ObjectRecord,
+    writing: Writing,
+    advice: float | None = None,
+) -> None:
+    pause = heeding(advice, backoff_seconds(writing.tries, context.jitter()))
+    due = context.now.mono + pause
+    _put(context, record, writing._replace(due=due))
+    context.due(due)
+
+
+def _missing(
+    context: Context, record: ObjectRecord, writing: Writing, message: str
+) -> None:
+    """Read live: the object is gone, or its kind no longer has a status subresource."""
+    if writing.looking or writing.endpoint != "status":
+        _await_end(context, record, writing)
+        return
+    if writing.tries:
+        context.rediscover()
+    _look_again(context, record, writing, message)
+
+
+def _await_end(context: Context, record: ObjectRecord, writing: Writing) -> None:
+    """Wait with a write whose object is said to be gone, or replaced.
+
+    The object is not reconciled until the watch shows that, too.  If it exists after
+    all, it is read again before the write goes on: a request may have been done.
+    """
+    waiting = writing._replace(looking=True, due=context.now.mono)
+    looks = record.expected.looks if record.vanished and record.expected else 0
+    _put(context, vanished(context, record, looks=looks), waiting)
+    context.due()

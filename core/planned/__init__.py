@@ -1,1 +1,0 @@
-"""What an operator would do: for `fnop plan`."""

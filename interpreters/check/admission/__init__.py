@@ -1,0 +1,1 @@
+"""Check admission handlers."""

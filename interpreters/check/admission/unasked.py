@@ -1,0 +1,120 @@
+"""Admission handlers that no run has asked: of these the laws can show nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from fnop.core.admission.decisions import Decision
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import ADMISSION
+from fnop.core.handlers.declare.webhook import Webhook
+from fnop.interpreters.check.admission.admitting import Admitting
+from fnop.interpreters.check.trials.grounds import placed
+
+__all__ = ["Unasked", "unasked_by", "unjudged_by", "unshown_by"]
+
+# The handlers that a law never heard, by the property; a law that heard all has none.
+Unasked = Mapping[str, tuple[Handler, ...]]
+
+
+class _Subject(NamedTuple):
+    """The handlers that a law is about, and the requests by which it hears them."""
+
+    concerns: Callable[[Handler, Webhook], bool]
+    operations: frozenset[str] = frozenset(("CREATE", "UPDATE", "DELETE", "CONNECT"))
+
+
+def _of_updates(handler: Handler, webhook: Webhook) -> bool:
+    return webhook.is_about("UPDATE", webhook.subresource or "")
+
+
+def _of_deletions(handler: Handler, webhook: Webhook) -> bool:
+    # A mutation is asked about them only if it names them alone.
+    is_asked = not handler.rule.mutates or webhook.operations == ("DELETE",)
+    return is_asked and webhook.is_about("DELETE", "")
+
+
+def _of_changes(handler: Handler, webhook: Webhook) -> bool:
+    return handler.rule.mutates and webhook.operations != ("DELETE",)
+
+
+_SUBJECTS = {
+    "deletable": _Subject(_of_deletions, frozenset(("DELETE",))),
+    "updatable": _Subject(_of_updates, frozenset(("UPDATE",))),
+    "idempotent": _Subject(_of_changes),
+    "accepted": _Subject(_of_changes),
+    "traceless": _Subject(lambda handler, webhook: True),
+    "steady": _Subject(lambda handler, webhook: not handler.rule.mutates),
+}
+
+
+def unasked_by(several: Sequence[Admitting]) -> Unasked:
+    """The handlers that no run of these has asked what a law is about.
+
+    The decisions of the runs themselves come first: the others take some time.
+    """
+    handlers = {e.id: e for each in several for e in each.handlers}
+    left = {
+        (law, each.id)
+        for each in handlers.values()
+        for law, subject in _SUBJECTS.items()
+        if each.role in ADMISSION and each.webhook is not None
+        if subject.concerns(each, each.webhook)
+    }
+    for decisions in _decisions(several):
+        left -= {*_heard(decisions)}
+        if not left:
+            break
+    return {
+        law: found
+        for law in _SUBJECTS
+        if (found := tuple(e for e in handlers.values() if (law, e.id) in left))
+    }
+
+
+def unjudged_by(several: Sequence[Admitting]) -> Mapping[Handler, str]:
+    """The handlers of which no run shows that they let an object go.
+
+    Each has denied all deletions by what else is there, which is the value.
+    """
+    found = {handler: words for each in several for handler, words in each.unjudged}
+    if not found:
+        return {}
+    admitted = {
+        handler
+        for each in several
+        for decision in each.decisions
+        if decision.request.operation == "DELETE"
+        for handler, result in decision.results.items()
+        if result == "allowed"
+    }
+    return {each: words for each, words in found.items() if each.id not in admitted}
+
+
+def unshown_by(several: Sequence[Admitting]) -> Mapping[str, str]:
+    """The properties of which the runs can show nothing, each with the reason."""
+    reasons = {
+        law: f"never asked: {', '.join(map(placed, handlers))}"
+        for law, handlers in unasked_by(several).items()
+    }
+    blind = unjudged_by(several).items()
+    if blind and "deletable" not in reasons:
+        told = (f"{placed(each)} reads {words}" for each, words in blind)
+        reasons["deletable"] = f"not judged: {', '.join(told)}"
+    return reasons
+
+
+def _decisions(several: Sequence[Admitting]) -> Iterator[Iterable[Decision]]:
+    """The decisions of the runs, and then those about writes that are tried again."""
+    yield from (each.reviewed for each in several)
+    for each in several:
+        yield each.decisions
+
+
+def _heard(decisions: Iterable[Decision]) -> Iterator[tuple[str, str]]:
+    """The laws, each with the id of a handler that it hears by these decisions."""
+    for decision in decisions:
+        for law, subject in _SUBJECTS.items():
+            if decision.request.operation in subject.operations:
+                yield from ((law, each) for each in decision.asked)

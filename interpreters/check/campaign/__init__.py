@@ -1,0 +1,1 @@
+"""Try the schedules of all scripts within a budget."""

@@ -1,0 +1,939 @@
+"""The order in which schedules of faults are tried, and what they show.
+
+The benign run comes first, and a second one with another seed and another clock: what
+differs between them is volatile. Then every single fault strikes a fork of the benign
+run; then likely pairs, or all whose second fault is near the first; then random
+schedules. Nothing depends on a clock or a hash seed: equal operators get equal
+verdicts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from itertools import takewhile, zip_longest
+from types import FrameType
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.declare.roles import ADMISSION
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.handlers.run.invocation import Journal
+from fnop.core.seam.commands import Command
+from fnop.interpreters.check.admission.admitting import Admitting
+from fnop.interpreters.check.inputs.heeding import Heeding
+from fnop.interpreters.check.inputs.idleness import Idleness
+from fnop.interpreters.check.inputs.purity import Purity
+from fnop.interpreters.check.properties import judged
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Followed,
+    Seen,
+    Violation,
+    handled_kinds,
+    made_by,
+    seen_by,
+)
+from fnop.interpreters.check.properties.expected import errors_of_expectations
+from fnop.interpreters.check.properties.writes import unsteady
+from fnop.interpreters.check.scripts.sequels import is_of_given, left_by, sequels_of
+from fnop.interpreters.check.trials.aftermath import aftermath_of
+from fnop.interpreters.check.trials.differences import Volatile, learned
+from fnop.interpreters.check.trials.expectations import Expectation
+from fnop.interpreters.check.trials.faults import (
+    BY_NAME,
+    FAULTS,
+    Fault,
+    FaultKind,
+    Place,
+    Schedule,
+    Severity,
+    Site,
+)
+from fnop.interpreters.check.trials.records import (
+    Happened,
+    Limits,
+    Phase,
+    Refusal,
+    Rival,
+    Scene,
+    Visit,
+    has_background,
+)
+from fnop.interpreters.check.trials.replicas import is_elected
+from fnop.interpreters.check.trials.rests import Rests
+from fnop.interpreters.check.trials.strikes import child_name, children
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.cluster import Cluster, empty_cluster
+from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
+from fnop.interpreters.runtime.machine import Machine, Observer
+from fnop.interpreters.simulation.actions import (
+    Action,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    act,
+)
+from fnop.interpreters.simulation.admission import has_admission
+from fnop.interpreters.simulation.externals import forked
+from fnop.interpreters.simulation.scenario import apply_manifests, catalogue_of, restore
+from fnop.interpreters.simulation.simulation import CannotFork, SimulatedRun
+
+__all__ = [
+    "Case",
+    "Explorer",
+    "Failure",
+    "Verdict",
+    "benign_run",
+    "digest_of",
+    "explorers_of",
+    "is_special",
+    "observed",
+    "prepared",
+    "sort_of",
+]
+
+# The second fault of a pair strikes within so many turns of the first.
+NEAR_TURNS = 8
+# The likely second faults after a first one: their kinds, and where they strike. A new
+# process reads what the former one has made, and fnop itself retries a read that the
+# API server throttles: only a refused one reaches the handler. A request whose reply
+# was lost is sent again, and meets what came of the first one.
+LIKELY_SECONDS: Mapping[str, tuple[tuple[str, Place], ...]] = {
+    "F1:after": (
+        ("F9:forbidden", Place.READ),
+        ("F17:error", Place.CALL),
+        ("F8:touched", Place.OWN),
+        ("F8:touched", Place.WRITE),
+    ),
+    "F1:rest": (("F9:forbidden", Place.READ), ("F17:error", Place.CALL)),
+    "F10:applied": (("F1:after", Place.WRITE), ("F1:after", Place.CALL)),
+}
+# At most so many second faults are likely, within so many turns of the first.
+LIKELY_MAX, LIKELY_TURNS = 2, 200
+# A random schedule has at most so many faults.
+RANDOM_MAX = 6
+# The virtual seconds that an operator has to become ready.
+BOOT_SECONDS = 60.0
+# The clock of the second benign run begins so many seconds later.
+OTHER_START = 90_061.5
+
+
+class Case(NamedTuple):
+    """An operator in a world, and what a user does there.
+
+    `definitions` and `given` are manifests of what is there before the operator begins;
+    `calls` are models of called functions; `rivals` are other controllers, by the kind
+    that they change. `history` are the beginnings of what may depend on how an object
+    became what it is, such as `persistentvolumeclaims/`. `former` is the code that
+    this one replaces. A `listener` hears each command of all runs. `restored` are
+    objects as another cluster has them, with their uids and versions, and `start` is
+    the wall time at which all begins. A script that is `made_up` is no author's. No
+    fault strikes one that is `calm`; in one with a `mistake` the user writes what the
+    operator does not serve, and corrects it.
+    """
+
+    program: Program
+    definitions: Sequence[Mapping[str, Any]] = ()
+    script: tuple[Action, ...] = ()
+    given: Sequence[Mapping[str, Any]] = ()
+    calls: Mapping[str, Any] = {}
+    rivals: Mapping[str, Rival] = {}
+    name: str = "script"
+    namespace: str = "default"
+    expectations: tuple[Expectation, ...] = ()
+    history: tuple[str, ...] = ()
+    former: Program | None = None
+    listener: Callable[[Command], None] | None = None
+    restored: Sequence[Mapping[str, Any]] = ()
+    start: float = EPOCH
+    made_up: bool = False
+    calm: bool = False
+    mistake: bool = False
+
+    @property
+    def other_start(self) -> float:
+        """Seconds by which the clock of a second benign run begins later.
+
+        Restored objects would be older by that much, and it is their age that counts.
+        """
+        return 1.5 if self.restored else OTHER_START
+
+
+class Verdict(NamedTuple):
+    """The result of one schedule.
+
+    `struck` is False where the fault did not come about: then nothing is known. With
+    `confirmed` the violations were found under another seed as well.
+    """
+
+    schedule: Schedule
+    violations: tuple[Violation, ...]
+    struck: bool = True
+    turns: int = 0
+
+
+class Failure(NamedTuple):
+    """A violation, and the schedule that shows it; `story` is what has happened."""
+
+    case: str
+    schedule: Schedule
+    violation: Violation
+    special: bool = False
+    story: tuple[Happened, ...] = ()
+
+    @property
+    def site(self) -> Site | None:
+        """Where the last fault strikes; None for the benign run."""
+        return self.schedule[-1].site if self.schedule else None
+
+
+def prepared(case: Case, *, seed: str = "0", later: float = 0.0) -> Scene:
+    """The scene of a case: a cluster in which all is ready for the script.
+
+    Its clock begins `later` by so many seconds.  Raises
+    `fnop.interpreters.simulation.scenario.ApplyProblem` where the cluster refuses a
+    manifest.
+    """
+    start = case.start + later
+    clock = VirtualClock(start)
+    cluster = empty_cluster(seed, start)
+    calls = forked(case.calls)
+    run = SimulatedRun(case.program, cluster, seed=seed, clock=clock, calls=calls)
+    run.listener = case.listener
+    apply_manifests(run, [dict(each) for each in case.definitions])
+    bare = run.cluster
+    for each in case.given:
+        act(run, Apply(dict(each)), case.namespace)
+    if case.restored:  # in a cluster that was like that already
+        for pace in takewhile(lambda each: isinstance(each, SetPace), case.script):
+            act(run, pace, case.namespace)
+    restore(run, case.restored)
+    while run.control():
+        pass
+    booted = run.fork()
+    if not case.restored:  # with these the operator has something to do at once
+        booted.settle(seconds=BOOT_SECONDS)
+    return Scene(
+        *(case.program, run, booted, case.script, case.rivals, case.namespace),
+        case.expectations,
+        case.former,
+        bare,
+    )
+
+
+def observed(
+    case: Case, schedule: Schedule, observer: Callable[[SimulatedRun], Observer]
+) -> Trial:
+    """The trial of a schedule from the operator's beginning on, before an observer.
+
+    It has been played when this returns.
+    """
+    scene = prepared(case)
+    run = scene.base.fork()
+    run.machine = Machine(case.program, (observer(run),))
+    if not any(each.kind.name == "F18:backlog" for each in schedule):
+        run.settle(seconds=BOOT_SECONDS)
+    trial = Trial(scene, schedule, run=run)
+    trial.whole = True  # recordings are compared process by process
+    return trial.play()
+
+
+def benign_run(case: Case) -> Seen:
+    """The run of a case without faults, alone."""
+    return seen_by(Trial(prepared(case)).play())
+
+
+class Reference(NamedTuple):
+    """The benign run of a case, with forks of it at its turns."""
+
+    scene: Scene
+    benign: Benign
+    forks: Mapping[int, Trial]
+    limits: Limits
+
+
+def reference_of(
+    case: Case,
+    *,
+    watched: bool = True,
+    scene: Scene | None = None,
+    alone: bool = False,
+) -> Reference:
+    """Run a case without faults, twice: what differs is volatile.
+
+    The author's code is `watched` in the second run, which takes some time. The `scene`
+    may be one of another script in the same world. `alone` is as for an `Explorer`.
+    """
+    if scene is None:
+        scene = prepared(case)
+    trial = Trial(scene)
+    forks: dict[int, Trial] = {}
+    while trial.phase is Phase.SCRIPT and not trial.unsettled:
+        # Schedules that strike where it cannot be forked begin at the beginning.
+        if not case.calm:
+            with suppress(CannotFork):
+                forks[trial.turns] = trial.fork()
+        trial.go_on()
+    trial.play()
+    handlers = case.program.handlers
+    gates = _Gates(Purity(), Idleness(handlers), Heeding(handlers))
+    eye = gates if watched else None
+    other = trial if trial.is_endless else _second(case, eye)
+    followed = () if case.calm else _followed(trial, forks, alone)
+    return Reference(
+        scene,
+        _benign(case, trial, other, gates, followed),
+        forks,
+        Limits(turns=20 * trial.turns + 200),
+    )
+
+
+class _Gates(NamedTuple):
+    """The eyes on the author's code in the second benign run."""
+
+    purity: Purity
+    idleness: Idleness
+    heeding: Heeding
+
+    def open(self) -> None:
+        self.purity.open()
+        self.idleness.open()
+
+    def shut(self) -> None:
+        self.idleness.shut()
+        self.purity.shut()
+
+    def acted(self, deed: str, frame: FrameType | None) -> None:
+        self.purity.acted(deed, frame)
+
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        self.heeding.drove(situation, journal)
+
+
+def _second(case: Case, gates: _Gates | None) -> Trial:
+    """The benign run with another seed and another clock, under the gates."""
+    other = Trial(prepared(case, seed="1", later=case.other_start))
+    other.run.machine.eye = gates
+    return other.play()
+
+
+def _benign(
+    case: Case,
+    trial: Trial,
+    other: Trial,
+    gates: _Gates,
+    followed: tuple[Followed, ...] = (),
+) -> Benign:
+    seen, again = seen_by(trial), seen_by(other)
+    volatile = _volatile(seen, again)
+    return Benign(
+        seen,
+        volatile,
+        handled_kinds(trial),
+        has_background(case.program),
+        None if trial.is_endless else _created(trial),
+        case.history,
+        tuple(map(str, gates.purity.findings)),
+        unsteady(seen, again),
+        _has_no_way_back(trial.scene),
+        gates.idleness.idle,
+        gates.heeding,
+        followed,
+        aftermath_of(trial, volatile),
+        Admitting(trial),
+        case.calm,
+        case.mistake,
+    )
+
+
+def _volatile(seen: Seen, again: Seen) -> Volatile:
+    """The differences of two benign runs, after the restart or before it."""
+    found = learned(seen.world, again.world, seen.healed, again.healed)
+    before = learned(seen.healed, again.healed)
+    paths, objects = found.paths | before.paths, found.objects | before.objects
+    return found._replace(paths=paths, objects=objects)
+
+
+def _created(trial: Trial) -> Seen | None:
+    """The run of a user who creates at once what the script of a run ends with.
+
+    What the operator has denied is no part of it. None where the script changes nothing
+    that it has created.
+    """
+    scene = trial.scene
+    script = tuple(
+        each for place, each in enumerate(scene.script, 1) if place not in trial.denied
+    )
+    changed = any(isinstance(each, (Delete, Edit)) for each in script)
+    if not changed or any(isinstance(each, SetPace) for each in script):
+        return None
+    actions = left_by(scene, script)
+    return seen_by(Trial(scene._replace(script=actions)).play())
+
+
+def _followed(
+    trial: Trial, forks: Mapping[int, Trial], alone: bool
+) -> tuple[Followed, ...]:
+    """The sequels of a benign run that has come to its end, played."""
+    end = trial.rests.get(len(trial.scene.script))
+    if end is None or trial.is_endless:
+        return ()
+    found = []
+    made = frozenset(made_by(trial))
+    for sequel in sequels_of(trial.scene, handled_kinds(trial), end, made, alone=alone):
+        script = (*trial.scene.script, *sequel.actions)
+        scene = trial.scene._replace(script=script)
+        if forks:
+            longer = forks[max(forks)].fork()
+            longer.scene = scene
+        else:
+            longer = Trial(scene)
+        followed = Followed(sequel, seen_by(longer.play()))
+        if forks and has_background(scene.program) and not sequel.ends:
+            waited = _waited(forks[max(forks)], followed)
+            followed = followed._replace(waited=waited)
+        found.append(followed)
+    return tuple(found)
+
+
+def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
+    """The clusters at the rests of a sequel, if the user does nothing instead.
+
+    The operator restarts when it does so after the sequel.
+    """
+    twin = before.fork()
+    found = []
+    for each in followed.times:
+        twin.wait(each)
+        found.append(twin.run.cluster)
+    ends = followed.seen.trial.end_times
+    twin.wait(ends.get(Phase.HEALED, 0.0))
+    twin.run.crash()
+    twin.wait(ends.get(Phase.RESTARTED, 0.0))
+    return (*found, twin.run.cluster)
+
+
+def _has_no_way_back(scene: Scene) -> bool:
+    """Whether a user deletes nothing that the script has made.
+
+    Then its end is that of one creation (`history`).
+    """
+    return not any(
+        isinstance(each, Delete) and not is_of_given(scene, each)
+        for each in scene.script
+    )
+
+
+class Explorer:
+    """Tries the schedules of one case, each on a fork of its benign run.
+
+    Unless the author's code is `watched`, what it does beside its effects is unknown.
+    The `scene` may be one of another script in the same world; then `rests` are those
+    that they have in common, and `number` is that of this script. Where the objects of
+    a script are `alone`, no others come and go in its sequels.
+    """
+
+    def __init__(
+        self,
+        case: Case,
+        *,
+        watched: bool = True,
+        scene: Scene | None = None,
+        rests: Rests | None = None,
+        number: int = 0,
+        alone: bool = False,
+    ) -> None:
+        self.case = case
+        self._rests, self._number, self._alone = rests, number, alone
+        self.reference = reference_of(case, watched=watched, scene=scene, alone=alone)
+        self._trial = self.reference.benign.seen.trial
+
+    @cached_property
+    def benign(self) -> Verdict:
+        """The verdict of the run without faults."""
+        benign = self.reference.benign
+        found = tuple(judged(benign, benign.seen))
+        return Verdict((), found, True, self._trial.turns)
+
+    @cached_property
+    def _always(self) -> frozenset[str]:
+        """The properties that are violated without any fault."""
+        return frozenset(each.property for each in self.benign.violations)
+
+    @property
+    def turns(self) -> int:
+        """The number of turns of the run without faults."""
+        return self._trial.turns
+
+    @property
+    def unmodelled(self) -> tuple[str, ...]:
+        """A sentence for each called function that has no model: nothing is known."""
+        return tuple(self._trial.run.unmodelled.values())
+
+    @cached_property
+    def refused(self) -> tuple[Refusal, ...]:
+        """The actions of the script that the cluster refuses without any fault.
+
+        Those that the operator's own admission handlers prevent are none, nor what
+        follows from their answers: of a denial, that a later action misses an object.
+        """
+        found = tuple(each for each in self._trial.refusals if not each.is_own)
+        decisions = [each.decision for each in self._trial.reviewed]
+        if not found or not any(e.denials or e.patch for e in decisions):
+            return found
+        refused = _refused_without_reviews(self.case)
+        return tuple(each for each in found if each.place in refused)
+
+    @property
+    def denied(self) -> tuple[Refusal, ...]:
+        """The actions of the script that the operator itself prevents."""
+        return tuple(each for each in self._trial.refusals if each.is_own)
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """A sentence for each thing beside the script that can tell nothing.
+
+        They are calls without a model, kinds that nobody serves, and expectations that
+        fail themselves.
+        """
+        return (
+            *self.unmodelled,
+            *self._unserved("@expect({!r})", [e.kind for e in self.case.expectations]),
+            *self._unserved("RIVALS[{!r}]", self.case.rivals),
+            *errors_of_expectations(self.reference.benign.seen),
+        )
+
+    def _unserved(self, what: str, kinds: Iterable[str]) -> Iterator[str]:
+        catalogue = catalogue_of(self._trial.run)
+        for kind in dict.fromkeys(kinds):
+            if catalogue.lookup(kind) is None:
+                absence = catalogue.absence(kind, "the cluster")
+                remedy = "correct it, or give its definition with crds= (--crd)"
+                yield f"{what.format(kind)}: {absence}; {remedy}"
+
+    # ------------------------------------------------------------------- schedules
+
+    def singles(self) -> list[Schedule]:
+        """All single faults that can strike the benign run: the sorts by turns.
+
+        There are none for a run that has no end already, nor for a calm one.
+        """
+        if self._trial.is_endless or self.case.calm:
+            return []
+        trial = self.reference.benign.seen.trial
+        found = [*candidates(trial.visits, self.case)]
+        found += [*_tampering(self.reference)]
+        if self.case.former is not None:
+            found += [*_upgrades(trial)]
+        found += [*_lasting(trial, self.case)]
+        return [(each,) for each in _unseen_first(found)]
+
+    def random(self, count: int, seed: int = 0) -> Iterator[Schedule]:
+        """Random schedules of two to six faults; special ones are for single use."""
+        source = random.Random(seed)
+        faults = [each for (each,) in self.singles() if not is_special((each,))]
+        for _ in range(count if faults else 0):
+            number = min(len(faults), source.randint(2, RANDOM_MAX))
+            yield tuple(source.sample(faults, number))
+
+    # ---------------------------------------------------------------------- trials
+
+    def tried(self, schedule: Schedule) -> Verdict:
+        """Run a schedule and judge it."""
+        return self.verdict_of(self.played(schedule), schedule)
+
+    def played(self, schedule: Schedule) -> Trial:
+        """The trial of a schedule at its end, from where another script has left it."""
+        return self._begun(schedule).play()
+
+    def _begun(self, schedule: Schedule) -> Trial:
+        """A trial of the schedule, at the latest point that is known.
+
+        It leaves its own rests behind for other scripts.
+        """
+        rests, number, limits = self._rests, self._number, self.reference.limits
+        if rests is None:
+            return self.trial_of(schedule)
+        trial = rests.latest(number, schedule, limits)
+        if trial is None:
+            trial = self.trial_of(schedule)
+        else:
+            trial.resume(self.reference.scene, limits)
+        trial.on_rested = lambda found: rests.keep(number, schedule, found)
+        return trial
+
+    def verdict_of(self, trial: Trial, schedule: Schedule) -> Verdict:
+        """The verdict of a finished trial."""
+        found = judged(self.reference.benign, seen_by(trial))
+        # A violation of the benign run is told of it, and not of every fault again.
+        fresh = tuple(each for each in found if each.property not in self._always)
+        return Verdict(schedule, fresh, len(trial.struck) == len(schedule), trial.turns)
+
+    def trial_of(self, schedule: Schedule) -> Trial:
+        """A trial of the schedule, at the turn at which its first fault strikes."""
+        limits = self.reference.limits
+        fork = self._fork_for(schedule)
+        if fork is None:
+            return Trial(self.reference.scene, schedule, limits=limits)
+        trial = fork.fork()
+        trial.limits = limits
+        trial.left = [*schedule]
+        return trial
+
+    def _fork_for(self, schedule: Schedule) -> Trial | None:
+        if any(_is_from_the_start(each) for each in schedule):
+            return None
+        visits = self._turns()
+        # Only the first fault may bring about the site of the second one.
+        turns = [visits[each.site] for each in schedule if each.site in visits]
+        if schedule and not turns:
+            return None
+        return self.reference.forks.get(min(turns, default=1) - 1)
+
+    def _turns(self) -> Mapping[Site, int]:
+        visits = self.reference.benign.seen.trial.visits
+        return {each.site: each.turn for each in reversed(visits)}
+
+    def pairs(self, first: Schedule) -> Iterator[Verdict]:
+        """Try each second fault within a few turns after a first one."""
+        trial = self._struck_by(first)
+        known, forks = len(trial.visits), dict[int, Trial]()
+        begun = trial.turns
+        while trial.phase is Phase.SCRIPT and trial.turns < begun + NEAR_TURNS:
+            try:
+                forks[trial.turns] = trial.fork()
+            except CannotFork:
+                return
+            trial.go_on()
+        near = [each for each in trial.visits[known:] if each.turn - 1 in forks]
+        found = candidates(near, self.case)
+        for fault in _unseen_first(e for e in found if not is_special((e,))):
+            visit = next(each for each in near if each.site == fault.site)
+            second = forks[visit.turn - 1].fork()
+            second.left = [fault]
+            yield self.verdict_of(second.play(), (*first, fault))
+
+    def may_begin_a_pair(self, first: Schedule) -> bool:
+        """Whether some second fault is likely after this single one.
+
+        Handlers must ask for what it strikes, if only after a restart.
+        """
+        (fault,) = first
+        is_of_work = bool(fault.site.handler or fault.site.verb)  # not the very start
+        rows = LIKELY_SECONDS.get(fault.kind.name, ())
+        return is_of_work and any(place in self._asked for _, place in rows)
+
+    @cached_property
+    def _asked(self) -> frozenset[Place]:
+        """The places of what handlers ask for in the run without faults."""
+        return frozenset(Place(place) for place, who, *_ in self._trial.counts if who)
+
+    def likely_pairs(self, first: Schedule) -> Iterator[Verdict]:
+        """Try the likely second faults before the user's next action."""
+        trial = self._struck_by(first)
+        known, place = len(trial.visits), trial.place
+        end = trial.turns + LIKELY_TURNS
+        while trial.phase is Phase.SCRIPT and trial.place == place:
+            if trial.turns >= end:
+                break
+            trial.go_on()
+        found = candidates(trial.visits[known:], self.case)
+        for fault in _likely_seconds(first[0], found):
+            yield self.tried((*first, fault))
+
+    def _struck_by(self, first: Schedule) -> Trial:
+        """A trial that a first fault has just struck."""
+        trial = self.trial_of(first)
+        while (
+            not trial.struck
+            and trial.phase is Phase.SCRIPT
+            and not trial.is_endless  # then it stays in the phase
+        ):
+            trial.go_on()
+        return trial
+
+    def confirmed(self, verdict: Verdict) -> tuple[Violation, ...]:
+        """The violations that another seed and another clock show as well."""
+        if not verdict.violations:
+            return ()
+        found = {each.property for each in verdict.violations}
+        if verdict.schedule:
+            other = self._other
+            trial = Trial(other.scene, verdict.schedule, limits=other.limits).play()
+            again = judged(other.benign, seen_by(trial), found)
+        else:
+            benign = self._other_with_sequels
+            again = judged(benign, benign.seen, found)
+        names = {each.property for each in again} | {"pure", "idle"}
+        return tuple(each for each in verdict.violations if each.property in names)
+
+    @cached_property
+    def _other(self) -> Reference:
+        """The reference under another seed, by which schedules are confirmed."""
+        return _other_reference(self.case, self.reference.benign.heeding)
+
+    @cached_property
+    def _other_with_sequels(self) -> Benign:
+        """The benign run under another seed, which alone is judged by its sequels."""
+        benign = self._other.benign
+        if self.case.calm:
+            return benign
+        return benign._replace(followed=_followed(benign.seen.trial, {}, self._alone))
+
+
+def _refused_without_reviews(case: Case) -> frozenset[int]:
+    """The numbers of those actions that are refused if nobody reviews them."""
+    handlers = tuple(e for e in case.program.handlers if e.role not in ADMISSION)
+    program = Program(handlers, case.program.settings)
+    trial = Trial(prepared(case._replace(program=program))).play()
+    return frozenset(each.place for each in trial.refusals)
+
+
+def _other_reference(case: Case, heeding: Heeding) -> Reference:
+    """A reference under other seeds, to confirm alarms by; without sequels.
+
+    What decisions tell that are made again is the same under any seed.
+    """
+    scene = prepared(case, seed="2", later=2 * case.other_start)
+    trial = Trial(scene).play()
+    other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
+    benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
+    return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
+
+
+def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
+    """The explorers of several cases, which share what is the same in all of them.
+
+    Those of one world differ in their scripts alone. Other objects come and go after
+    the author's scripts, and after one of those that are made up: these make the same
+    objects, and each has its end.
+    """
+    worlds: list[tuple[Case, Scene, Rests]] = []
+    explorers = []
+    for number, case in enumerate(cases):
+        known = [each for each in worlds if _is_of_one_world(each[0], case)]
+        if known:
+            _, scene, rests = known[0]
+        else:
+            scene = prepared(case)
+            scripts = [e.script if _is_of_one_world(e, case) else () for e in cases]
+            rests = Rests(scripts)
+            worlds.append((case, scene, rests))
+        scene = scene._replace(script=case.script)
+        alone = case.made_up and bool(known)
+        explorers.append(
+            Explorer(case, scene=scene, rests=rests, number=number, alone=alone)
+        )
+    return explorers
+
+
+def _is_of_one_world(one: Case, other: Case) -> bool:
+    """Whether two cases differ in the user's actions alone."""
+    if one.restored or other.restored:  # the paces of such a script come first
+        return one is other
+    aside = {"script", "name", "made_up", "history"}
+    return all(
+        getattr(one, field) is getattr(other, field)
+        for field in Case._fields
+        if field not in aside
+    )
+
+
+def _is_from_the_start(fault: Fault) -> bool:
+    """Whether it makes a difference before it strikes."""
+    return fault.site.place is Place.RUN or fault.kind.code == "F20"
+
+
+# ------------------------------------------------------------------- candidates
+
+
+def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
+    """The faults that can strike at these visits, without those that are the same.
+
+    A crash leaves nothing of the operator: two are the same if the cluster has not
+    changed between them.
+    """
+    actions, elected = len(case.script), is_elected(case.program)
+    reviews = has_admission(case.program)
+    crashes: set[tuple[str, int, int]] = set()
+    for visit, following in _with_next(visits):
+        for kind in FAULTS:
+            if visit.site.place not in kind.places or visit.site.place is Place.RUN:
+                continue
+            if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
+                continue
+            if kind.code == "F15" and not elected:
+                continue
+            if kind.code == "F23" and not reviews:
+                continue
+            if kind.code == "F1" or kind.name in ("F3:crash", "F24:crash"):
+                is_done = kind.mode in ("after", "crash")
+                version = following if is_done else visit.version
+                place = (kind.code, visit.place, version)
+                if visit.site.place is not Place.CALL:
+                    if place in crashes:
+                        continue
+                    crashes.add(place)
+            yield Fault(kind, visit.site)
+
+
+def _likely_seconds(first: Fault, found: Iterable[Fault]) -> list[Fault]:
+    """The likely faults after a first one: one of each sort, the kinds by turns.
+
+    A rival has its turn only if fewer requests may fail.
+    """
+    faults = [*found]
+    rows = LIKELY_SECONDS[first.kind.name]
+    turns = zip_longest(*(_one_of_each_sort(faults, *row) for row in rows))
+    likely = [each for turn in turns for each in turn if each is not None]
+    return sorted(likely, key=lambda each: each.kind.code == "F8")[:LIKELY_MAX]
+
+
+def _one_of_each_sort(faults: Iterable[Fault], name: str, place: Place) -> list[Fault]:
+    """The first fault of each sort, of this kind, at the requests of handlers."""
+    found: dict[tuple[str, ...], Fault] = {}
+    for each in faults:
+        site = each.site
+        if each.kind.name == name and site.place is place and site.handler:
+            found.setdefault(sort_of(each), each)
+    return [*found.values()]
+
+
+def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:
+    """Each visit, with the cluster's version at the next one."""
+    found = [*visits]
+    for number, visit in enumerate(found):
+        later = found[number + 1] if number + 1 < len(found) else visit
+        yield visit, later.version
+
+
+def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
+    """Whether the fault makes a difference at this visit."""
+    left = actions - visit.place
+    match kind.name:
+        case "F13:before" | "F13:after" | "F13:event" | "F2:action" | "F3:gap":
+            return left > 0
+        case "F11:zombie" | "F3:down" | "F3:crash" | "F23:down" | "F23:slow":
+            return left > 0
+        case "F3:down twice":
+            return left > 1
+        case "F8:touched" | "F8:held":
+            return visit.site.verb not in ("create", "adopt")
+        case "F8:remade":  # others are meant for whatever has the name
+            own = visit.site.place is Place.OWN  # it is patched as whatever it is now
+            return visit.site.verb in (("delete",) if own else ("patch", "delete"))
+        case "F21:backup":
+            return visit.place > 0
+        case _:
+            return True
+
+
+def _tampering(reference: Reference) -> Iterator[Fault]:
+    trial = reference.benign.seen.trial
+    for visit in trial.visits:
+        if visit.site.place is not Place.REST:
+            continue
+        fork = reference.forks.get(visit.turn - 1)
+        if fork is None:
+            continue
+        for found in children(fork):
+            meta = found["metadata"]
+            name = child_name(fork, found)
+            for kind in FAULTS:
+                if kind.code != "F19" or (
+                    kind.mode == "labels" and not meta.get("labels")
+                ):
+                    continue
+                if kind.mode == "owner" and not meta.get("ownerReferences"):
+                    continue
+                yield Fault(kind, visit.site, name)
+
+
+def _upgrades(trial: Trial) -> Iterator[Fault]:
+    """The replacements of the former code, at each rest of the script."""
+    for visit in trial.visits:
+        if visit.site.place is Place.REST and visit.place:
+            yield Fault(BY_NAME["F20:upgrade"], visit.site)
+
+
+# Which of the cluster's controllers work for which kind of objects.
+_CONTROLLERS = {
+    ("apps", "deployments"): ("deployment", "replicaset", "kubelet"),
+    ("apps", "statefulsets"): ("statefulset", "kubelet"),
+    ("apps", "daemonsets"): ("daemonset", "kubelet"),
+    ("batch", "jobs"): ("job", "kubelet"),
+    ("", "pods"): ("kubelet",),
+}
+
+
+def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
+    """The faults that last for the whole script."""
+    controllers: set[str] = {"garbage"} if trial.writes else set()
+    for event in seen_by(trial).events:
+        controllers |= set(_CONTROLLERS.get(event.resource, ()))
+    for kind in FAULTS:
+        if Place.RUN not in kind.places:
+            continue
+        if kind.mode == "former" and case.former is None:
+            continue
+        if kind.code == "F23" and not has_admission(case.program):
+            continue
+        targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
+        for target in targets:
+            yield Fault(kind, Site(Place.RUN, "", "", target))
+
+
+# Faults of a kind that are tried before those of the next kind have their turn.  In
+# bench/bugs a fault shows a bug after 20 schedules on average, and 71 at most: with one
+# for each turn after 32 and 76, without turns after 21 and 94.
+_TURN = 3
+
+
+def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
+    """The first of each sort, then the second of each, and so on; the kinds by turns.
+
+    So a small budget has some of every kind, however many effects there are.
+    """
+    levels, places = Counter[tuple[str, ...]](), Counter[tuple[int, str]]()
+    ranked = []
+    for number, each in enumerate(faults):
+        sort, kind = sort_of(each), each.kind.name
+        level = levels[sort]
+        turn = places[level, kind] // _TURN
+        ranked.append((level, turn, _RANK[kind], number, each))
+        levels[sort] += 1
+        places[level, kind] += 1
+    return [each for *_, each in sorted(ranked, key=lambda found: found[:4])]
+
+
+def sort_of(fault: Fault) -> tuple[str, str, str, str]:
+    """The sort of a fault: what it does, at which effect, of a kind, by a handler."""
+    site = fault.site
+    return fault.kind.name, site.handler, site.verb, site.target.partition("/")[0]
+
+
+_RANK = {each.name: number for number, each in enumerate(FAULTS)}
+_SPECIAL = frozenset(each.name for each in FAULTS if each.severity is Severity.SPECIAL)
+
+
+def digest_of(seen: Seen) -> str:
+    """A digest of all that a trial has done and led to: equal for equal trials."""
+    text = hashlib.blake2b(digest_size=16)
+    for alias, world in sorted(seen.world.items()):
+        text.update(alias.encode() + world)
+    for each in seen.trial.writes:
+        text.update(f"{each.site}{each.before}{each.after}".encode())
+    for decision in (found.decision for found in seen.trial.reviewed):
+        text.update(f"{decision.message}{decision.warnings}".encode())
+    return text.hexdigest()
+
+
+def is_special(schedule: Schedule) -> bool:
+    """Whether it takes several API servers, or a restored backup."""
+    return any(each.kind.name in _SPECIAL for each in schedule)

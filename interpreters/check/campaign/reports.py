@@ -1,0 +1,367 @@
+"""The results of a campaign, and the report that they are put together to.
+
+A report says of each property whether it is violated, holds in all that was tried, or
+that nothing is known about it. Reports of shards can be put together again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import NamedTuple
+
+from fnop.interpreters.check.campaign.explore import Failure, Verdict, is_special
+from fnop.interpreters.check.properties import OF_ADMISSION
+from fnop.interpreters.check.trials.faults import Schedule
+
+__all__ = [
+    "CAUSES",
+    "FAULTLESS",
+    "SHOWN_MAX",
+    "Groups",
+    "Pairs",
+    "Report",
+    "Result",
+    "Task",
+    "has_faults",
+    "merged",
+    "unprepared",
+    "unsure_of",
+]
+
+# The most groups of failures of which each is shrunk and shown.
+SHOWN_MAX = 10
+# The properties that the runs without faults alone can show.
+FAULTLESS = frozenset(
+    (
+        *("apart", "heeds", "history", "idle", "no_refused_writes"),
+        *("pure", "quiet", "refers", "serves", *OF_ADMISSION),
+    )
+)
+
+
+class Pairs(Enum):
+    """The pairs of faults that begin with a first one: none, the likely ones, or all.
+
+    All are those whose second fault is near the first one.
+    """
+
+    NONE = "none"
+    LIKELY = "likely"
+    NEAR = "near"
+
+
+class Task(NamedTuple):
+    """One schedule of one case, or the `pairs` that begin with it."""
+
+    case: int
+    schedule: Schedule
+    pairs: Pairs = Pairs.NONE
+
+
+class Result(NamedTuple):
+    """The result of a task: verdicts, and those alarms that were not confirmed.
+
+    `broken` is the error of the simulator itself, after which nothing is known. One
+    that is not `whole` was cut off by the budget.
+    """
+
+    task: Task
+    verdicts: tuple[Verdict, ...]
+    doubted: tuple[Verdict, ...] = ()
+    broken: str = ""
+    whole: bool = True
+
+    @property
+    def fails(self) -> bool:
+        """Whether it shows a failure; those by special faults do not count."""
+        return any(e.violations and not is_special(e.schedule) for e in self.verdicts)
+
+
+class Report(NamedTuple):
+    """The findings of a campaign.
+
+    `failures` are grouped: the first of each property and sort of site, with the number
+    of others like it; in `finer` those of each script are apart. `unknown` are
+    schedules whose fault did not come about, `left` is the number of schedules that
+    were not tried, or `at_least` that many, and `cut` says for what reasons, in the
+    words of `CAUSES`. `unsure` are the properties about which nothing is known, each
+    with the reason. `struck` is the number of faults that have come about, `wanted`
+    whether there was any to be tried. `endless` are the scripts in which none could be,
+    with the reason. `unshown` are the properties of admission handlers of which the
+    runs can show nothing, with the reasons. `former` is the number of cases that were
+    found before. Where several shards are one, `missing` are those that are not there.
+    """
+
+    cases: tuple[str, ...]
+    tried: int
+    failures: tuple[tuple[Failure, int], ...]
+    doubted: tuple[Failure, ...]
+    unknown: int
+    left: int
+    by_fault: Mapping[str, int]
+    properties: tuple[str, ...]
+    broken: tuple[str, ...] = ()
+    finer: tuple[tuple[Failure, int], ...] = ()
+    at_least: bool = False
+    cut: tuple[str, ...] = ()
+    unsure: Mapping[str, str] = {}
+    struck: int = 0
+    wanted: bool = False
+    endless: Mapping[str, str] = {}
+    unshown: Mapping[str, str] = {}
+    former: int = 0
+    is_empty: bool = False
+    shards: int = 1
+    missing: tuple[int, ...] = ()
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing was found; special faults do not count."""
+        return all(each.special for each, _ in self.failures)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether a fault has come about, if there was one to be tried."""
+        if self.missing:
+            return False
+        return self.struck > 0 or not self.wanted or not self.unsure
+
+    def verdict(self, name: str) -> str:
+        """The verdict on a property: "fail", "special", "pass" or "unknown".
+
+        Of a special one only special faults have shown failures.
+        """
+        shown = [e.special for e, _ in self.failures if e.violation.property == name]
+        if shown:
+            return "special" if all(shown) else "fail"
+        return "unknown" if name in self.unsure else "pass"
+
+
+# Why something was not tried, in words.
+CAUSES = {
+    "budget": "the budget was used up",
+    "time": "the time was over",
+    "signal": "it was interrupted",
+    "failure": "--fail-fast ends with the first failure",
+}
+
+
+def unsure_of(
+    report: Report, tasks: Sequence[Task], results: Sequence[Result], ended: bool
+) -> dict[str, str]:
+    """The properties about which nothing is known, each with the reason.
+
+    What has failed is known; of the rest a fault has to have come about, or a run
+    without faults to have `ended`, as the property is, and to show something of it.
+    """
+    found = {}
+    for name in report.properties:
+        if report.verdict(name) in ("fail", "special"):
+            continue
+        if name in FAULTLESS and not ended:
+            found[name] = _why_no_run(report)
+        elif name in report.unshown:
+            found[name] = report.unshown[name]
+        elif name not in FAULTLESS and not report.struck:
+            found[name] = _why_no_fault(report, tasks, results)
+    return found
+
+
+def _why_no_run(report: Report) -> str:
+    if report.is_empty:
+        return "this shard has no schedules"
+    if report.endless:
+        return "the run without faults does not end"
+    return "no run without faults was tried"
+
+
+def _why_no_fault(
+    report: Report, tasks: Sequence[Task], results: Sequence[Result]
+) -> str:
+    if report.is_empty:
+        return "this shard has no schedules"
+    if not has_faults(tasks):
+        if report.endless:
+            return "no fault was tried: the run without faults does not end"
+        return "this shard has no schedule with a fault"
+    if not any(e.verdicts for e in results if e.task.schedule):
+        why = ", ".join(CAUSES[each] for each in report.cut)
+        return f"no fault was tried: {why}" if why else "no fault was tried"
+    return "no fault came about"
+
+
+def unprepared(properties: tuple[str, ...]) -> Report:
+    """The report where the time was over before the runs without faults were done."""
+    why = "the time was over before anything was tried"
+    unsure = dict.fromkeys(properties, why)
+    report = Report((), 0, (), (), 0, 0, {}, properties)
+    return report._replace(cut=("time",), unsure=unsure, wanted=True)
+
+
+class Groups:
+    """The results of a campaign, counted; like failures are one group.
+
+    The cases from the number `former` on were found before. What such a one shows is
+    told; where others show the same, it does not count besides. What a likely pair
+    shows is told where no other schedule violates the property.
+    """
+
+    def __init__(self, names: Sequence[str], former: int) -> None:
+        self._names, self._former = names, former
+        self._groups: dict[tuple[object, ...], tuple[Failure, int]] = {}
+        self._finer: dict[tuple[object, ...], tuple[Failure, int]] = {}
+        self._likely: list[tuple[int, Verdict]] = []
+        self._doubted: list[Failure] = []
+        self._broken: list[str] = []
+        self._faults: Counter[str] = Counter()
+        self._known: set[tuple[int, Schedule]] = set()
+        self._tried = self._unknown = self._struck = 0
+
+    def take(self, results: Iterable[Result]) -> None:
+        """Count the verdicts of results, each schedule of a case once."""
+        for result in results:
+            for verdict in result.verdicts:
+                key = result.task.case, verdict.schedule
+                if key in self._known:
+                    continue  # a pair that was found before, and is near as well
+                self._known.add(key)
+                self._count(verdict)
+                if result.task.pairs is Pairs.LIKELY:
+                    self._likely.append((result.task.case, verdict))
+                else:
+                    self._group(result.task.case, verdict)
+            name = self._names[result.task.case]
+            for verdict in result.doubted:
+                self._doubted += _failures(name, verdict)
+            if result.broken:
+                self._broken.append(result.broken)
+
+    def take_beside(self, results: Iterable[Result]) -> None:
+        """Add the failures of runs that are no schedules."""
+        for result in results:
+            for verdict in result.verdicts:
+                self._group(result.task.case, verdict)
+
+    def _count(self, verdict: Verdict) -> None:
+        self._tried += 1
+        self._unknown += not verdict.struck
+        self._struck += bool(verdict.schedule) and verdict.struck
+        self._faults.update(each.kind.code for each in verdict.schedule)
+
+    def _group(self, case: int, verdict: Verdict) -> None:
+        number = 0 if case >= self._former else 1
+        for failure in _failures(self._names[case], verdict):
+            _add(self._groups, _sort(failure), failure, number)
+            _add(self._finer, (failure.case, *_sort(failure)), failure, number)
+
+    def report(self) -> Report:
+        """The report of what was taken."""
+        known = {each.violation.property for each, _ in self._groups.values()}
+        for case, verdict in self._likely:
+            new = [e for e in verdict.violations if e.property not in known]
+            self._group(case, verdict._replace(violations=tuple(new)))
+        self._likely = []
+        return Report(
+            tuple(self._names),
+            self._tried,
+            _sorted(self._groups),
+            tuple(self._doubted),
+            self._unknown,
+            0,
+            dict(sorted(self._faults.items())),
+            (),
+            tuple(self._broken),
+            _sorted(self._finer),
+            struck=self._struck,
+        )
+
+
+def _add(
+    groups: dict[tuple[object, ...], tuple[Failure, int]],
+    key: tuple[object, ...],
+    failure: Failure,
+    number: int,
+) -> None:
+    first, others = groups.get(key, (failure, 0))
+    groups[key] = min(first, failure, key=_weight), others + number
+
+
+def _sorted(
+    groups: Mapping[tuple[object, ...], tuple[Failure, int]],
+) -> tuple[tuple[Failure, int], ...]:
+    found = [(each, max(1, number)) for each, number in groups.values()]
+    return tuple(sorted(found, key=lambda group: _weight(group[0])))
+
+
+def merged(reports: Sequence[Report], missing: Sequence[int] = ()) -> Report:
+    """The report of several shards of one campaign, without those that are `missing`.
+
+    Failures of the same sort are one group in each script.
+    """
+    groups: dict[tuple[object, ...], tuple[Failure, int]] = {}
+    for report in reports:
+        for failure, number in report.finer:
+            _add(groups, (failure.case, *_sort(failure)), failure, number)
+    whole = reports[0]
+    failures = _sorted(groups)
+    unsure = {
+        name: why
+        for name, why in whole.unsure.items()
+        if all(name in each.unsure for each in reports)
+        if all(each.violation.property != name for each, _ in failures)
+    }
+    faults: Counter[str] = Counter()
+    for report in reports:
+        faults.update(report.by_fault)
+    return whole._replace(
+        cases=tuple(dict.fromkeys(e for one in reports for e in one.cases)),
+        tried=sum(each.tried for each in reports),
+        failures=failures,
+        finer=failures,
+        doubted=tuple(e for one in reports for e in one.doubted),
+        unknown=sum(each.unknown for each in reports),
+        left=sum(each.left for each in reports),
+        by_fault=dict(sorted(faults.items())),
+        broken=tuple(e for one in reports for e in one.broken),
+        at_least=any(each.at_least for each in reports),
+        cut=tuple(dict.fromkeys(e for one in reports for e in one.cut)),
+        unsure=unsure,
+        struck=sum(each.struck for each in reports),
+        wanted=any(each.wanted for each in reports),
+        endless={name: e for one in reports for name, e in one.endless.items()},
+        former=max(each.former for each in reports),
+        is_empty=all(each.is_empty for each in reports),
+        shards=len(reports) + len(missing),
+        missing=tuple(missing),
+    )
+
+
+def _failures(case: str, verdict: Verdict) -> Iterator[Failure]:
+    special = is_special(verdict.schedule)
+    for violation in verdict.violations:
+        yield Failure(case, verdict.schedule, violation, special)
+
+
+def _weight(failure: Failure) -> tuple[bool, int]:
+    return failure.special, len(failure.schedule)
+
+
+def _sort(failure: Failure) -> tuple[object, ...]:
+    """The features that failures of the same cause share, as far as can be told.
+
+    One that the benign run shows already is shown by every fault as well.
+    """
+    site = failure.site
+    where = None if site is None else (site.handler, site.verb, _kind(site.target))
+    return failure.violation.property, where, failure.special
+
+
+def _kind(target: str) -> str:
+    return target.partition("/")[0]
+
+
+def has_faults(tasks: Iterable[Task]) -> bool:
+    """Whether there are faults among the schedules of tasks."""
+    return any(each.schedule for each in tasks)

@@ -1,0 +1,433 @@
+"""Scripts that are made up: what users do to the objects of an operator.
+
+A user creates the objects; edits a field, and takes that back; unsets a field; deletes
+the objects, and creates them again. Every fault strikes these. In *walks*, which no
+fault strikes, the user changes all fields, one after another: each gets another value,
+is unset, or is set where it was absent. A user also makes a mistake and corrects it,
+and others change the objects that the operator only watches.
+
+A walk takes those changes that the cluster takes, and with which the operator serves a
+new object. What it does not serve, without an error of its own, is the user's mistake.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.declare.roles import Family
+from fnop.core.values.merge import applied
+from fnop.interpreters.check.campaign.explore import Case, prepared
+from fnop.interpreters.check.inputs.redeciding import OWN_ERRORS
+from fnop.interpreters.check.scripts.changes import Change, Sort
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.scripts import Script
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.runtime.interrupts import interruptible
+from fnop.interpreters.simulation.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    Outage,
+    Upgrade,
+    WriteLog,
+    act,
+)
+from fnop.interpreters.simulation.simulation import SimulatedRun
+
+__all__ = ["MadeUp", "Subject", "scripts_for", "scripts_of_the_cluster"]
+
+# An API server is upgraded to this release, and is away for so much longer than the
+# handlers of such times wait.
+RELEASE, AWAY_SECONDS = "1.37", 30.0
+# The fields of an object that are edited in scripts which all faults strike.
+STRUCK_MAX = 2
+# The fields of an object that a walk changes, and the values that it tries for each.
+FIELDS_MAX, VALUES_MAX = 40, 3
+# The mistakes of a user that are corrected, and the odd values that are tried for them.
+MISTAKES_MAX, ODD_MAX = 2, 16
+
+
+class Subject(NamedTuple):
+    """An object, its name as kind/name, and the changes that a user may make to it.
+
+    Nobody deletes one that `stays`. One that is `watched` has handlers that hear of it.
+    """
+
+    manifest: Mapping[str, Any]
+    where: str
+    changes: tuple[Change, ...] = ()
+    stays: bool = False
+    watched: bool = False
+
+    @property
+    def namespace(self) -> str | None:
+        """The namespace that its manifest names."""
+        found = (self.manifest.get("metadata") or {}).get("namespace")
+        return found if isinstance(found, str) else None
+
+    def edit(self, changes: Mapping[str, Any]) -> Edit:
+        """The action of a user who makes these changes to it."""
+        return Edit(self.where, dict(changes), self.namespace)
+
+    @property
+    def deletion(self) -> Delete:
+        """The action of a user who deletes it."""
+        return Delete(self.where, self.namespace)
+
+
+class MadeUp(NamedTuple):
+    """The scripts for some objects, and notes for their author."""
+
+    scripts: tuple[Script, ...]
+    notes: tuple[str, ...] = ()
+
+
+def scripts_for(
+    case: Case,
+    subjects: Sequence[Subject],
+    beside: Sequence[Subject] = (),
+    logs: Sequence[WriteLog] = (),
+) -> MadeUp:
+    """The scripts for the objects that an operator serves, and for those beside them.
+
+    Pods write `logs`, one after the other, once all is there. Objects `beside` are of
+    interest where handlers watch them, or read others of their kind, though they follow
+    the changes of what they serve. Raises `ActionRefused` where the cluster does not
+    take the objects as they are.
+    """
+    ground = _Ground(case, subjects)
+    create = ground.create
+    gone = tuple(each.deletion for each in subjects)
+    last = {each.where.partition("/")[0]: each for each in subjects}
+    walks: list[Script] = []
+    for subject in last.values():
+        of = f" of {subject.where}" if len(last) > 1 else ""
+        walks += _walks(ground, subject, of)
+    follows = any(each.changes for each in subjects)
+    for each in beside:
+        kind = each.where.partition("/")[0].partition(".")[0]
+        if each.watched or (follows and kind in ground.usual.reads):
+            walks += _beside(ground, each)
+    scripts = [
+        Script("create", create),
+        *_struck(ground, subjects[-1]),
+        Script("delete", (*create, *gone)),
+        Script("delete and recreate", (*create, *gone, *create)),
+    ]
+    scripts += scripts_of_the_cluster(case, create)
+    if logs:
+        scripts.append(Script("pods write logs", (*create, *logs)))
+    known = [each.actions for each in scripts]
+    scripts += [each for each in walks if each.actions not in known]
+    return MadeUp(tuple(scripts), tuple(dict.fromkeys(ground.notes)))
+
+
+def scripts_of_the_cluster(case: Case, create: tuple[Action, ...]) -> Iterator[Script]:
+    """The API server is upgraded, and is away for a while: if handlers hear of it."""
+    afters = [
+        each.after
+        for each in case.program.handlers
+        if each.rule.family is Family.CLUSTER
+    ]
+    if afters:
+        away = Outage(max(afters) + AWAY_SECONDS)
+        yield Script("the cluster changes", (*create, Upgrade(RELEASE), away))
+
+
+# -------------------------------------------------------------------------- the ground
+
+
+class _Served(NamedTuple):
+    """The outcome of a script without faults: why a handler has failed, or "".
+
+    `verbs` are those of its writes, and `reads` the kinds that it has read.
+    """
+
+    trouble: str
+    is_error: bool
+    verbs: tuple[str, ...]
+    reads: frozenset[str]
+
+
+class _Ground:
+    """Where it is found out what the cluster takes, and what the operator serves."""
+
+    def __init__(self, case: Case, subjects: Sequence[Subject]) -> None:
+        self.scene, self.subjects = prepared(case), subjects
+        self.namespace = case.namespace
+        self.notes: list[str] = []
+        self.mistakes: dict[str, list[Change]] = {}
+        self._picked: dict[tuple[str, Sort], list[Change]] = {}
+        self._edited: dict[int, _Served] = {}
+        self.world = self.scene.base.fork()
+        self.world.begin_reviewing()
+        for each in self.create:
+            self._creates(each)
+        self.usual = self.served(self.create)
+
+    def _creates(self, action: Action) -> None:
+        """Create an object, unless the operator's own admission handlers prevent it.
+
+        Raises `ActionRefused` if the cluster refuses the object without them as well.
+        """
+        try:
+            act(self.world, action, self.namespace)
+        except ActionRefused:
+            unreviewed = self.world.fork()
+            unreviewed.is_registered = False
+            act(unreviewed, action, self.namespace)
+
+    @property
+    def create(self) -> tuple[Action, ...]:
+        """The user creates the objects."""
+        return tuple(Apply(dict(each.manifest)) for each in self.subjects)
+
+    def creating(
+        self, subject: Subject, manifest: Mapping[str, Any]
+    ) -> tuple[Action, ...]:
+        """The user creates the objects, one of them as another manifest says."""
+        return tuple(
+            Apply(dict(manifest if each is subject else each.manifest))
+            for each in self.subjects
+        )
+
+    def served(self, actions: Sequence[Action]) -> _Served:
+        """The outcome of a script, once all is at rest."""
+        trial = Trial(self.scene._replace(script=tuple(actions)))
+        with interruptible():
+            while trial.phase is Phase.SCRIPT and not trial.unsettled:
+                trial.go_on()
+        ends = [say for _, say in trial.lines if say.ended is not None]
+        failed = [
+            say.error or say.message
+            for say in ends
+            if say.ended is not None
+            and say.ended.result in ("error", "timeout")
+            and not say.ended.retried
+        ]
+        reasons = [*trial.refused, *failed]
+        reasons += [each.reason for each in trial.unsettled.values()]
+        errors = [e for e in ends if isinstance(e.exception, OWN_ERRORS)]
+        named = [f"{type(e.exception).__name__}: {e.exception}" for e in errors]
+        return _Served(
+            next(iter((*named, *reasons)), "") if reasons else "",
+            bool(errors),
+            tuple(each.site.verb for each in trial.writes),
+            frozenset(
+                each.site.target.partition("/")[0]
+                for each in trial.visits
+                if each.site.verb in ("get", "list")
+            ),
+        )
+
+    def taken(
+        self, world: SimulatedRun, subject: Subject, change: Change
+    ) -> SimulatedRun | None:
+        """The world after a change; None where it, or the way back, is refused."""
+        after = world.fork()
+        try:
+            act(after, subject.edit(change.there), self.namespace)
+            act(after.fork(), subject.edit(change.back), self.namespace)
+        except ActionRefused:
+            return None
+        return after
+
+    def edited(self, subject: Subject, change: Change) -> _Served:
+        """The outcome of a change to the object, once it has been created."""
+        key = id(change)  # its object keeps it
+        if key not in self._edited:
+            script = (*self.create, subject.edit(change.there))
+            self._edited[key] = self.served(script)
+        return self._edited[key]
+
+    def walk(self, subject: Subject, sort: Sort) -> list[Change]:
+        """A change of each field that can be had of a sort, one after another."""
+
+        def serves(picked: Sequence[Change], change: Change) -> bool:
+            manifest = subject.manifest
+            for each in (*picked, change):
+                manifest = applied(each.there, manifest)
+            is_served = self._serves(subject, manifest, change)
+            return is_served and not self._is_required(subject, change)
+
+        key = subject.where, sort
+        if key not in self._picked:
+            self._picked[key] = self._walk(subject, sort, serves)
+        return self._picked[key]
+
+    def walk_beside(self, watched: Subject, sort: Sort) -> list[Change]:
+        """A change of each field of what is watched, with which objects are served."""
+
+        def serves(picked: Sequence[Change], change: Change) -> bool:
+            edits = (watched.edit(each.there) for each in (*picked, change))
+            return not self.served((*edits, *self.create)).trouble
+
+        return self._walk(watched, sort, serves)
+
+    def _walk(
+        self,
+        subject: Subject,
+        sort: Sort,
+        serves: Callable[[Sequence[Change], Change], bool],
+    ) -> list[Change]:
+        """The first change of each field that the cluster takes, and that is served."""
+        world, picked = self.world, list[Change]()
+        for values in _by_field(subject.changes, sort):
+            for change in values[:VALUES_MAX]:
+                after = self.taken(world, subject, change)
+                if after is not None and serves(picked, change):
+                    world = after
+                    picked.append(change)
+                    break
+        return picked
+
+    def _is_required(self, subject: Subject, change: Change) -> bool:
+        """Whether handlers need a field of which no schema says that it is optional."""
+        is_open = change.sort is Sort.UNSET and not change.optional
+        return is_open and self.edited(subject, change).is_error
+
+    def _serves(
+        self, subject: Subject, changed: Mapping[str, Any], change: Change
+    ) -> bool:
+        """Whether the operator serves an object that is created with a change at once.
+
+        Where it does not serve the object as it is, nothing can be told.
+        """
+        if self.usual.trouble:
+            return True
+        found = self.served(self.creating(subject, changed))
+        if not found.trouble:
+            return True
+        if not found.is_error:
+            self.mistakes.setdefault(subject.where, []).append(change)
+        elif change.optional:
+            self.notes.append(
+                f"not tried: {subject.where} without {change.path}, which its "
+                f"definition does not require, and of which a handler fails "
+                f"({found.trouble}); require it there, or do without it"
+            )
+        return False
+
+    def resumptions(self, subject: Subject) -> list[Change]:
+        """The changes by which an operator that pauses goes on, if the cluster lets it.
+
+        There is no way back: one that pauses leaves all as it is.
+        """
+        return [
+            each
+            for each in subject.changes
+            if each.resumes and self.taken(self.world, subject, each) is not None
+        ]
+
+    def corrected(self, subject: Subject) -> list[Change]:
+        """The mistakes that are corrected: odd values, if too few are known."""
+        self._try_odd_values(subject)
+        return self.mistakes[subject.where][:MISTAKES_MAX]
+
+    def _try_odd_values(self, subject: Subject) -> None:
+        known = self.mistakes.setdefault(subject.where, [])
+        tries = 0
+        for values in _by_field(subject.changes, Sort.ODD):
+            for change in values:
+                if len(known) >= MISTAKES_MAX or tries >= ODD_MAX:
+                    return
+                if self.taken(self.world, subject, change) is None:
+                    continue
+                tries += 1
+                changed = applied(change.there, subject.manifest)
+                if not self._serves(subject, changed, change):
+                    break
+
+
+def _by_field(changes: Iterable[Change], sort: Sort) -> list[list[Change]]:
+    """The changes of a sort, field by field."""
+    found = (each for each in changes if each.sort is sort and not each.is_of_pauses)
+    return [[*each] for _, each in groupby(found, key=lambda each: each.path)][
+        :FIELDS_MAX
+    ]
+
+
+# ------------------------------------------------------------------------- the scripts
+
+
+def _struck(ground: _Ground, subject: Subject) -> Iterator[Script]:
+    """The edits which all faults strike: first those of which something comes."""
+    usual = len(ground.usual.verbs)
+
+    def verbs(change: Change) -> tuple[str, ...]:
+        return ground.edited(subject, change).verbs[usual:]
+
+    found = [*ground.walk(subject, Sort.CHANGE), *ground.walk(subject, Sort.SWITCH)]
+    changes = sorted(found, key=lambda each: not verbs(each))
+    for change in changes[:STRUCK_MAX]:
+        there, back = subject.edit(change.there), subject.edit(change.back)
+        yield Script(f"edit {change.path}", (*ground.create, there))
+        yield Script(f"edit and revert {change.path}", (*ground.create, there, back))
+    for change in ground.resumptions(subject):
+        yield Script(
+            f"edit {change.path}", (*ground.create, subject.edit(change.there))
+        )
+    for change in ground.walk(subject, Sort.UNSET):
+        if "delete" in verbs(change):
+            there = subject.edit(change.there)
+            yield Script(f"unset {change.path}", (*ground.create, there))
+            return
+
+
+def _walks(ground: _Ground, subject: Subject, of: str) -> Iterator[Script]:
+    """The walks over the fields of an object, and the mistakes that are corrected."""
+    for sort, there, back in (
+        (Sort.CHANGE, "change all fields", "and change them back"),
+        (Sort.SWITCH, "switch all that has few values", "and switch it back"),
+        (Sort.UNSET, "unset all fields", "and set them again"),
+        (Sort.SET, "set all absent fields", "and unset them again"),
+    ):
+        changes = ground.walk(subject, sort)
+        edits = tuple(subject.edit(each.there) for each in changes)
+        backs = tuple(subject.edit(each.back) for each in reversed(changes))
+        if edits:
+            forth = (*ground.create, *edits)
+            yield Script(f"{there}{of}", forth, calm=True)
+            yield Script(f"{there}{of} {back}", (*forth, *backs), calm=True)
+    others = {each.path: each.there for each in ground.walk(subject, Sort.CHANGE)}
+    for change in ground.corrected(subject):
+        # Another value than before, so that it matters whether anything comes of it.
+        right = others.get(change.path, change.back)
+        edits = subject.edit(change.there), subject.edit(right)
+        name = f"correct a mistake in {change.path}{of}"
+        yield Script(name, (*ground.create, *edits), calm=True, mistake=True)
+
+
+def _beside(ground: _Ground, watched: Subject) -> Iterator[Script]:
+    """The scripts in which others change an object that the operator does not serve.
+
+    It is compared with a world in which the object has been so all the time.
+    """
+    create = ground.create
+    for sort, said in _OF_WATCHED.items():
+        changes = ground.walk_beside(watched, sort)
+        edits = tuple(watched.edit(each.there) for each in changes)
+        backs = tuple(watched.edit(each.back) for each in reversed(changes))
+        if edits:
+            name = f"{watched.where} {said}"
+            yield Script(name, (*create, *edits), calm=True)
+            yield Script(f"{name}, and back", (*create, *edits, *backs), calm=True)
+    if watched.stays:
+        return
+    away, again = watched.deletion, Apply(dict(watched.manifest))
+    name = f"{watched.where} comes later"
+    yield Script(name, (away, *create, again), calm=True)
+    name = f"{watched.where} goes and comes back"
+    yield Script(name, (*create, away, again), calm=True)
+
+
+_OF_WATCHED = {
+    Sort.CHANGE: "changes",
+    Sort.SWITCH: "is switched",
+    Sort.SET: "gets what it does not have",
+    Sort.UNSET: "loses what it has",
+}

@@ -1,0 +1,1 @@
+"""Continue a recorded run in the simulated cluster."""

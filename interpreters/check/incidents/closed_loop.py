@@ -1,0 +1,372 @@
+"""A recorded run that goes on otherwise: in a simulated cluster, from some step on.
+
+The objects are those that the operator had been shown by then.  The operator starts
+anew there, and what others have done after it is done again, at its time.  All that
+follows is simulated: the answers, the cluster's own controllers, and the time that
+things take.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource, path_of
+from fnop.core.handlers.program.program import Program
+from fnop.core.seam.commands import Command, Perform
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import command_to_wire, input_to_wire
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
+from fnop.effects import Call, Outcome
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.check.trials.differences import Difference, differences
+from fnop.interpreters.check.trials.worlds import World, world_of
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.recording.identities.volatile import CHOSEN
+from fnop.interpreters.recording.model.calls import Replies
+from fnop.interpreters.recording.model.plot import Plot, resource_of
+from fnop.interpreters.recording.model.world import (
+    Foreign,
+    Place,
+    authors_of,
+    change_of,
+)
+from fnop.interpreters.recording.questions.story import Line, Story
+from fnop.interpreters.recording.replay.concealed import has_secrets, with_other_tokens
+from fnop.interpreters.runtime.answers import message_of
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.protocol import MERGE_PATCH, ApiRequest
+from fnop.interpreters.simulation.assumed import assumed_definitions
+from fnop.interpreters.simulation.externals import forked
+from fnop.interpreters.simulation.simulation import SimulatedRun, named
+
+__all__ = ["Ended", "go_on", "without_kubelet"]
+
+Query = tuple[tuple[str, str], ...]
+
+
+class Ended(NamedTuple):
+    """The end: whether the run came to rest (else why not), and what is otherwise.
+
+    `refused` are the changes by others that the simulated cluster did not take,
+    `concealed` the differences that tell nothing: they are in texts that are made of a
+    secret, or of fresh randomness.
+    """
+
+    unsettled: str
+    differences: Sequence[Difference]
+    refused: Sequence[str]
+    calls: Mapping[str, str]
+    concealed: Sequence[Difference] = ()
+
+
+class _Loop(SimulatedRun):
+    """A run whose calls are answered as recorded, where no model answers them."""
+
+    replies: Replies
+
+    @property
+    def has_drawn(self) -> bool:
+        """Whether it was given random bytes."""
+        return bool(self.drawn)
+
+    def _call(self, command: Perform, call: Call) -> Outcome:
+        # Models remember what they were asked for, and tell what was probably meant.
+        if self.calls.get(call.function) is None:
+            found = self.replies.answer(call, self.clock.now().wall)
+            if found is not None:
+                return found
+        return super()._call(command, call)
+
+    def _lacks(self, function: str) -> str:
+        if not self.replies.knows(function):
+            return super()._lacks(function)
+        return (
+            f"the recording has no more answers of {named(function)} to these "
+            "arguments; give a model of it with --calls FILE"
+        )
+
+
+class _Teller:
+    """An observer that tells the story of a run."""
+
+    def __init__(self, manager: str, tell: Callable[[list[Line]], None]) -> None:
+        self._story, self._tell = Story(manager=manager), tell
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        self._tell(
+            self._story.add(
+                {
+                    "wall": now.wall,
+                    "mono": now.mono,
+                    "input": input_to_wire(input),
+                    "commands": [*map(command_to_wire, commands)],
+                }
+            )
+        )
+
+
+def go_on(
+    plot: Plot,
+    program: Program,
+    *,
+    calls: Mapping[str, Any] | None = None,
+    pace: Callable[[Cluster], Cluster] = lambda cluster: cluster,
+    tell: Callable[[list[Line]], None] = lambda lines: None,
+) -> Ended:
+    """Run the operator from there; `tell` is given the lines of its story.
+
+    `pace` says how the cluster's own controllers behave.
+    """
+    base = pace(_base(plot.catalogue, plot.places))
+    program = Program(program.handlers, program.settings.replace(traces=True))
+    teller = _Teller(program.settings.marker, tell)
+    apart = [{} if calls is None else forked(calls) for _ in range(2)]
+    run, refused, unsettled = _played(plot, program, base, calls, observer=teller)
+    kinds = {resource_of(plot.catalogue, each) for each in plot.places} - {None}
+    # Nobody has told of the objects of other kinds.
+    shown = tuple(_alias_begin(each) for each in kinds if each is not None)
+    expected = world_of(_restored(base, plot, plot.end), base)
+    found = world_of(run.cluster, base)
+    differing = [
+        each
+        for each in differences(expected, found)
+        if each.alias.startswith(shown)
+        and not _OWN.search(each.alias)
+        and not _is_drawn(each)
+        and not _is_chosen(each)
+    ]
+    made: set[_Where] = set()
+    if any(map(_are_texts, differing)) and (run.has_drawn or has_secrets(plot)):
+        made = _made_of_secrets(plot, program, base, apart, found)
+    concealed = [e for e in differing if _are_texts(e) and (e.alias, e.path) in made]
+    return Ended(
+        unsettled,
+        [each for each in differing if each not in concealed],
+        refused,
+        run.unmodelled,
+        concealed,
+    )
+
+
+def _played(
+    plot: Plot,
+    program: Program,
+    base: Cluster,
+    calls: Mapping[str, Any] | None,
+    *,
+    observer: _Teller | None = None,
+    seed: str = "0",
+) -> tuple[_Loop, list[str], str]:
+    """The run at its end, what the cluster has refused, and why it does not rest."""
+    run = _Loop(
+        program,
+        _restored(base, plot, plot.objects),
+        seed=seed,
+        clock=VirtualClock(plot.wall),
+        observers=() if observer is None else [observer],
+        calls=calls,
+    )
+    run.replies = Replies(plot.answers)
+    refused = []
+    run.wait(0)
+    for each in plot.changes:
+        run.wait(max(0.0, each.wall - plot.wall - run.clock.elapsed))
+        refused += _done(run, plot.catalogue, each)
+    end_of_time = max(plot.until, run.replies.until)
+    run.wait(max(0.0, end_of_time - plot.wall - run.clock.elapsed))
+    rests = run.settle()
+    return run, refused, "" if rests else run.unsettled
+
+
+_Where = tuple[str, str]
+
+
+def _made_of_secrets(
+    plot: Plot,
+    program: Program,
+    base: Cluster,
+    calls: Sequence[Mapping[str, Any]],
+    found: World,
+) -> set[_Where]:
+    """The fields that are otherwise where other tokens stand for secrets.
+
+    What is otherwise in the same run once more is not made of them, but of something
+    that the operator should not look at.
+    """
+    same, _, _ = _played(plot, program, base, calls[0])
+    others = with_other_tokens(plot, program)
+    other, _, _ = _played(others, program, base, calls[1], seed="1")
+    one, two = (
+        {
+            (each.alias, each.path)
+            for each in differences(found, world_of(run.cluster, base))
+        }
+        for run in (same, other)
+    )
+    return two - one
+
+
+def _are_texts(difference: Difference) -> bool:
+    return isinstance(difference.expected, str) and isinstance(difference.found, str)
+
+
+def without_kubelet(cluster: Cluster) -> Cluster:
+    """The cluster as one in which no pod runs."""
+    return simulated.paced(cluster, {"kubelet": simulated.Off()})
+
+
+# Objects that a cluster makes in every namespace (before 1.24 also a token's Secret).
+_OWN = re.compile(
+    r"^(configmaps/kube-root-ca\.crt|serviceaccounts/default"
+    r"|secrets/default-token-[a-z0-9]{5})( |$)"
+)
+
+
+def _is_drawn(difference: Difference) -> bool:
+    """Whether it is the value of a Secret: drawn anew, or a token in the recording."""
+    values = difference.expected, difference.found
+    is_held = difference.path.startswith("data.") and None not in values
+    return is_held and difference.alias.startswith("secrets/")
+
+
+def _is_chosen(difference: Difference) -> bool:
+    """Whether it is an address or a port that the API server has chosen.
+
+    >>> _is_chosen(Difference("services/web", "spec.clusterIPs[0]", "::1", "::2"))
+    True
+    >>> _is_chosen(Difference("services/web", "spec.ports[0].port", 80, 81))
+    False
+    """
+    values = difference.expected, difference.found
+    name = difference.path.rpartition(".")[2].partition("[")[0]
+    is_addressed = difference.alias.startswith(("services/", "pods/"))
+    return is_addressed and name in CHOSEN and None not in values
+
+
+def _alias_begin(resource: Resource) -> str:
+    """The beginning of the aliases of a kind's objects (`world_of`)."""
+    return f"{resource.plural}.{resource.group}".rstrip(".") + "/"
+
+
+# ----------------------------------------------------------------- the world restored
+
+
+def _base(catalogue: Catalogue, places: Iterable[Place]) -> Cluster:
+    """A cluster with the recorded kinds, and the namespaces that objects are in."""
+    served = {(each.group, each.version, each.plural) for each in catalogue.resources}
+    cluster = simulated.blank_cluster("loop", 0, served)
+    cluster = simulated.describing(cluster, assumed_definitions(catalogue, cluster, ()))
+    names = sorted({each.namespace for each in places} - {""})
+    namespaces = [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "uid": f"namespace-{name}"},
+            "spec": {"finalizers": ["kubernetes"]},
+            "status": {"phase": "Active"},
+        }
+        for name in names
+    ]
+    return simulated.restored(cluster, ("", "v1", "namespaces"), namespaces)
+
+
+def _restored(
+    cluster: Cluster, plot: Plot, objects: Mapping[Place, dict[str, Any]]
+) -> Cluster:
+    for place, each in objects.items():
+        resource = resource_of(plot.catalogue, place)
+        path = resource and (resource.group, resource.version, resource.plural)
+        if path and path in cluster.registry.by_path:
+            cluster = simulated.restored(cluster, path, [each])
+    return cluster
+
+
+# ----------------------------------------------------------- what others have done
+
+
+def _done(run: SimulatedRun, catalogue: Catalogue, change: Foreign) -> list[str]:
+    """Do what somebody has done; sentences about what the cluster refuses."""
+    place = change.place
+    resource = resource_of(catalogue, place)
+    if resource is None:
+        return []
+    path = path_of(resource, place.namespace or None)
+    refused = []
+    for request in _requests(run, resource, path, change):
+        response = run.request(request)
+        gone = response.status == 404 and request.method == "DELETE"
+        if response.status >= 300 and not gone:
+            what = f"{request.method} {resource.plural}/{place.name}"
+            refused.append(f"#{change.step} {what}: {message_of(response)}")
+    return refused
+
+
+def _requests(
+    run: SimulatedRun, resource: Resource, path: str, change: Foreign
+) -> list[ApiRequest]:
+    one = f"{path}/{change.place.name}"
+    present = run.request(ApiRequest("GET", one))
+    before, after = change.before, change.after
+    if after is None:
+        return [ApiRequest("DELETE", one)]
+    if before is None and present.status == 404:
+        return _created(resource, path, change)
+    writer = _writer(change)
+    main, status = change_of(before or present.body, after)
+    found = []
+    if "finalizers" in main.get("metadata", {}):
+        main["metadata"]["finalizers"] = _finalizers(before, after, present.body)
+    if any(main.values()) or None in main.values():
+        found.append(ApiRequest("PATCH", one, writer, main, MERGE_PATCH))
+    if status:
+        found.append(_of_status(resource, one, writer, status))
+    if _is_deleting(after) and not _is_deleting(before):
+        found.append(ApiRequest("DELETE", one))
+    return found
+
+
+def _created(resource: Resource, path: str, change: Foreign) -> list[ApiRequest]:
+    """The object as somebody has made it, with its owners as they are called now."""
+    found, writer = change.after or {}, _writer(change)
+    manifest, status = change_of({}, found)
+    requests = [ApiRequest("POST", path, writer, manifest)]
+    if status:
+        one = f"{path}/{change.place.name}"
+        requests.append(_of_status(resource, one, writer, status))
+    return requests
+
+
+def _of_status(
+    resource: Resource, one: str, writer: Query, status: dict[str, Any]
+) -> ApiRequest:
+    tail = "/status" if resource.has_status else ""
+    return ApiRequest("PATCH", f"{one}{tail}", writer, {"status": status}, MERGE_PATCH)
+
+
+def _writer(change: Foreign) -> Query:
+    """The query that names who has made a change, by the managed fields."""
+    if change.after is None:
+        return ()
+    before = None if change.before is None else Body(change.before)
+    authors = authors_of(before, Body(change.after))
+    return tuple(("fieldManager", each) for each in authors)[:1]
+
+
+def _finalizers(
+    before: dict[str, Any] | None, after: dict[str, Any], present: dict[str, Any]
+) -> list[str]:
+    """The present finalizers, with what somebody has added or taken."""
+    old, new, now = (
+        [*(((each or {}).get("metadata") or {}).get("finalizers") or ())]
+        for each in (before, after, present)
+    )
+    kept = [each for each in now if each in new or each not in old]
+    return [*kept, *(each for each in new if each not in old and each not in kept)]
+
+
+def _is_deleting(found: dict[str, Any] | None) -> bool:
+    return found is not None and bool(found["metadata"].get("deletionTimestamp"))

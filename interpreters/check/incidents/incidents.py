@@ -1,0 +1,259 @@
+"""A part of a recorded run as a scenario: for a test, and for faults around it.
+
+The objects are those that the operator had been shown by a step, and what others have
+done afterwards is a script of actions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource
+from fnop.core.values.body import Body
+from fnop.effects import Answer, Outcome, Raised
+from fnop.effects.values import thaw_json
+from fnop.effects.wire import digest_of
+from fnop.interpreters.cluster import Off, empty_cluster
+from fnop.interpreters.recording.model.calls import Recorded
+from fnop.interpreters.recording.model.plot import Plot, resource_of, runs_pods
+from fnop.interpreters.recording.model.world import Foreign, Place, change_of
+from fnop.interpreters.simulation.actions import (
+    Action,
+    Apply,
+    Delete,
+    Edit,
+    SetPace,
+    Wait,
+)
+from fnop.interpreters.simulation.assumed import assumed_definitions
+from fnop.interpreters.simulation.scenario import is_own
+
+__all__ = ["Fit", "Incident", "fit_of", "incident_of"]
+
+Json = dict[str, Any]
+
+# Pauses that are shorter are nobody's intention.
+PAUSE_MIN = 0.5
+_APPROVED = "api-approved.kubernetes.io"
+
+
+class Incident(NamedTuple):
+    """A part of a recorded run.
+
+    `definitions` are those of kinds that a simulated cluster does not know, `restored`
+    the objects at the beginning, `start` its time, `script` what others did then, and
+    `answers` the values and errors that called functions gave, by the function and
+    their arguments, in their order. `end` are the objects at the end, `left` is the
+    time that passes after the script until a function has answered for the last time
+    otherwise than before. `left_out` are sentences about what a simulated cluster
+    cannot have.
+    """
+
+    definitions: Sequence[Json]
+    restored: Sequence[Json]
+    start: float
+    script: Sequence[Action]
+    answers: Mapping[str, Sequence[tuple[Json, Answer | Raised]]]
+    end: Mapping[Place, Json]
+    left: float
+    left_out: Sequence[str]
+
+
+def incident_of(plot: Plot, definitions: Sequence[Json] = ()) -> Incident:
+    """The incident that is in a plot; `definitions` are those that somebody has.
+
+    Of kinds without a definition any field is allowed: a recording has no schemas.
+    """
+    assumed = [*map(_manifest, _assumed(plot, definitions))]
+    known = {
+        (each["spec"]["group"], each["spec"]["names"]["plural"])
+        for each in (*definitions, *assumed)
+    }
+    catalogue = plot.catalogue
+    builtin = {(kind.group, kind.plural) for kind in _registry()}
+    lacking = {
+        f"{resource.plural}: a simulated cluster does not have them"
+        for resource in _resources(catalogue, plot.places)
+        if (resource.group, resource.plural) not in known | builtin
+    }
+
+    def is_known(place: Place) -> bool:
+        resource = resource_of(catalogue, place)
+        if resource is None or is_own(place.kind, place.name) or place.kind == "Event":
+            return False
+        return (resource.group, resource.plural) in known | builtin
+
+    changes = [each for each in plot.changes if is_known(each.place)]
+    return Incident(
+        [*definitions, *assumed],
+        [each for place, each in plot.objects.items() if is_known(place)],
+        plot.wall,
+        [
+            *([] if runs_pods(plot) else [SetPace("kubelet", Off())]),
+            *_script(plot, changes),
+        ],
+        _answers(plot.answers),
+        {place: each for place, each in plot.end.items() if is_known(place)},
+        _left(plot, changes),
+        sorted(lacking),
+    )
+
+
+# -------------------------------------------------------------------- definitions
+
+
+class Fit(NamedTuple):
+    """The agreement of definitions with the kinds of a recorded part, by their names.
+
+    `lacking` are custom kinds without a definition, `unused` the definitions of kinds
+    of which the part has nothing. `others` are the custom kinds with their version
+    (`databases.fnop.dev/v1`) whose definition does not serve them so.
+    """
+
+    lacking: Sequence[str]
+    unused: Sequence[str]
+    others: Sequence[str]
+
+
+def fit_of(plot: Plot, definitions: Sequence[Json]) -> Fit:
+    """Compare definitions with the kinds of a part of a run.
+
+    Raises `ValueError` in a sentence for a definition that does not say what it is of.
+    """
+    known = dict(map(_served_by, definitions))
+    builtin = {(kind.group, kind.plural) for kind in _registry()}
+    present = _resources(plot.catalogue, plot.places)
+    watched = [e for e in plot.catalogue.resources if e.key in plot.watched]
+    custom = {
+        f"{each.plural}.{each.group}": each
+        for each in (*watched, *present)
+        if each.group and (each.group, each.plural) not in builtin
+    }
+    return Fit(
+        [*(each for each in custom if each not in known)],
+        [*(each for each in known if each not in custom)],
+        [
+            f"{name}/{each.version}"
+            for name, each in custom.items()
+            if name in known and each in present
+            if (each.version, each.kind) not in known[name]
+        ],
+    )
+
+
+def _served_by(definition: Json) -> tuple[str, set[tuple[str, str]]]:
+    """The kind that a definition is of, and its served versions with their kinds."""
+    try:
+        spec = definition["spec"]
+        names = spec["names"]
+        versions = {
+            (str(each["name"]), str(names["kind"]))
+            for each in spec["versions"]
+            if each.get("served")
+        }
+        return f"{names['plural']}.{spec['group']}", versions
+    except (AttributeError, KeyError, TypeError) as problem:
+        raise ValueError(
+            f"the definition {definition['metadata'].get('name')} is no whole one: it "
+            "needs spec.group, spec.names with plural and kind, and spec.versions"
+        ) from problem
+
+
+def _registry() -> Iterable[Any]:
+    return empty_cluster().registry.by_path.values()
+
+
+def _resources(catalogue: Catalogue, places: Iterable[Place]) -> list[Resource]:
+    found = (resource_of(catalogue, each) for each in places)
+    return [*dict.fromkeys(each for each in found if each is not None)]
+
+
+def _assumed(plot: Plot, definitions: Sequence[Json]) -> list[Json]:
+    """Definitions of the kinds that the operator has watched, or had to do with."""
+    wanted = {each.key for each in _resources(plot.catalogue, plot.places)}
+    wanted |= plot.watched
+    kinds = [each for each in plot.catalogue.resources if each.key in wanted]
+    groups = {(each.group, each.plural) for each in kinds}
+    served = [e for e in plot.catalogue.resources if (e.group, e.plural) in groups]
+    catalogue = Catalogue(tuple(each for each in served if each.group))
+    return assumed_definitions(catalogue, empty_cluster(), definitions)
+
+
+def _manifest(definition: Json) -> Json:
+    metadata = dict(definition["metadata"])
+    if definition["spec"]["group"].endswith(("k8s.io", "kubernetes.io")):
+        metadata["annotations"] = {_APPROVED: "unapproved, assumed of a recording"}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": metadata,
+        "spec": definition["spec"],
+    }
+
+
+# ------------------------------------------------------------------------- script
+
+
+def _script(plot: Plot, changes: Iterable[Foreign]) -> Iterator[Action]:
+    wall = plot.wall
+    for each in changes:
+        if each.wall - wall >= PAUSE_MIN:
+            yield Wait(round(each.wall - wall, 3))
+        wall = max(wall, each.wall)
+        resource = resource_of(plot.catalogue, each.place)
+        if resource is not None:
+            yield from _actions(resource, each)
+
+
+def _actions(resource: Resource, change: Foreign) -> Iterator[Action]:
+    place, before, after = change.place, change.before, change.after
+    where = f"{resource.plural}.{resource.group}".rstrip(".") + f"/{place.name}"
+    namespace = place.namespace or None
+    if after is None:
+        yield Delete(where, namespace)
+        return
+    main, status = change_of(before or {}, after)
+    if before is None:
+        yield Apply(main)
+    elif main := {key: value for key, value in main.items() if value != {}}:
+        yield Edit(where, main, namespace)
+    if status:
+        yield Edit(where, {"status": status}, namespace)
+    was_deleting = before is not None and Body(before).is_deleting
+    if Body(after).is_deleting and not was_deleting:
+        yield Delete(where, namespace)
+
+
+# ------------------------------------------------------------------------ answers
+
+
+def _answers(
+    found: Iterable[Recorded],
+) -> dict[str, list[tuple[Json, Answer | Raised]]]:
+    """The answers by functions; those to equal arguments stand together."""
+    answers: dict[str, dict[str, list[tuple[Json, Answer | Raised]]]] = {}
+    for call, outcome, *_ in found:
+        # An impure handler is called with the object as it was: nobody asks that again.
+        if isinstance(outcome, Answer | Raised) and not call.as_handler:
+            pair = thaw_json(call.arguments), outcome
+            equal = answers.setdefault(call.function, {})
+            equal.setdefault(digest_of(call), []).append(pair)
+    return {
+        function: [pair for each in equal.values() for pair in each]
+        for function, equal in answers.items()
+    }
+
+
+def _left(plot: Plot, changes: Sequence[Foreign]) -> float:
+    """The time after the last change until the last answer that is a new one."""
+    last: dict[str, Outcome] = {}
+    until = begun = max((each.wall for each in changes), default=plot.wall)
+    for call, outcome, _, wall in plot.answers:
+        key = digest_of(call)
+        if key in last and last[key] != outcome:
+            until = max(until, wall)
+        last[key] = outcome
+    left = until - begun
+    return round(left, 3) if left >= PAUSE_MIN else 0.0

@@ -1,0 +1,1 @@
+"""Find inputs that a handler reads but ignores."""

@@ -1,0 +1,147 @@
+"""Orphans: what stays behind when an object is gone, and for whose sake.
+
+Not all that a handler of an object makes is that object's alone: others may use it as
+well, it may belong to an object of another kind, and outside of the cluster only what
+was made for the object is to go with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from fnop.core.values.cause import Reason
+from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import digests_of, is_builtin
+from fnop.interpreters.cluster import Cluster, StoredEvent
+from fnop.interpreters.simulation.actions import ActionRefused, Delete, address_of
+
+__all__ = [
+    "Sort",
+    "is_shared",
+    "kind_of",
+    "kinds_made_for",
+    "left_by_fault",
+    "left_outside",
+    "uids_in",
+]
+
+# The group and the kind, or the plural, of objects.
+Sort = tuple[str, str]
+
+
+def uids_in(cluster: Cluster) -> frozenset[str]:
+    """The uids of all objects, of whatever kind, and since whenever they are there."""
+    return frozenset(
+        each["metadata"]["uid"]
+        for shelf in cluster.shelves.values()
+        for each in shelf.values()
+    )
+
+
+def is_shared(
+    trial: Trial,
+    events: Sequence[StoredEvent],
+    subject: str,
+    child: str,
+    living: frozenset[str],
+) -> bool:
+    """Whether somebody who lives has a child of a `subject` that is gone.
+
+    That is an object whose handler has read it by its name, or has written it, or asked
+    for it as it is; or an owner of another kind than the subject's. What an owner of
+    the same kind has was given to the wrong one.
+    """
+    users = {user for each, user in trial.users if each == child and user != child}
+    if users & living:
+        return True
+    found = _last_of(events, child)
+    gone = _last_of(events, subject)
+    if found is None or gone is None:
+        return False
+    return any(
+        owner["uid"] in living and _sort(owner) != _sort(gone)
+        for owner in found["metadata"].get("ownerReferences") or ()
+    )
+
+
+def _last_of(events: Sequence[StoredEvent], uid: str) -> Mapping[str, Any] | None:
+    """An object as it was last seen to change."""
+    found = (each.object for each in reversed(events))
+    return next((each for each in found if each["metadata"]["uid"] == uid), None)
+
+
+def _sort(found: Mapping[str, Any]) -> Sort:
+    return str(found["apiVersion"]).rpartition("/")[0], str(found["kind"])
+
+
+# ------------------------------------------------------------------------ outside
+
+
+def left_outside(trial: Trial) -> list[str]:
+    """The external systems of a script whose deletions leave all outside as it was.
+
+    Only deletions count that a handler is called for, or should be, since what is made
+    outside upon an object of a custom kind is made for it; Nodes and Leases come and go
+    as they are. No object of these kinds may stay: others may share what was made.
+    """
+    kinds = kinds_made_for(trial)
+    script = trial.scene.script
+    deletions = [
+        number
+        for number, each in enumerate(script)
+        if isinstance(each, Delete) and kind_of(trial, each) in kinds
+    ]
+    states = trial.outside
+    if not deletions or len(states) <= deletions[-1] + 1:
+        return []
+    last = deletions[-1] + 1
+    if any(trial.rests[last].shelves.get(each) for each in kinds):
+        return []
+    if any(states[each] != states[each + 1] for each in deletions):
+        return []
+    return [each for each in states[last] if states[last][each] != states[0][each]]
+
+
+def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
+    """The external systems in which a fault lets a deletion handler leave something.
+
+    Without it all that a script has made outside is gone at its end, as are the objects
+    that it was made for.
+    """
+    kinds = frozenset(_cleaned_up(trial))
+    shelves = trial.ends[Phase.RESTARTED].shelves
+    before, usual = benign.outside[:1], digests_of(benign.run.calls)
+    if not kinds or before != [usual] or any(shelves.get(each) for each in kinds):
+        return []
+    found = digests_of(trial.run.calls)
+    return [each for each in found if found[each] != usual[each]]
+
+
+def kinds_made_for(trial: Trial) -> frozenset[Sort]:
+    """The kinds whose objects something may be made for outside, and only for them."""
+    return frozenset((*_cleaned_up(trial), *_custom(trial)))
+
+
+def _cleaned_up(trial: Trial) -> Iterator[Sort]:
+    """The kinds whose deletions a handler is called for."""
+    for kind in trial.run.machine.state.survey.kinds.values():
+        if any(each.rule.reasons == (Reason.DELETE,) for each in kind.changes):
+            yield kind.resource.group, kind.resource.plural
+
+
+def _custom(trial: Trial) -> Iterator[Sort]:
+    """The custom kinds that handlers are for."""
+    for kind in trial.run.machine.state.survey.kinds.values():
+        if not is_builtin(kind.resource.group):
+            yield kind.resource.group, kind.resource.plural
+
+
+def kind_of(trial: Trial, action: Delete) -> Sort | None:
+    """The kind of what a user deletes; None for one that nobody knows."""
+    with suppress(ActionRefused):
+        resource, _ = address_of(trial.scene.base, action.where)
+        return resource.group, resource.plural
+    return None

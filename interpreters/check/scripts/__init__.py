@@ -1,0 +1,1 @@
+"""Generate scripts from the scripts of an author."""

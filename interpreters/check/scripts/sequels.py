@@ -1,0 +1,417 @@
+"""Sequels of a script: other objects like the last one, and the end of all.
+
+Objects of a kind share nothing but their operator.  So another one, of another name or
+in another namespace, comes and goes without a trace in what belongs to the first.
+Whatever has an owner of its own is no business of the operator, however much its labels
+are like those of a child; nor is a *bystander*, of a kind of which the operator makes
+objects, that has no labels at all.  When all that the user has made is deleted, nothing
+that was made for it stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.core.values.merge import applied
+from fnop.interpreters.check.trials.records import Scene
+from fnop.interpreters.check.trials.worlds import alias_of, is_builtin
+from fnop.interpreters.cluster import Cluster
+from fnop.interpreters.simulation.actions import (
+    Action,
+    ActionRefused,
+    Apply,
+    Delete,
+    Edit,
+    address_of,
+)
+from fnop.interpreters.simulation.scenario import catalogue_of
+
+__all__ = [
+    "BYSTANDER",
+    "ELSEWHERE",
+    "Known",
+    "Sequel",
+    "is_of_given",
+    "left_by",
+    "owned_in",
+    "sequels_of",
+    "trespasses",
+]
+
+Manifest = Mapping[str, Any]
+# Kinds of which another object is nothing but there, by their plain plurals.
+_PASSIVE = frozenset(
+    ("", name) for name in ("configmaps", "persistentvolumeclaims", "pods", "secrets")
+)
+# Fields that the cluster has put into a spec, for this object alone.
+_ASSIGNED = ("nodeName", "volumeName")
+_OURS = "fnop.dev/"
+# The namespace of a namesake.
+ELSEWHERE = "elsewhere"
+# The name of an object that nothing connects with the operator.
+BYSTANDER = "bystander"
+_POD = {"containers": [{"name": "c", "image": "c"}]}
+_ASKS = {
+    "accessModes": ["ReadWriteOnce"],
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+_MARK = {"bystander": "yes"}
+_SET = {
+    "replicas": 0,
+    "selector": {"matchLabels": _MARK},
+    "template": {"metadata": {"labels": _MARK}, "spec": _POD},
+}
+_JOB = {"suspend": True, "template": {"spec": {**_POD, "restartPolicy": "Never"}}}
+# The manifests of bystanders, which do nothing by themselves, by their kinds.
+_BYSTANDERS: Mapping[tuple[str, str], Manifest] = {
+    ("", "configmaps"): {"apiVersion": "v1", "kind": "ConfigMap"},
+    ("", "persistentvolumeclaims"): {
+        **{"apiVersion": "v1", "kind": "PersistentVolumeClaim"},
+        "spec": _ASKS,
+    },
+    ("", "pods"): {"apiVersion": "v1", "kind": "Pod", "spec": _POD},
+    ("", "secrets"): {"apiVersion": "v1", "kind": "Secret"},
+    ("", "services"): {
+        **{"apiVersion": "v1", "kind": "Service"},
+        "spec": {"ports": [{"port": 80}]},
+    },
+    ("apps", "deployments"): {
+        **{"apiVersion": "apps/v1", "kind": "Deployment"},
+        "spec": _SET,
+    },
+    ("apps", "statefulsets"): {
+        **{"apiVersion": "apps/v1", "kind": "StatefulSet"},
+        "spec": {**_SET, "serviceName": BYSTANDER},
+    },
+    ("batch", "jobs"): {"apiVersion": "batch/v1", "kind": "Job", "spec": _JOB},
+}
+
+
+class Known(NamedTuple):
+    """An object that exists: of which kind, under which key, and its uid."""
+
+    resource: tuple[str, str]
+    key: tuple[str, str]
+    uid: str
+    alias: str
+
+    def found_in(self, cluster: Cluster) -> dict[str, Any] | None:
+        """The object in a cluster; None where it, or what has its name, is another."""
+        shelf = cluster.shelves.get(self.resource)
+        found = shelf.get(self.key) if shelf else None
+        return found if found and found["metadata"]["uid"] == self.uid else None
+
+
+def left_by(scene: Scene, script: Sequence[Action]) -> tuple[Action, ...]:
+    """The actions of a user who makes at once what a script leaves.
+
+    An object is made anew where it was made first: others may build upon it. A status,
+    which the user writes in the place of another controller, comes after it: a creation
+    would not take it. What becomes of objects that were there before comes first.
+    """
+    left: dict[object, Action | None] = {}
+    statuses: dict[object, Edit] = {}
+    before = [each for each in script if is_of_given(scene, each)]
+    others = [each for each in script if not is_of_given(scene, each)]
+    for number, each in enumerate(others):
+        place = _address(scene, each)
+        known = left.get(place)
+        if place not in left:
+            left[place if isinstance(each, Apply) else number] = each
+        elif isinstance(each, Delete) or known is None:
+            left[place] = each if isinstance(each, Apply) else None
+            statuses.pop(place, None)
+        else:
+            assert isinstance(known, Apply)
+            assert isinstance(each, (Apply, Edit))  # all others are about no object
+            changes = dict(each.manifest if isinstance(each, Apply) else each.changes)
+            status = changes.pop("status", None)
+            left[place] = Apply(applied(changes, known.manifest))
+            if status is not None:
+                statuses[place] = _with_status(statuses.get(place), scene, each, status)
+    made = [each for each in left.values() if each is not None]
+    return (*before, *made, *statuses.values())
+
+
+def is_of_given(scene: Scene, action: Action) -> bool:
+    """Whether an action is about an object that was there before the script."""
+    place = _address(scene, action)
+    if place is None or place[0] is None:
+        return False
+    resource, name, namespace = place
+    assert isinstance(resource, Resource)
+    shelf = scene.base.cluster.shelves.get((resource.group, resource.plural))
+    key = str(namespace) if resource.namespaced else "", str(name)
+    return shelf is not None and shelf.get(key) is not None
+
+
+def _with_status(
+    before: Edit | None, scene: Scene, action: Apply | Edit, status: Any
+) -> Edit:
+    """The edit of a status, after the one before."""
+    if isinstance(action, Edit):
+        where, namespace = action.where, action.namespace
+    else:
+        meta = action.manifest.get("metadata") or {}
+        resource = catalogue_of(scene.base).of_manifest(action.manifest)
+        assert resource is not None  # it is there
+        kind = f"{resource.plural}.{resource.group}".rstrip(".")
+        where, namespace = f"{kind}/{meta['name']}", meta.get("namespace")
+    known = {} if before is None else before.changes["status"]
+    merged = applied(status, known) if isinstance(status, Mapping) else status
+    return Edit(where, {"status": merged}, namespace)
+
+
+def _address(scene: Scene, action: Action) -> tuple[object, ...] | None:
+    """The kind, the name and the namespace of what an action is about."""
+    match action:
+        case Apply(manifest):
+            meta = manifest.get("metadata") or {}
+            resource = catalogue_of(scene.base).of_manifest(manifest)
+            return resource, meta.get("name"), meta.get("namespace") or scene.namespace
+        case Edit() | Delete():
+            with suppress(ActionRefused):  # of a kind that the operator defines
+                found, name = address_of(scene.base, action.where)
+                return found, name, action.namespace or scene.namespace
+        case _:
+            pass
+    return None
+
+
+class Sequel(NamedTuple):
+    """Actions after a script, which begin with those that make `strangers`.
+
+    `owners` are the uids of the objects that the script leaves; with `ends` the sequel
+    deletes them.
+    """
+
+    actions: tuple[Action, ...]
+    strangers: tuple[Manifest, ...]
+    owners: tuple[str, ...]
+    ends: bool = False
+
+    def __str__(self) -> str:
+        return f"the script goes on: {'; '.join(map(str, self.actions))}"
+
+
+def sequels_of(
+    scene: Scene,
+    handled: frozenset[str],
+    end: Cluster,
+    made: Collection[str] = (),
+    *,
+    alone: bool = False,
+) -> list[Sequel]:
+    """The sequels of a script that has ended in this cluster; `handled` are kinds.
+
+    There are none where nothing is left of a custom kind that handlers are for. `made`
+    are the uids of what the operator has made. An object that is `alone` has but an
+    end: no others come and go.
+    """
+    objects = [*_own_objects(scene, handled, end)]
+    if not objects:
+        return []
+    owners = tuple(uid for _, _, uid in objects)
+    strangers = tuple(_strangers(end, owners))
+    ends = tuple(
+        Delete(f"{kind}/{each['metadata']['name']}", each["metadata"].get("namespace"))
+        for kind, each, _ in objects
+    )
+    # A handler that lists a namespace may well count one that comes: so none comes
+    # where the children of others are looked at.
+    several = (*strangers, *_bystanders(scene, end, made))
+    begin_end = tuple(Apply(dict(each)) for each in several)
+    over = Sequel((*begin_end, *ends), several, owners, ends=True)
+    return [over] if alone else [*_others(scene, objects[-1], owners, strangers), over]
+
+
+def _others(
+    scene: Scene,
+    last: tuple[str, Manifest, str],
+    owners: tuple[str, ...],
+    strangers: tuple[Manifest, ...],
+) -> Iterator[Sequel]:
+    """One of another name comes and goes, and a namesake in another namespace."""
+    kind, manifest, _ = last
+    begin = tuple(Apply(dict(each)) for each in strangers)
+    twin, place = _twin(manifest), manifest["metadata"].get("namespace")
+    comes_and_goes = Apply(twin), Delete(f"{kind}/{twin['metadata']['name']}", place)
+    yield Sequel((*begin, *comes_and_goes), strangers, owners)
+    resource = catalogue_of(scene.base).of_manifest(manifest)
+    if resource is None or not resource.namespaced:
+        return
+    name = manifest["metadata"]["name"]
+    space = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": ELSEWHERE}}
+    meta = {**manifest["metadata"], "namespace": ELSEWHERE}
+    namesake = Apply({**manifest, "metadata": meta})
+    actions = (Apply(space), namesake, Delete(f"{kind}/{name}", ELSEWHERE))
+    yield Sequel(actions, (), owners)
+
+
+def _own_objects(
+    scene: Scene, handled: frozenset[str], end: Cluster
+) -> Iterator[tuple[str, Manifest, str]]:
+    """The objects that the script leaves: their kind, their manifest, their uid."""
+    for action in left_by(scene, scene.script):
+        if not isinstance(action, Apply) or "name" not in action.manifest["metadata"]:
+            continue
+        resource = catalogue_of(scene.base).of_manifest(action.manifest)
+        if resource is None or is_builtin(resource.group):
+            continue
+        if action.manifest["metadata"].get("finalizers"):
+            continue  # the user holds it, and lets it go in another way
+        kind = f"{resource.plural}.{resource.group}"
+        meta = action.manifest["metadata"]
+        place = (
+            (meta.get("namespace") or scene.namespace) if resource.namespaced else ""
+        )
+        shelf = end.shelves.get((resource.group, resource.plural))
+        found = shelf.get((place, meta["name"])) if shelf else None
+        if kind in handled and found and "deletionTimestamp" not in found["metadata"]:
+            yield kind, action.manifest, found["metadata"]["uid"]
+
+
+def _twin(manifest: Manifest) -> dict[str, Any]:
+    meta = manifest["metadata"]
+    return {**manifest, "metadata": {**meta, "name": f"{meta['name']}-twin"}}
+
+
+def owned_in(
+    cluster: Cluster,
+    owners: Sequence[str],
+    drawn: Collection[bytes] = (),
+    *,
+    passive: bool = False,
+) -> list[Known]:
+    """The objects of which all owners are among these uids, and which have any.
+
+    `drawn` are the random bytes that their names may be made of.
+    """
+    found = []
+    for resource, shelf in sorted(cluster.shelves.items()):
+        if passive and resource not in _PASSIVE:
+            continue
+        for key, each in sorted(shelf.items()):
+            uids = {e["uid"] for e in each["metadata"].get("ownerReferences") or ()}
+            if uids and uids <= set(owners):
+                uid = each["metadata"]["uid"]
+                alias = alias_of(resource, each, drawn)
+                found.append(Known(resource, key, uid, alias))
+    return found
+
+
+def trespasses(
+    sequel: Sequel,
+    rests: Sequence[Cluster],
+    usual: Cluster,
+    waited: Sequence[Cluster] = (),
+) -> Iterator[tuple[Known, str]]:
+    """The objects that are nobody's affair in a sequel, and what becomes of them.
+
+    `rests` are the rests before it and after each of its actions, and after restarts;
+    what is gone in the `usual` end as well went by itself, and so did what is gone when
+    the user has `waited` as long instead.
+    """
+    before, *later = rests
+    watched: dict[Known, Manifest | None] = {
+        each: each.found_in(before)
+        for each in owned_in(before, sequel.owners)
+        if not sequel.ends and each.found_in(usual)
+    }
+    for number, cluster in enumerate(later):
+        if number < len(sequel.strangers):
+            stranger = _known(sequel.strangers[number], cluster)
+            watched[stranger] = sequel.strangers[number]
+        told = sequel.actions[number : number + 1]
+        when = f"after `{told[0]}`" if told else "when the operator restarts"
+        instead = waited[number + 1 : number + 2]
+        for each, was in [*watched.items()]:
+            now = each.found_in(cluster)
+            if now is None:
+                if was in sequel.strangers or not _is_gone(each, instead):
+                    yield each, f"is gone {when}"
+            elif _owners(now) != _owners(was):
+                yield each, f"has another owner {when}"
+            else:
+                continue
+            del watched[each]
+
+
+def _is_gone(known: Known, clusters: Sequence[Cluster]) -> bool:
+    """Whether an object is gone in the cluster, if there is one to look at."""
+    return any(known.found_in(each) is None for each in clusters)
+
+
+def _owners(found: Manifest | None) -> Any:
+    return found and found["metadata"].get("ownerReferences")
+
+
+def _known(manifest: Manifest, cluster: Cluster) -> Known:
+    """The object of a stranger's manifest, there or not."""
+    meta = manifest["metadata"]
+    key = meta["namespace"], meta["name"]
+    group = manifest["apiVersion"].rpartition("/")[0]
+    resource = group, f"{manifest['kind'].lower()}s"
+    shelf = cluster.shelves.get(resource)
+    found = shelf.get(key) if shelf else None
+    uid = found["metadata"]["uid"] if found else ""
+    return Known(resource, key, uid, alias_of(resource, manifest))
+
+
+def _strangers(cluster: Cluster, owners: Sequence[str]) -> Iterator[Manifest]:
+    """Copies of children, one of each kind, that belong to their namespace."""
+    spaces = cluster.shelves.get(("", "namespaces"))
+    kinds = set()
+    for each in owned_in(cluster, owners, passive=True):
+        found = each.found_in(cluster)
+        space = spaces.get(("", each.key[0])) if spaces else None
+        if each.resource in kinds or found is None or space is None:
+            continue
+        kinds.add(each.resource)
+        yield _stranger(found, space)
+
+
+def _bystanders(
+    scene: Scene, cluster: Cluster, made: Collection[str]
+) -> Iterator[Manifest]:
+    """Objects without a label or an owner, one of each kind that the operator makes.
+
+    There are none of kinds that handlers are called for, nor in a namespace that was
+    not there before the operator: all within may be its own.
+    """
+    spaces = scene.base.cluster.shelves.get(("", "namespaces")) or ()
+    for (group, plural), manifest in _BYSTANDERS.items():
+        kind = catalogue_of(scene.base).lookup(f"{plural}.{group}".rstrip("."))
+        if kind is None or any(
+            each.selector is not None and each.selector.matches(kind)
+            for each in scene.program.handlers
+        ):
+            continue
+        shelf = cluster.shelves.get((group, plural))
+        for (space, _), found in sorted(shelf.items()) if shelf else ():
+            if found["metadata"]["uid"] in made and ("", space) in spaces:
+                yield {**manifest, "metadata": {"name": BYSTANDER, "namespace": space}}
+                break
+
+
+def _stranger(found: Mapping[str, Any], space: Mapping[str, Any]) -> Manifest:
+    meta = found["metadata"]
+    owner = {"apiVersion": "v1", "kind": "Namespace", "name": space["metadata"]["name"]}
+    kept: dict[str, Any] = {
+        "name": f"other-{meta['name']}",
+        "namespace": meta["namespace"],
+        "ownerReferences": [{**owner, "uid": space["metadata"]["uid"]}],
+    }
+    for stanza in ("labels", "annotations"):
+        values = meta.get(stanza) or {}
+        kept[stanza] = {k: v for k, v in values.items() if not k.startswith(_OURS)}
+    rest = {
+        key: each for key, each in found.items() if key not in ("metadata", "status")
+    }
+    if isinstance(rest.get("spec"), dict):
+        spec = rest["spec"]
+        rest["spec"] = {key: spec[key] for key in spec if key not in _ASSIGNED}
+    return {**rest, "metadata": kept}

@@ -1,0 +1,1 @@
+"""Run one script under one schedule of faults."""

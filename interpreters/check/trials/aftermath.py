@@ -1,0 +1,101 @@
+"""The time after a run without faults: what goes on while the user does nothing.
+
+Timers and daemons change systems outside, and fields in which they count.  What these
+hold depends on when it is looked at: after a fault, which costs time, it is otherwise.
+Everything else has to be as in the run without faults, also where there are timers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, TypeGuard
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.roles import BACKGROUND
+from fnop.interpreters.check.trials import traffic
+from fnop.interpreters.check.trials.differences import Volatile, differences
+from fnop.interpreters.check.trials.trial import Trial
+from fnop.interpreters.check.trials.worlds import outside_of, world_of
+from fnop.interpreters.simulation.simulation import CannotFork
+
+__all__ = ["Aftermath", "aftermath_of"]
+
+# Timers are followed as long as the shortest is called so often, and no longer.
+CALLS_MAX = 300
+# Virtual seconds in which a field that changes with time is expected to do so.
+DRIFT_SECONDS = 180.0
+
+
+class Aftermath(NamedTuple):
+    """Systems outside (by alias), and fields, that change by themselves after a run.
+
+    `vain` are sentences about what is asked for again and again.
+    """
+
+    systems: frozenset[str] = frozenset()
+    fields: frozenset[tuple[str, str]] = frozenset()
+    vain: tuple[str, ...] = ()
+
+    def explains(self, alias: str, path: str) -> bool:
+        """Whether time alone may make a field of an object what it is."""
+        return alias in self.systems or (alias, path) in self.fields
+
+
+def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
+    """Follow a run after its end on one fork: all that goes on by itself.
+
+    Where the run does not come to rest, and where there are daemons, which may begin
+    something after any time, or timers of an unknown pace, all systems may change.
+    """
+    handlers = trial.scene.program.handlers
+    background = [each for each in handlers if each.role in BACKGROUND]
+    before = outside_of(trial.run.calls) if background else {}
+    at_rest = not trial.is_endless and not trial.unsettled
+    seconds = _seconds(background) if at_rest else None
+    everything = Aftermath(frozenset(before))
+    if trial.is_endless or not handlers:
+        return everything
+    try:
+        later = trial.fork()
+    except CannotFork:
+        return everything
+    window, spans = traffic.Window(later), [traffic.SECONDS]
+    spans += [DRIFT_SECONDS] if background else []
+    spans += [seconds] if before and seconds is not None else []
+    later.wait(trial.run.clock.elapsed + max(spans))
+    found = everything._replace(vain=window.told(handlers))
+    if background and at_rest:
+        found = found._replace(fields=_changed(trial, later, volatile))
+    if seconds is not None:
+        after = outside_of(later.run.calls)
+        changed = (alias for alias, text in before.items() if after[alias] != text)
+        found = found._replace(systems=frozenset(changed))
+    return found
+
+
+def _changed(
+    trial: Trial, later: Trial, volatile: Volatile
+) -> frozenset[tuple[str, str]]:
+    """The aliases and paths of fields that differ later."""
+    before, after = (
+        world_of(each.run.cluster, each.scene.bare, drawn=each.drawn)
+        for each in (trial, later)
+    )
+    found = differences(before, after, volatile)
+    return frozenset((each.alias, each.path) for each in found)
+
+
+def _seconds(background: list[Handler]) -> float | None:
+    """The time in which each timer is called twice; None where nobody knows it."""
+    schedules = [each.schedule for each in background if each.schedule is not None]
+    paces = [each.interval for each in schedules if _is_number(each.interval)]
+    given = [each.initial_delay for each in schedules]
+    given += [each.idle or 0.0 for each in schedules]
+    delays = [each for each in given if _is_number(each)]
+    if not paces or len(paces) < len(background) or len(delays) < len(given):
+        return None
+    longest = 2 * max(paces) + sum(delays)
+    return longest if longest <= CALLS_MAX * min(paces) else None
+
+
+def _is_number(found: Any) -> TypeGuard[float]:
+    return isinstance(found, int | float)

@@ -1,0 +1,1 @@
+"""Explain the state of one object, from what can be read of it."""

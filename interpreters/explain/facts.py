@@ -1,0 +1,184 @@
+"""The facts that were read about an object, and careful reading of them.
+
+Everything here was written by others: any part may be missing, of another type, or
+meant to confuse.  What is malformed reads as absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fnop.core.api.resources import Resource, Selectors
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.values.now import parse_time
+
+__all__ = [
+    "ChildFact",
+    "Evidence",
+    "HandlerFact",
+    "Recorded",
+    "Requested",
+    "fields_within",
+    "items",
+    "line",
+    "mapping",
+    "moment",
+    "unique",
+]
+
+# The most characters of a text of others that are told.
+TEXT_LENGTH_MAX = 1024
+# Trees of managed fields are as deep as the object; no schema has so many levels.
+_DEPTH_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ChildFact:
+    """A child as it was read: its kind, and its JSON form, of a Secret the metadata.
+
+    `depth` is 0 for a child, 1 for what a child owns, and so on.
+    """
+
+    resource: Resource
+    body: Mapping[str, Any]
+    depth: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerFact:
+    """A handler of the object's kind: its role, and whether its filters fit.
+
+    `fits` is None if a filter of the author's has failed. `place` is the file and line.
+    """
+
+    id: str
+    role: str
+    fits: bool | None
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Requested:
+    """How the operator lists and watches the object's kind.
+
+    `metadata_only` means that no handler looks at more than metadata.
+    """
+
+    selectors: Selectors
+    metadata_only: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded:
+    """A line of a recording's story: the time (Unix seconds), who, and what."""
+
+    at: float
+    who: str
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """All that was read about one object, at `wall` (Unix seconds).
+
+    `settings` are those of the operator that is asked about. `leases` and `peerings`
+    are the objects by which operators show that they are alive; `sees_operators` tells
+    whether these could be read. `handlers` and `recorded` are None where no file was
+    given, as is `requested`. `unread` has a sentence for each thing that could not be
+    read.
+    """
+
+    resource: Resource
+    body: Mapping[str, Any]
+    wall: float
+    settings: Settings
+    events: tuple[Mapping[str, Any], ...] = ()
+    children: tuple[ChildFact, ...] = ()
+    leases: tuple[Mapping[str, Any], ...] = ()
+    peerings: tuple[Mapping[str, Any], ...] = ()
+    sees_operators: bool = True
+    handlers: tuple[HandlerFact, ...] | None = None
+    recorded: tuple[Recorded, ...] | None = None
+    unread: tuple[str, ...] = ()
+    requested: Requested | None = None
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """The value if it is a mapping, else an empty one.
+
+    >>> mapping({"a": 1}), mapping("a")
+    ({'a': 1}, {})
+    """
+    return value if isinstance(value, Mapping) else {}
+
+
+def items(value: Any) -> Iterator[Mapping[str, Any]]:
+    """The mappings in a list.
+
+    >>> [*items([{"a": 1}, 7])], [*items(None)]
+    ([{'a': 1}], [])
+    """
+    found = value if isinstance(value, (list, tuple)) else ()
+    return (each for each in found if isinstance(each, Mapping))
+
+
+def line(value: Any, length: int = TEXT_LENGTH_MAX) -> str:
+    """A text of others, of bounded length; "" for what is none.
+
+    >>> line("abc"), line("abcdef", 4), line(7), line(None)
+    ('abc', 'abc…', '7', '')
+    """
+    if value is None or isinstance(value, (Mapping, list, tuple)):
+        return ""
+    text = str(value)
+    return text if len(text) <= length else f"{text[: length - 1]}…"
+
+
+def moment(value: Any) -> float | None:
+    """The Unix time of a text; None for anything else.
+
+    >>> moment("1970-01-01T00:00:01Z"), moment("soon"), moment(None)
+    (1.0, None, None)
+    """
+    if not isinstance(value, str):
+        return None
+    try:
+        return parse_time(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def fields_within(tree: Any) -> tuple[str, ...]:
+    """The paths of the fields in a tree of `managedFields` (FieldsV1), in order.
+
+    >>> fields_within({"f:spec": {".": {}, "f:size": {}, "f:ports": {
+    ...     'k:{"port":80}': {".": {}, "f:name": {}}}}})
+    ('spec.ports[port=80].name', 'spec.size')
+    """
+    return tuple(sorted(_leaves(tree)))
+
+
+def _leaves(tree: Any) -> Iterator[str]:
+    waiting: list[tuple[str, Any, int]] = [("", tree, 0)]
+    while waiting:
+        path, found, depth = waiting.pop()
+        below = [key for key in mapping(found) if key != "."]
+        if path and (not below or depth >= _DEPTH_MAX):
+            yield path
+        elif depth < _DEPTH_MAX:
+            waiting += [(_joined(path, str(k)), found[k], depth + 1) for k in below]
+
+
+def _joined(path: str, key: str) -> str:
+    kind, _, name = key.partition(":")
+    if kind == "f":
+        return f"{path}.{name}" if path else name
+    words = name.strip("{}").replace('"', "").replace(":", "=")
+    return f"{path}[{words}]"
+
+
+def unique(texts: Iterable[str]) -> tuple[str, ...]:
+    """The texts, each once, in order."""
+    return tuple(dict.fromkeys(texts))

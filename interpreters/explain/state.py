@@ -1,0 +1,255 @@
+"""The operator's state on an object: what was handled last, and what is under way.
+
+Not everything is in it: a retry that comes within a minute is not
+stored (R19), nor is anything of reconcile handlers, which are called for what is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from fnop.core.memory.last_seen import Stored, read_stored
+from fnop.core.memory.observation import (
+    Observation,
+    Seen,
+    digest_at,
+    essence_of,
+    hidden_of,
+    observed_at,
+    see,
+)
+from fnop.core.memory.progress import Progress
+from fnop.core.memory.seals import is_sealed
+from fnop.core.memory.storage import Place, Places, Unreadable
+from fnop.core.values.body import Body
+from fnop.core.values.cause import Reason
+from fnop.core.values.diff import diff, path_at, pointer
+from fnop.core.values.entries import is_of_entries
+from fnop.core.values.evolve import replace
+from fnop.interpreters.explain.facts import Evidence, line, unique
+from fnop.interpreters.explain.story import ConditionTold, HandlerState, State
+
+__all__ = ["dotted", "state_of", "with_condition"]
+
+_NOTHING = State("", "", "none", "unknown", (), ())
+
+
+def state_of(evidence: Evidence, body: Body) -> State:
+    """The story of the operator's state; never raises."""
+    places = evidence.settings.places
+    there = [each for each in places.of_object(body) if _at(each, body)]
+    mine = (e for e in there if read_stored(_at(e, body), body.uid) is not None)
+    found = next(mine, next(iter(there), None))
+    if found is None:
+        return _NOTHING
+    raw = _at(found, body)
+    if isinstance(raw, Unreadable):
+        return _unreadable(_named(found), raw.problem, "none")
+    signature = _signature(places, raw)
+    if signature == "bad":
+        problem = "no key that was given has signed it for this object"
+        return _unreadable(_named(found), problem, signature)
+    try:
+        stored = read_stored(raw, body.uid)
+        if stored is None:
+            problem = "it is of another object, which had this name before"
+            return _unreadable(_named(found), problem, signature, handled="no")
+        if isinstance(stored, Unreadable):
+            return _unreadable(_named(found), stored.problem, signature)
+        return _told(evidence, body, stored, _named(found), signature)
+    except (ValueError, TypeError, OverflowError, RecursionError) as problem:
+        why = f"it cannot be compared with the object: {problem}"
+        return _unreadable(_named(found), why, signature)
+
+
+def _at(place: Place, body: Body) -> Any:
+    return place.read(body)
+
+
+def _named(place: Place) -> str:
+    if place.in_status:
+        return "status"
+    is_annotation = bool(place.paths) and place.paths[0][:2] == (
+        "metadata",
+        "annotations",
+    )
+    return "annotation" if is_annotation else "other"
+
+
+def _unreadable(
+    place: str, problem: str, signature: str, handled: str = "unknown"
+) -> State:
+    return State(place, line(problem, 300), signature, handled, (), ())
+
+
+def _signature(places: Places, raw: Any) -> str:
+    if places.seal is not None:
+        if not places.seal.opens(raw):
+            return "bad"
+        return "good" if is_sealed(raw) else "none"
+    return "unchecked" if is_sealed(raw) else "none"
+
+
+def _told(
+    evidence: Evidence, body: Body, stored: Stored, place: str, signature: str
+) -> State:
+    observation = _observation(evidence, stored)
+    now = see(Body(body.data), observation)
+    handled = "no" if stored.seen is None else "creating" if stored.creating else "yes"
+    changed: tuple[str, ...] = ()
+    if stored.seen is not None:
+        changed = _changed(stored.seen, now, body, observation)
+    whole = digest_at(body, (), observation)
+    known = frozenset((*now.digests.values(), whole)) if changed else None
+    handlers = _handlers(stored, known, is_deleting=body.is_deleting)
+    paths = map(path_at, () if stored.seen is None else stored.seen.digests)
+    indices = dict.fromkeys(path[1] for path in paths if is_of_entries(path))
+    return State(
+        place, "", signature, handled, changed, tuple(handlers), tuple(indices)
+    )
+
+
+def _observation(evidence: Evidence, stored: Stored) -> Observation:
+    """How the operator looked at the object when it wrote the state."""
+    ignored = tuple(map(path_at, stored.ignoring))
+    own = evidence.settings.places.paths
+    stored_scopes = () if stored.seen is None else map(path_at, stored.seen.digests)
+    # Entries of indices are known to the operator alone.
+    scopes = tuple(each for each in stored_scopes if not is_of_entries(each))
+    return Observation(scopes, (), ignored, own, hidden_of(ignored, own))
+
+
+def _changed(
+    was: Seen, now: Seen, body: Body, observation: Observation
+) -> tuple[str, ...]:
+    """The fields that differ now, by the values that were kept or else by digests."""
+    found: list[str] = []
+    differing = [s for s, each in now.digests.items() if was.digests.get(s) != each]
+    for scope in differing:
+        path = path_at(scope)
+        if was.values is None or scope not in was.values.parsed:
+            found.append(dotted(path))
+            continue
+        value = (
+            observed_at(body, path, observation.own)
+            if path
+            else essence_of(body, observation.hidden)
+        )
+        items = diff(was.values.parsed[scope], value, path)
+        # A field that is null instead of absent has another digest alone.
+        found += [dotted(each.field) for each in items] or [dotted(path)]
+    return _without_parents(unique(found))
+
+
+def _without_parents(paths: Iterable[str]) -> tuple[str, ...]:
+    """The paths, without those of which a part is named, too.
+
+    >>> _without_parents(["", "spec.size"]), _without_parents(["spec", "spec.size"])
+    (('spec.size',), ('spec.size',))
+    """
+    every = tuple(paths)
+    return tuple(
+        each
+        for each in every
+        if not any(
+            other != each and other.startswith(f"{each}." if each else "")
+            for other in every
+        )
+    )
+
+
+def dotted(path: tuple[str, ...]) -> str:
+    """A path as people write it; as a JSON pointer where a key has a dot.
+
+    >>> dotted(("spec", "size")), dotted(("metadata", "labels", "a.b/c"))
+    ('spec.size', '/metadata/labels/a.b~1c')
+    """
+    return pointer(path) if any("." in key for key in path) else ".".join(path)
+
+
+# A condition's message: each handler with what has become of it
+# (`core/memory/conditions.py`), where a failure begins with one of these.
+_FAILED = re.compile(r"(?:^|; )(?=[^\s;:]+: (?:failed for good|has timed out))")
+
+
+def with_condition(state: State, condition: ConditionTold | None) -> State:
+    """The state, with the handlers of which the operator's condition alone tells.
+
+    A state is shortened when a change is handled; what has failed for good, or waits
+    for less than a minute, is then only in the condition.
+    """
+    if condition is None or condition.status != "False":
+        return state
+    reason, stage = condition.reason.removesuffix("Waiting"), "waiting"
+    if condition.reason.endswith("Failed"):
+        reason, stage = condition.reason.removesuffix("Failed"), "failed"
+    known = {each.id for each in state.handlers if each.stage == stage}
+    found = [
+        HandlerState(name, stage, reason.lower(), 0, None, None, text)
+        for name, text in _named_in(condition.message, stage)
+        if name not in known
+    ]
+    return replace(state, handlers=(*state.handlers, *found))
+
+
+def _named_in(message: str, stage: str) -> Iterator[tuple[str, str]]:
+    """The handlers that a message names, each with its text.
+
+    >>> [*_named_in("a: failed for good: no; sorry; b: has timed out", "failed")]
+    [('a', 'no; sorry'), ('b', 'has timed out')]
+    """
+    parts = _FAILED.split(message) if stage == "failed" else [message]
+    for part in filter(None, parts):
+        name, colon, text = part.partition(": ")
+        if colon:
+            yield name, _why(text)
+
+
+def _why(message: str) -> str:
+    """The message of a failure without the verdict, which the stage has.
+
+    >>> _why("failed for good: no"), _why("failed for good after 3 attempts: no")
+    ('no', 'after 3 attempts: no')
+    """
+    return message.removeprefix("failed for good").lstrip(": ")
+
+
+def _handlers(
+    stored: Stored, digests: frozenset[str] | None, *, is_deleting: bool
+) -> Iterator[HandlerState]:
+    """The handlers' records; None for the digests of an object that has not changed."""
+    for name, each in stored.progress.items():
+        reason, _, observed = each.aim.partition(":")
+        if reason != Reason.DELETE.value and is_deleting:
+            continue  # a deletion has begun: no other change is handled any more
+        stage = _stage(each, observed, reason, digests)
+        yield HandlerState(
+            line(name, 253),
+            stage,
+            line(reason, 20),
+            each.retries,
+            each.started,
+            each.until,
+            _why(line(each.message, 512)),
+        )
+
+
+def _stage(
+    record: Progress, observed: str, reason: str, digests: frozenset[str] | None
+) -> str:
+    if not record.aim:
+        return "again"
+    is_bound = reason in (Reason.CREATE.value, Reason.UPDATE.value)
+    is_of_now = digests is None or observed in digests or not is_bound
+    if record.finished == "success":
+        # A creation that has succeeded is never repeated (R15).
+        return "done" if is_of_now or reason == Reason.CREATE.value else "again"
+    if not is_of_now:
+        return "again"
+    if record.finished == "failure":
+        return "failed"
+    if record.waits:
+        return "waiting"
+    return "retrying" if record.until is not None else "started"

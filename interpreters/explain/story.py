@@ -1,0 +1,259 @@
+"""An object's story, as a value: what is told about it, without any wording of layout.
+
+Times are Unix seconds, None where they are not known. Texts of others are as they were
+read; whoever prints them makes them harmless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from fnop.interpreters.explain.facts import HandlerFact, Recorded, Requested
+
+__all__ = [
+    "Advice",
+    "Child",
+    "ConditionTold",
+    "Deletion",
+    "EventTold",
+    "HandlerState",
+    "Operator",
+    "OwnerTold",
+    "Peering",
+    "Seat",
+    "State",
+    "Story",
+    "Subject",
+    "Touch",
+    "Writer",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Deletion:
+    """The deletion of an object: since when, and the finalizers that hold it.
+
+    `own` are those of the operator, `fnop` those of other operators of fnop, `foreign`
+    all others.
+    """
+
+    since: float | None
+    own: tuple[str, ...]
+    fnop: tuple[str, ...]
+    foreign: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerTold:
+    """An owner of the object, by its names."""
+
+    kind: str
+    group: str
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """The object: its names, its age, its owners, and its deletion.
+
+    With `is_child` an operator of fnop has applied it for its owners.
+    """
+
+    resource: str
+    kind: str
+    name: str
+    namespace: str | None
+    uid: str
+    generation: int | None
+    version: str
+    created: float | None
+    owners: tuple[OwnerTold, ...]
+    is_child: bool
+    finalizers: tuple[str, ...]
+    deletion: Deletion | None
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A Lease of the operator: its holder ("": none), and whether it is held now."""
+
+    namespace: str | None
+    holder: str
+    renewed: float | None
+    held: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Peering:
+    """A record in a peering object; `until` is when it dies if it is not renewed."""
+
+    place: str
+    identity: str
+    priority: int
+    seen: float | None
+    until: float | None
+    alive: bool
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """The operator that is asked about, and signs of its life.
+
+    `life` is "alive", "frozen", "dead" (its Lease has run out), "absent" (nobody is in
+    the peering object), or "unknown" where nothing can tell. `others` are the names of
+    other operators of fnop that have left marks on the object; `wrote` is when this one
+    has written it, a child or an Event last. With `sees_all` no lease or peering object
+    was refused.
+    """
+
+    name: str
+    life: str
+    leases: tuple[Seat, ...]
+    peers: tuple[Peering, ...]
+    places: tuple[str, ...]
+    wrote: float | None
+    marked: bool
+    others: tuple[str, ...]
+    sees_all: bool
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerState:
+    """A handler's record in the stored state.
+
+    `stage` is "done", "failed", "waiting" (at its own request), "retrying", "started",
+    or "again" (it was done with another version of the object). `due` is the time of
+    the next attempt.
+    """
+
+    id: str
+    stage: str
+    reason: str
+    attempts: int
+    started: float | None
+    due: float | None
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """The operator's state on the object.
+
+    `place` is "status", "annotation", "other", or "" where there is none. `handled` is
+    "yes", "no", "creating" (its creation is under way), or "unknown". `changed` are the
+    fields that differ from what was handled last; an empty text among them is a part
+    that is known to differ, and not in which field. `signature` is "none", "good",
+    "bad", or "unchecked" where no key was given. `indices` are those whose values its
+    handlers observe, too; only the operator knows them.
+    """
+
+    place: str
+    problem: str
+    signature: str
+    handled: str
+    changed: tuple[str, ...]
+    handlers: tuple[HandlerState, ...]
+    indices: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ConditionTold:
+    """A condition; with `stale` it is about an older generation than the object's."""
+
+    type: str
+    status: str
+    reason: str
+    message: str
+    since: float | None
+    generation: int | None
+    stale: bool
+    own: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Touch:
+    """Fields of a child that another manager has written after fnop's last apply."""
+
+    manager: str
+    at: float | None
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """An object that this one owns, or that a child of it owns, at a `depth` from 0.
+
+    `applied` tells whether fnop has applied it; `lacks` are fnop's marks that it has
+    not, though it has others. `told` is what its status says, in a few words, and
+    `behind` tells that it is not ready yet.
+    """
+
+    label: str
+    depth: int
+    namespace: str | None
+    created: float | None
+    going: float | None
+    is_going: bool
+    applied: bool
+    lacks: tuple[str, ...]
+    touched: tuple[Touch, ...]
+    told: str
+    behind: bool
+
+
+@dataclass(frozen=True, slots=True)
+class EventTold:
+    """A Kubernetes Event, or several that say the same; `at` is the last time."""
+
+    at: float | None
+    count: int
+    type: str
+    reason: str
+    message: str
+    about: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """A field manager of the object, and how many fields it has."""
+
+    manager: str
+    operation: str
+    subresource: str
+    at: float | None
+    fields: int
+
+
+@dataclass(frozen=True, slots=True)
+class Advice:
+    """A sentence of the diagnosis, and what there is to be done.
+
+    `about` is a word for programs, `details` are lines below the sentence.
+    """
+
+    about: str
+    text: str
+    details: tuple[str, ...] = ()
+    remedy: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """All that is told about an object, at a time (Unix seconds)."""
+
+    wall: float
+    subject: Subject
+    operator: Operator
+    state: State
+    conditions: tuple[ConditionTold, ...]
+    children: tuple[Child, ...]
+    events: tuple[EventTold, ...]
+    writers: tuple[Writer, ...]
+    handlers: tuple[HandlerFact, ...] | None
+    recorded: tuple[Recorded, ...] | None
+    unread: tuple[str, ...]
+    advice: tuple[Advice, ...]
+    requested: Requested | None

@@ -1,0 +1,227 @@
+"""From the requests of a rehearsal to the changes of objects."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.values.diff import resolve
+from fnop.interpreters.plan.bookkeeping import noted, without_notes
+from fnop.interpreters.plan.facts import Change, Notice, Place, Write, sources_of
+from fnop.interpreters.plan.fields import (
+    changed_fields,
+    known_part,
+    unknown_of,
+    without_server_fields,
+)
+
+__all__ = ["Shown", "changes_of", "is_planned", "notices_of"]
+
+Json = dict[str, Any]
+# From the two states of an object to those that are shown: secrets are masked, what is
+# equal stays equal, and what differs differs.
+Shown = Callable[[Json | None, Json | None], tuple[Json | None, Json | None]]
+
+
+def changes_of(
+    writes: Iterable[Write],
+    others: Iterable[Write],
+    handlers: Sequence[Handler],
+    settings: Settings,
+    shown: Shown,
+) -> tuple[Change, ...]:
+    """The changes that requests make, by object and round.
+
+    `others` are the requests of a second run from the same state, with other times,
+    uids and random numbers: what differs in them cannot be foreseen.
+    """
+    twins = {each.identity: each for each in others}
+    groups: dict[tuple[int, Place], list[Write]] = {}
+    for each in writes:
+        if not each.is_event and each.status < 400:
+            groups.setdefault((each.round, each.place), []).append(each)
+    found = (
+        _change(group, twins, handlers, settings, shown) for group in groups.values()
+    )
+    return tuple(each for each in found if each is not None)
+
+
+def _change(
+    group: list[Write],
+    twins: Mapping[tuple[Any, ...], Write],
+    handlers: Sequence[Handler],
+    settings: Settings,
+    shown: Shown,
+) -> Change | None:
+    first, last = group[0], group[-1]
+    before, after = first.before, last.after
+    twin = twins.get(last.identity)
+    twin_after = None if twin is None else twin.after
+    unknown = _unknown(after, twin_after)
+    actions = _actions(group)
+    if not actions:
+        return None
+    before, after = shown(before, after)
+    is_new = before is None
+    old, new, mine, theirs = (
+        _shown(each, settings, new=is_new)
+        for each in (before, after, last.after, twin_after)
+    )
+    fields = changed_fields(old, new, _unknown(mine, theirs))
+    old, new = (_whole(each, new=is_new) for each in (before, after))
+    every = changed_fields(old, new, _below(unknown, new))
+    own = tuple(noted(first.before, last.after, settings)) if after else ()
+    if actions == ("change",) and not fields and not own:
+        return None
+    names = ", ".join(dict.fromkeys(each.handler for each in group if each.handler))
+    return Change(
+        first.round,
+        first.place,
+        actions,
+        sources_of(handlers, names),
+        first.subject,
+        None if before is None else _plain(before),
+        None if after is None else known_part(_plain(after), _of_plain(unknown)),
+        _of_plain(unknown),
+        () if after is None else fields,
+        own,
+        tuple(each for each in every if each not in fields),
+        version=resolve(first.before, ("metadata", "resourceVersion")) or "",
+    )
+
+
+def _actions(group: list[Write]) -> tuple[str, ...]:
+    """The fates of the object, in the order of the requests."""
+    found: dict[str, None] = {}
+    for each in group:
+        if each.method == "DELETE":
+            found["delete"] = None
+        elif each.before is None and each.after is not None:
+            found["create"] = None
+        elif each.after is None and each.before is not None:
+            # The last finalizer of an object that was being deleted is gone.
+            found["delete"] = None
+        elif each.before != each.after:
+            found["change"] = None
+    if "change" in found and len(found) > 1:
+        del found["change"]  # what was created is patched at once, as by its status
+    return tuple(found)
+
+
+def _unknown(after: Json | None, twin: Json | None) -> Any:
+    """What of an object cannot be foreseen: `twin` is that of the second run."""
+    if after is None:
+        return False
+    return True if twin is None else unknown_of(after, twin)
+
+
+def _plain(body: Json) -> Json:
+    metadata = body.get("metadata") or {}
+    kept = {key: each for key, each in metadata.items() if key != "managedFields"}
+    return {**body, "metadata": kept}
+
+
+def _of_plain(unknown: Any) -> Any:
+    if not isinstance(unknown, dict):
+        return unknown
+    metadata = unknown.get("metadata")
+    if not isinstance(metadata, dict) or "managedFields" not in metadata:
+        return unknown
+    kept = {key: each for key, each in metadata.items() if key != "managedFields"}
+    rest = {key: each for key, each in unknown.items() if key != "metadata"}
+    return {**rest, "metadata": kept} if kept else rest
+
+
+def _whole(body: Json | None, *, new: bool) -> Json | None:
+    return None if body is None else without_server_fields(body, new=new)
+
+
+def _shown(body: Json | None, settings: Settings, *, new: bool) -> Json | None:
+    if body is None:
+        return None
+    return without_server_fields(without_notes(body, settings), new=new)
+
+
+def _below(unknown: Any, shown: Any) -> Any:
+    """The unknown parts that are in what is shown: keys may have been taken off."""
+    if not isinstance(unknown, dict) or not isinstance(shown, dict):
+        return unknown if shown is not None else False
+    found = {
+        key: _below(part, shown[key]) for key, part in unknown.items() if key in shown
+    }
+    return {key: part for key, part in found.items() if part} or False
+
+
+def notices_of(
+    writes: Iterable[Write], handlers: Sequence[Handler]
+) -> tuple[Notice, ...]:
+    """The Kubernetes Events that requests report, each once.
+
+    What is reported again, but for the time until the next attempt, is in the round of
+    the first time.
+    """
+    found: dict[object, Notice] = {}
+    for each in writes:
+        if not each.is_event or each.after is None:
+            continue
+        notice = _notice(each, each.after, handlers)
+        key = notice._replace(round=0, message=_AGAIN_IN.sub("", notice.message))
+        first = found.get(key)
+        found[key] = notice if first is None else _reported_again(first, notice)
+    return tuple(found.values())
+
+
+def _notice(
+    write: Write, body: Mapping[str, Any], handlers: Sequence[Handler]
+) -> Notice:
+    return Notice(
+        write.round,
+        body.get("type") or "Normal",
+        body.get("reason") or "",
+        body.get("message") or body.get("note") or "",
+        sources_of(handlers, write.handler),
+        write.subject,
+    )
+
+
+# The wait after a failure, in the line about it: it grows with each attempt.
+_AGAIN_IN = re.compile(r", again in [0-9.e+]+ s(?=:|$)")
+
+
+def _reported_again(first: Notice, later: Notice) -> Notice:
+    """
+    >>> first = Notice(1, "Warning", "Logging", "no", (), None)
+    >>> found = _reported_again(_reported_again(first, first), first._replace(round=3))
+    >>> found.round, found.again, found.times
+    (1, (3,), 3)
+    """
+    rounds = {*first.again, later.round} - {first.round}
+    return first._replace(again=tuple(sorted(rounds)), times=first.times + later.times)
+
+
+def is_planned(write: Write, twin: Write | None, sent: Mapping[str, Any]) -> bool:
+    """Whether a request that was sent is the one that was planned.
+
+    `sent` has its `method`, `path`, `query`, `content_type` and `body`. What the twin
+    of the planned one has otherwise is left open.
+
+    >>> place = Place("v1", "ConfigMap", "configmaps", "a", "b")
+    >>> write = Write(1, place, "h", None, "POST", "/x", (), {"a": 1}, "json",
+    ...               None, None, 201)
+    >>> sent = {"method": "POST", "path": "/x", "query": (), "content_type": "json"}
+    >>> is_planned(write, write, {**sent, "body": {"a": 1}})
+    True
+    >>> is_planned(write, write, {**sent, "body": {"a": 2}})
+    False
+    """
+    head = (write.method, write.path, write.query, write.content_type)
+    names = ("method", "path", "query", "content_type")
+    if head != tuple(sent[name] for name in names):
+        return False
+    open_parts = True if twin is None else unknown_of(write.body, twin.body)
+    return unknown_of(
+        known_part(write.body, open_parts), known_part(sent["body"], open_parts)
+    ) in (False,)

@@ -1,0 +1,287 @@
+"""The facts of a plan: what a rehearsal has asked for, and the changes made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from fnop.core.handlers.declare.handler import Handler, declarer_of
+from fnop.core.seam.commands import Subject
+
+__all__ = [
+    "Change",
+    "Failure",
+    "Notice",
+    "Place",
+    "Plan",
+    "Source",
+    "Stale",
+    "Tried",
+    "Unmade",
+    "Unread",
+    "Write",
+    "place_of",
+    "sources_of",
+]
+
+Json = dict[str, Any]
+
+
+class Place(NamedTuple):
+    """The object that something is about; `namespace` is "" for cluster-scoped ones.
+
+    `resource` is `plural.group`, as kubectl names kinds.
+    """
+
+    api_version: str
+    kind: str
+    resource: str
+    namespace: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """
+        >>> Place("v1", "Pod", "pods", "prod", "web").label
+        'pods/web in prod'
+        """
+        where = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.resource}/{self.name}{where}"
+
+
+def place_of(subject: Subject) -> Place:
+    """The place of the object that a command is about.
+
+    >>> place_of(Subject("jobs.v1.batch", "a", "b", None, "Job", "batch/v1")).label
+    'jobs.batch/b in a'
+    """
+    plural, _, rest = subject.resource.partition(".")
+    group = rest.partition(".")[2]
+    return Place(
+        subject.api_version,
+        subject.kind,
+        f"{plural}.{group}" if group else plural,
+        subject.namespace or "",
+        subject.name,
+    )
+
+
+class Source(NamedTuple):
+    """The place of a handler in its author's files."""
+
+    handler: str
+    file: str
+    line: int
+
+
+def sources_of(handlers: Iterable[Handler], names: str) -> tuple[Source, ...]:
+    """The sources of the handlers that have written something, by their joined ids.
+
+    A sub-handler has the source of the handler that declares it.
+    """
+    known: Mapping[str, Handler] = {each.id: each for each in handlers}
+    found: dict[str, Source] = {}
+    for name in filter(None, names.split(", ")):
+        handler = known.get(declarer_of(name, known))
+        file, line = ("", 0) if handler is None else handler.definition
+        found[name] = Source(name, file, line)
+    return tuple(found.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Write:
+    """A request that the operator would send, and what it changed in the rehearsal.
+
+    `before` and `after` are the object's states, None where it is not there. `status`
+    and `message` are the simulated answer's. `sequence` tells equal requests of a
+    handler for an object apart.
+    """
+
+    round: int
+    place: Place
+    handler: str
+    subject: Place | None
+    method: str
+    path: str
+    query: tuple[tuple[str, str], ...]
+    body: Any
+    content_type: str
+    before: Json | None
+    after: Json | None
+    status: int
+    message: str = ""
+    sequence: int = 0
+
+    @property
+    def is_event(self) -> bool:
+        """Whether it reports a Kubernetes Event."""
+        return self.place.resource in ("events", "events.events.k8s.io")
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the server refuses it, other than for a state that has changed."""
+        return self.status >= 400 and self.status not in (404, 409)
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """The same value for this request in another run from the same state."""
+        return (
+            *(self.round, self.subject, self.handler, self.method),
+            *(self.place.resource, self.sequence),
+        )
+
+
+class Unmade(NamedTuple):
+    """A call that a plan does not make: of `fnop.call`, or of an impure handler."""
+
+    round: int
+    function: str
+    is_handler: bool
+    handler: str
+    sources: tuple[Source, ...]
+    subject: Place | None
+
+
+class Unread(NamedTuple):
+    """An object that could not be read, so that what is done to it is not known."""
+
+    round: int
+    place: Place
+    why: str
+    sources: tuple[Source, ...]
+    subject: Place | None
+
+
+class Notice(NamedTuple):
+    """A Kubernetes Event that would be reported, so many `times` in all.
+
+    It is reported `again` in these later rounds.
+    """
+
+    round: int
+    type: str
+    reason: str
+    message: str
+    sources: tuple[Source, ...]
+    subject: Place | None
+    again: tuple[int, ...] = ()
+    times: int = 1
+
+
+class Failure(NamedTuple):
+    """An attempt of a handler that fails; with `retried` another one follows.
+
+    It fails `again` in these later rounds.
+    """
+
+    round: int
+    message: str
+    retried: bool
+    sources: tuple[Source, ...]
+    subject: Place | None
+    again: tuple[int, ...] = ()
+
+
+class Stale(NamedTuple):
+    """An object that is to be changed, and that somebody has changed meanwhile."""
+
+    place: Place
+    why: str
+
+
+class Tried(NamedTuple):
+    """A request that the API server, asked for a dry run, refuses or answers otherwise.
+
+    `refusal` are its words, or "": then `fields` are those that it would store
+    otherwise, each with the simulated value and the server's.
+    """
+
+    place: Place
+    refusal: str
+    fields: tuple[Any, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The change of one object in one round.
+
+    `actions` are "create", "change" and "delete". `before` and `after` are the whole
+    objects, with secrets masked; `unknown` has True at each part of `after` that cannot
+    be foreseen, such as a uid. `own` says in words what the operator notes for
+    itself; a change that `is_own` is nothing else.
+    """
+
+    round: int
+    place: Place
+    actions: tuple[str, ...]
+    sources: tuple[Source, ...]
+    subject: Place | None
+    before: Json | None
+    after: Json | None
+    unknown: Any
+    fields: tuple[Any, ...]
+    own: tuple[str, ...] = ()
+    own_fields: tuple[Any, ...] = ()
+    version: str = ""
+
+    @property
+    def is_own(self) -> bool:
+        """Whether only the operator's own notes change."""
+        return self.actions == ("change",) and not self.fields
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The things that an operator would do to a cluster, as far as can be foreseen.
+
+    `reads` counts the requests that were sent for it, all of them GET. `again` are the
+    handlers that a Kopf operator has called already, and this one would call again,
+    with the objects; `tried` is what the server itself refuses, or answers otherwise,
+    of `tries` dry runs. Both are None unless they were asked for. `notes` are
+    sentences. `requests` are not masked. One that `is_restless` goes on for ever.
+    """
+
+    changes: tuple[Change, ...] = ()
+    calls: tuple[Unmade, ...] = ()
+    events: tuple[Notice, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    stale: tuple[Stale, ...] = ()
+    again: tuple[tuple[Source, tuple[Place, ...]], ...] | None = None
+    notes: tuple[str, ...] = ()
+    rounds: int = 1
+    reads: int = 0
+    tried: tuple[Tried, ...] | None = None
+    tries: int = 0
+    requests: tuple[Write, ...] = ()
+    is_restless: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is known that the operator would do nothing at all."""
+        unknown = self.calls or self.unread or self.failures or self.is_restless
+        return not (self.changes or self.events or unknown)
+
+    @property
+    def failing(self) -> int:
+        """The number of handlers that fail, for each object by itself."""
+        return len({(each.sources, each.subject) for each in self.failures})
+
+    @property
+    def refused(self) -> int:
+        """The number of objects of which the server refuses a request of a dry run."""
+        return len({each.place for each in self.tried or () if each.refusal})
+
+    def count(self, action: str) -> int:
+        """The number of objects that are created, changed, deleted.
+
+        Those are left out in which only the operator's own notes change.
+        """
+        return len(
+            {
+                each.place
+                for each in self.changes
+                if action in each.actions and not each.is_own
+            }
+        )

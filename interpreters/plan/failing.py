@@ -1,0 +1,69 @@
+"""The failures of a plan: what fails is told once, however often it fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.interpreters.plan.facts import Failure, Write, sources_of
+
+__all__ = ["failures_of"]
+
+
+def failures_of(
+    attempts: Sequence[Failure], writes: Iterable[Write], handlers: Sequence[Handler]
+) -> tuple[Failure, ...]:
+    """The attempts that fail and the writes that are refused, each once.
+
+    A refused write is left out where an attempt fails of it, and where its handler does
+    it otherwise then: lists are set anew, an immutable child is replaced. What fails
+    again with the same words is in the round of the first time; the later rounds are in
+    `again`.
+    """
+    sent = [*writes]
+    left = [
+        _refusal(each, handlers)
+        for number, each in enumerate(sent)
+        if each.is_refused
+        and not any(_tells(e, each) for e in attempts)
+        and not any(_stands_for(e, each) for e in sent[number + 1 :])
+    ]
+    found: dict[object, Failure] = {}
+    for each in (*attempts, *left):
+        key = each.sources, each.subject, each.message
+        first = found.get(key)
+        found[key] = each if first is None else _repeated(first, each)
+    return tuple(found.values())
+
+
+def _refusal(write: Write, handlers: Sequence[Handler]) -> Failure:
+    message = f"{write.method} of {write.place.label} is refused: {write.message}"
+    sources = sources_of(handlers, write.handler)
+    return Failure(write.round, message, False, sources, write.subject)
+
+
+def _tells(attempt: Failure, write: Write) -> bool:
+    """Whether an attempt fails in the words of a refused write of its own."""
+    writers = write.handler.split(", ")
+    is_same = (attempt.round, attempt.subject) == (write.round, write.subject)
+    is_by_same = any(each.handler in writers for each in attempt.sources)
+    return is_same and is_by_same and write.message in attempt.message
+
+
+def _stands_for(later: Write, refused: Write) -> bool:
+    """Whether a later write is what the handler has done about a refused one."""
+    told = refused.round, refused.subject, refused.handler, refused.place
+    mine = later.round, later.subject, later.handler, later.place
+    return mine == told and later.status < 400
+
+
+def _repeated(first: Failure, later: Failure) -> Failure:
+    """A failure that happens again; whether it is tried again is as it is at last.
+
+    >>> first = Failure(1, "no", True, (), None)
+    >>> found = _repeated(_repeated(first, first._replace(round=3)), first)
+    >>> found.round, found.again
+    (1, (3,))
+    """
+    rounds = {*first.again, later.round} - {first.round}
+    return first._replace(again=tuple(sorted(rounds)), retried=later.retried)

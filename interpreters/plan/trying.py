@@ -1,0 +1,90 @@
+"""Comparison of a plan with what the API server itself answers to its requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fnop.interpreters.plan.changes import Shown
+from fnop.interpreters.plan.facts import Change, Tried, Write
+from fnop.interpreters.plan.fields import (
+    changed_fields,
+    known_part,
+    unknown_of,
+    without_server_fields,
+)
+
+__all__ = ["compared", "corrected", "is_foreseen", "stored_after_all", "tries_of"]
+
+Json = dict[str, Any]
+
+
+def tries_of(writes: Iterable[Write]) -> tuple[Write, ...]:
+    """The requests that the server can answer as the cluster is now.
+
+    They are those of the first round, and of each object the first one: a later one
+    needs what the first has done. Objects in a namespace that the plan creates are left
+    out, too.
+    """
+    found: dict[Any, Write] = {}
+    made: set[str] = set()
+    for each in writes:
+        if each.round > 1 or each.is_event:
+            continue
+        if each.place.kind == "Namespace" and each.before is None:
+            made.add(each.place.name)
+        if each.place.namespace not in made:
+            found.setdefault(each.place, each)
+    return tuple(found.values())
+
+
+def is_foreseen(write: Write, status: int) -> bool:
+    """Whether the server answers as the simulated one, for what an object has become.
+
+    A refusal is told although it is foreseen: the server has been asked for it.
+    """
+    return write.status == status and not write.is_refused
+
+
+def compared(
+    write: Write, other: Json | None, answer: Any, shown: Shown
+) -> Tried | None:
+    """The fields that the server would store otherwise than the simulated one has.
+
+    `other` is the object as a second run has it: what differs there is not compared.
+    None where nothing differs, and for deletions.
+    """
+    if write.method == "DELETE" or not isinstance(answer, dict):
+        return None
+    after, real = shown(write.after, answer)
+    # Of a write that the simulated server refuses all would be stored otherwise.
+    unknown = not write.is_refused and (
+        True if other is None else unknown_of(write.after, other)
+    )
+    mine, theirs = (
+        without_server_fields(known_part(each, unknown) or {}, new=True)
+        for each in (after, real)
+    )
+    fields = changed_fields(mine, theirs)
+    return Tried(write.place, "", fields) if fields else None
+
+
+def stored_after_all(write: Write, status: int, answer: Any) -> Write | None:
+    """The write as the server has answered it, if only the simulated one refuses it.
+
+    None if both accept or both refuse the write.
+    """
+    if not write.is_refused or status >= 300 or not isinstance(answer, dict):
+        return None
+    return replace(write, after=answer, status=status, message="")
+
+
+def corrected(changes: Iterable[Change], known: Sequence[Change]) -> tuple[Change, ...]:
+    """The changes, with those that are `known` in place of the guesses for an object.
+
+    The guesses follow from a refusal, such as a deletion of what cannot be changed.
+    """
+    places = {each.place for each in known}
+    rest = [each for each in changes if each.place not in places]
+    return (*known, *rest)

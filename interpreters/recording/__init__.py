@@ -1,0 +1,1 @@
+"""Record runs, replay them, and answer questions about them."""

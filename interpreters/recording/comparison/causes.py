@@ -1,0 +1,441 @@
+"""The causes of differences: the input that differs in two runs, and since when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Literal, NamedTuple
+
+from fnop.core.seam.traces import Version
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Diff, DiffItem
+from fnop.interpreters.recording.comparison.ages import ages_of, differing_ages
+from fnop.interpreters.recording.comparison.divergence import (
+    Alignment,
+    Divergence,
+    LaneCount,
+    Sort,
+    Unlike,
+)
+from fnop.interpreters.recording.comparison.pairs import Lane
+from fnop.interpreters.recording.comparison.runs import Call, Request, Run
+from fnop.interpreters.recording.identities.volatile import Renaming
+from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.questions.provenance import Shown, way
+
+__all__ = ["Cause", "Comparison", "Input", "Told", "compared"]
+
+Both = tuple[Shown | None, Shown | None]
+Calls = tuple[Call | None, Call | None]
+
+_INPUTS_MAX = 8
+# An object that overtakes another one comes within so many steps.
+_LOOK_BACK = 100
+
+
+class Input(NamedTuple):
+    """Something that came otherwise in the two runs.
+
+    An `object` was shown in other states; a `trigger` is what has brought a call that
+    the other run lacks.  `shown` is how each run came to its state, and `same` where it
+    was shown that of the other run.  In another `order` the runs were shown `same`, and
+    what has brought their calls.  A `fact` is the reason of a call and the like, an
+    `index` the values of an object in an index, a `time` an age in seconds.
+    """
+
+    kind: Literal["object", "trigger", "order", "fact", "index", "time"]
+    what: str
+    fields: Diff = ()
+    shown: Both = (None, None)
+    same: Both = (None, None)
+
+
+class Cause(NamedTuple):
+    """The cause of a difference.
+
+    `requests` are those that were answered otherwise.  Where a process has ended `open`
+    are its requests without an answer, and `following` is what the other run was shown
+    next.
+    """
+
+    inputs: tuple[Input, ...] = ()
+    requests: tuple[Request | None, Request | None] = (None, None)
+    open: tuple[Request, ...] = ()
+    following: Shown | None = None
+
+
+class Told(NamedTuple):
+    """A difference, and its cause."""
+
+    found: Divergence
+    cause: Cause
+
+
+class Comparison(NamedTuple):
+    """Two runs compared.
+
+    `first` is the first difference by causality, `decision` the first decision that
+    differs; None where there is none.  `shorter` is the run, 0 or 1, that does nothing
+    otherwise, and lacks what differs.
+    """
+
+    first: Told | None
+    decision: Told | None
+    lanes: tuple[LaneCount, ...]
+    shorter: int | None = None
+
+
+def compared(ours: Run, theirs: Run) -> Comparison:
+    """Compare two runs, whose decisions were traced, from their beginnings on."""
+    alignment = Alignment(ours, theirs)
+    found = alignment.findings()
+    first = alignment.earliest(found)
+    decision = alignment.earliest(each for each in found if each.is_decision)
+    return Comparison(
+        None if first is None else Told(first, _cause(alignment, first)),
+        None if decision is None else Told(decision, _cause(alignment, decision)),
+        tuple(alignment.counts()),
+        _shorter(found),
+    )
+
+
+def _shorter(found: Sequence[Divergence]) -> int | None:
+    """The run that has nothing of what differs."""
+    has = {
+        side
+        for each in found
+        for side in (0, 1)
+        if each.sort is Sort.ENDED or each.steps[side] is not None
+    }
+    return 1 - has.pop() if len(has) == 1 else None
+
+
+def _cause(alignment: Alignment, found: Divergence) -> Cause:
+    match found.sort:
+        case Sort.ENDED:
+            return _of_end(alignment, found)
+        case Sort.ANSWER:
+            return _of_answer(alignment, found)
+        case Sort.VIEW:
+            return Cause(tuple(_of_view(alignment, found, e) for e in found.unlike))
+        case Sort.CALL:
+            return Cause(tuple(_of_call(alignment, found)))
+        case Sort.WRITE if None in found.items:
+            return Cause(tuple(_of_subject(alignment, found)))
+        case Sort.DECISION if found.before is not None:
+            return _cause(alignment, found.before)
+        case _:
+            inputs = _of_decision(alignment, found)
+            return Cause(tuple(islice(inputs, _INPUTS_MAX)))
+
+
+# ------------------------------------------------------------------------ objects
+
+
+def _of_view(alignment: Alignment, found: Divergence, unlike: Unlike) -> Input:
+    if not unlike.is_object:
+        return Input("fact", unlike.what, unlike.fields)
+    calls = found.items
+    assert isinstance(calls[0], Call)
+    assert isinstance(calls[1], Call)
+    ours, theirs = alignment.runs
+    mine, yours = unlike.values
+    shown = _brought(ours, mine, calls[0]), _brought(theirs, yours, calls[1])
+    same = _shown_to(alignment, 0, yours), _shown_to(alignment, 1, mine)
+    what = unlike.what or _label(found.lane)
+    return Input("object", what, unlike.fields, shown, same)
+
+
+def _label(lane: Lane) -> str:
+    return f"{lane.resource.partition('.')[0]}/{lane.where}"
+
+
+def _name(body: Body) -> str:
+    """
+    >>> _name(Body({"kind": "Pod", "metadata": {"name": "p", "namespace": "n"}}))
+    'Pod n/p'
+    """
+    where = f"{body.namespace}/{body.name}" if body.namespace else body.name
+    return f"{_kind(body)} {where}"
+
+
+def _kind(body: Body) -> str:
+    return str(body.data.get("kind"))
+
+
+def _brought(run: Run, body: Body | None, call: Call) -> Shown | None:
+    """The input that has brought a version: the call's own, or the first with it."""
+    own = _in_input(call)
+    if body and own and (own.uid, own.version) == (body.uid, body.version):
+        return Shown(call.step, call.attempt.now.wall, way(call.input), own)
+    return _first(run, body, call.step)
+
+
+def _in_input(call: Call) -> Body | None:
+    """The object in the input that has brought a call."""
+    return next((Body(each) for each in objects_in(call.input)), None)
+
+
+def _first(run: Run, body: Body | Version | None, step: int) -> Shown | None:
+    """The step that had first shown this version, up to a step."""
+    shown = () if body is None else run.shown.get(body.uid, ())
+    known = (each for each in shown if body and each.body.version == body.version)
+    return next((each for each in known if each.step <= step), None)
+
+
+def _shown_to(alignment: Alignment, side: int, body: Body | None) -> Shown | None:
+    """Where a run was shown a state of the other one; as an answer if not otherwise."""
+    if body is None:
+        return None
+    run, other = alignment.runs[side], alignment.runs[1 - side]
+    known = run.of_name(_kind(body), body.namespace, other.names.name(body.name))
+    wanted = _state(body)
+    for shown in sorted(known, key=lambda each: each.by == "answered"):
+        states = _state(shown.body), wanted
+        if alignment.renaming.is_same(states[side], states[1 - side]):
+            return shown
+    return None
+
+
+def _state(body: Body) -> Mapping[str, Any]:
+    """An object without the number of the changes that have led to its state."""
+    meta = {key: each for key, each in body.meta.items() if key != "generation"}
+    return {**body.data, "metadata": meta}
+
+
+def _news(run: Run, shown: Shown) -> Diff:
+    """The fields that differ from the version that was shown before."""
+    known = run.shown.get(shown.body.uid, ())
+    before = [each for each in known if each.step < shown.step]
+    if not before:
+        return ()
+    renaming = Renaming(run.names, run.names)
+    return tuple(renaming.differences(before[-1].body.data, shown.body.data))
+
+
+# ------------------------------------------------------------ what one run alone has
+
+
+def _both(side: int, value: Any) -> tuple[Any, Any]:
+    return (value, None) if side == 0 else (None, value)
+
+
+def _side(found: Divergence) -> int:
+    return 0 if found.items[0] is not None else 1
+
+
+def _of_call(alignment: Alignment, found: Divergence) -> Iterator[Input]:
+    """What has brought a call which one run lacks: the input, or its object before.
+
+    A call may have waited for others: then the input is about something else.
+    """
+    side = _side(found)
+    call = found.items[side]
+    assert isinstance(call, Call)
+    run = alignment.runs[side]
+    own = _first(run, call.attempt.object, call.step)
+    is_known = own is None or _shown_to(alignment, 1 - side, own.body) is not None
+    shown = _brought(run, _in_input(call), call) if is_known else own
+    if shown is not None:
+        yield _trigger(alignment, side, shown)
+
+
+def _of_subject(alignment: Alignment, found: Divergence) -> Iterator[Input]:
+    """The version of the object that one run alone writes to."""
+    side = _side(found)
+    write, run = found.items[side], alignment.runs[side]
+    assert isinstance(write, Request)
+    name = run.names.name(write.name)
+    known = run.of_name(run.kind_of(write.resource), write.namespace, name)
+    before = [each for each in known if each.step <= write.step]
+    if before:
+        yield _trigger(alignment, side, before[-1])
+
+
+def _trigger(alignment: Alignment, side: int, shown: Shown) -> Input:
+    """An object that one run was shown, and where the other one was shown the same."""
+    same = _shown_to(alignment, 1 - side, shown.body)
+    news = _news(alignment.runs[side], shown)
+    both = _both(side, shown), _both(1 - side, same)
+    return Input("trigger", _name(shown.body), news, *both)
+
+
+def _of_end(alignment: Alignment, found: Divergence) -> Cause:
+    """The requests without an answer, and what the other run was shown next."""
+    side, run = found.side, alignment.runs[found.side]
+    open = tuple(
+        each
+        for each in run.requests
+        if each.process == found.process and each.answered is None
+    )
+    end = run.ended(found.process)
+    for each in alignment.runs[1 - side].shown_after(alignment.counterpart(side, end)):
+        same = _shown_to(alignment, side, each.body)
+        if same is None or same.step > end:
+            return Cause(open=open, following=each)
+    return Cause(open=open)
+
+
+# ------------------------------------------------------------------------ answers
+
+
+def _of_answer(alignment: Alignment, found: Divergence) -> Cause:
+    """The inputs behind another answer: the object's, or their order."""
+    ours, theirs = (
+        _answered(run, found, side) for side, run in enumerate(alignment.runs)
+    )
+    calls = _calls_behind(alignment, found)
+    inputs: Iterator[Input] = iter(())
+    if None not in calls:
+        has_both = None not in found.steps
+        inputs = (_order if has_both else _left)(alignment, found, calls)
+    return Cause(tuple(islice(inputs, 1)), (ours, theirs))
+
+
+def _answered(run: Run, found: Divergence, side: int) -> Request | None:
+    """The request that was answered in the step, or that has no answer."""
+    item, step = found.items[side], found.steps[side]
+    if isinstance(item, Request) or item is None:
+        return item
+    handler, where = item.attempt.handler, item.attempt.where
+    about = [e for e in run.requests if (e.handler, e.subject) == (handler, where)]
+    return next((each for each in about if each.answered == step), None)
+
+
+def _left(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
+    """The object of a call that does not go on, as it was shown by then."""
+    side = found.steps.index(None)
+    call, run = calls[side], alignment.runs[side]
+    if call is None or call.attempt.object is None:
+        return
+    since = max([call.step, *(each.step for each in call.moments)])
+    shown = run.shown.get(call.attempt.object.uid, ())
+    for each in shown:
+        if each.step >= since and each.by != "answered":
+            same = _shown_to(alignment, 1 - side, each.body)
+            both = _both(side, each), _both(1 - side, same)
+            yield Input("object", _name(each.body), _news(run, each), *both)
+
+
+def _order(alignment: Alignment, found: Divergence, calls: Calls) -> Iterator[Input]:
+    """An object that one run was shown before the answer, the other one after it."""
+    mine, yours = (
+        None if call is None else _brought(run, _in_input(call), call)
+        for run, call in zip(alignment.runs, calls, strict=True)
+    )
+    known = (_name(each.body) for each in (mine, yours) if each is not None)
+    what = next(known, _label(found.lane))
+    for late in (1, 0):
+        here, there = found.steps[late] or 0, found.steps[1 - late] or 0
+        since = alignment.counterpart(1 - late, there) - _LOOK_BACK
+        for each in alignment.runs[late].shown_after(since):
+            if each.step >= here:
+                break
+            other = _as_often(alignment, late, each)
+            if other is None or other.step > there:
+                same = (other, each) if late else (each, other)
+                yield Input("order", what, (), (mine, yours), same)
+
+
+def _as_often(alignment: Alignment, side: int, shown: Shown) -> Shown | None:
+    """Where the other run was shown the same state, for the same time.
+
+    An object may come back to a state, as one that is scaled down and up again.
+    """
+    known = _stretches(alignment, side, side, shown.body)
+    times = len([each for each in known if each.step <= shown.step])
+    others = _stretches(alignment, side, 1 - side, shown.body)
+    if times <= len(others):
+        return others[times - 1]
+    return _shown_to(alignment, 1 - side, shown.body)
+
+
+def _stretches(alignment: Alignment, of: int, side: int, body: Body) -> list[Shown]:
+    """The first version of each stretch in which a run is shown a state of run `of`."""
+    run, origin = alignment.runs[side], alignment.runs[of]
+    same_run = Renaming(run.names, run.names)
+    renaming = same_run if of == side else alignment.renaming
+    name = origin.names.name(body.name)
+    found, was_same = [], False
+    for each in run.of_name(_kind(body), body.namespace, name):
+        if each.by == "answered":
+            continue
+        states = _state(body), _state(each.body)
+        is_same = renaming.is_same(*(states[::-1] if of > side else states))
+        if is_same and not was_same:
+            found.append(each)
+        was_same = is_same
+    return found
+
+
+# ---------------------------------------------------------------------- decisions
+
+
+def _of_decision(alignment: Alignment, found: Divergence) -> Iterator[Input]:
+    """The inputs that may differ where all that was shown and answered is equal."""
+    for each in found.fields:
+        if each.field[-1:] == ("resourceVersion",):
+            yield from _of_version(alignment, each)
+    mine, yours = _calls_behind(alignment, found)
+    if mine is None or yours is None:
+        return
+    indices = [*_indices(alignment, mine, yours)]
+    yield from indices
+    ours, theirs = alignment.runs
+    ages = differing_ages(ages_of(ours, mine), ages_of(theirs, yours))
+    if ages and not indices:
+        yield Input("time", "", ages)
+
+
+def _of_version(alignment: Alignment, item: DiffItem) -> Iterator[Input]:
+    """The object of which another version is meant."""
+    ours, theirs = alignment.runs
+    mine = ours.names.versions.get(str(item.old))
+    yours = theirs.names.versions.get(str(item.new))
+    if mine is None or yours is None:
+        return
+    fields = tuple(alignment.renaming.differences(mine.data, yours.data))
+    shown = _first(ours, mine, ours.steps), _first(theirs, yours, theirs.steps)
+    same = _shown_to(alignment, 0, yours), _shown_to(alignment, 1, mine)
+    yield Input("object", _name(mine), fields, shown, same)
+
+
+def _calls_behind(alignment: Alignment, found: Divergence) -> Calls:
+    """The two calls of a difference; of requests those of their handler before them."""
+    one, other = found.items
+    if isinstance(one, Call) and isinstance(other, Call):
+        return one, other
+    steps = [None if each is None else each.step for each in found.items]
+    for lane, both in alignment.lanes.items():
+        is_author = lane.handler in found.lane.handler.split(", ")
+        if lane.effect or lane.where != found.lane.subject or not is_author:
+            continue
+        before = [
+            len([each for each in calls if step is not None and each.step <= step])
+            for step, calls in zip(steps, both, strict=True)
+        ]
+        place = min(filter(None, before), default=0) - 1
+        pair = [calls[place] for calls in both if len(calls) > place >= 0]
+        match pair:
+            case [Call() as mine, Call() as yours]:
+                return mine, yours
+            case _:
+                pass
+    return None, None
+
+
+def _indices(alignment: Alignment, mine: Call, yours: Call) -> Iterator[Input]:
+    """The objects that are otherwise in an index."""
+    ours, theirs = alignment.runs
+    here, there = ours.indexed(mine.step), theirs.indexed(yours.step)
+    for key in sorted({*here, *there}):
+        fields = tuple(alignment.renaming.differences(here.get(key), there.get(key)))
+        if fields:
+            index, resource, namespace, name = key
+            where = f"{namespace}/{name}" if namespace else name
+            label = f"{index}: {resource.partition('.')[0]}/{where}"
+            one, other = (
+                next(run.of_name(run.kind_of(resource), namespace, name), None)
+                for run in alignment.runs
+            )
+            yield Input("index", label, fields, (one, other))

@@ -1,0 +1,279 @@
+"""A recorded run as what can be compared: calls, requests, and what it was shown."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import orjson
+
+from fnop.interpreters.recording.identities.volatile import Names
+from fnop.interpreters.recording.model.attempts import Attempt, Attempts
+from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.questions.provenance import Shown, way
+
+__all__ = ["Call", "Item", "Moment", "Request", "Run"]
+
+Json = Mapping[str, Any]
+
+# Kinds of which the operator's requests are no decisions: it tells of these.
+_TOLD = ("events.v1.", "events.v1.events.k8s.io")
+
+
+class Moment(NamedTuple):
+    """A call asks for something, is given it, desires, or ends, in a step."""
+
+    kind: Literal["asks", "given", "desires", "ends"]
+    step: int
+    what: Any
+
+
+@dataclass(slots=True)
+class Call:
+    """One attempt of a handler, with all that it does; `input` is what brought it."""
+
+    attempt: Attempt
+    process: int
+    input: Json
+    moments: list[Moment] = field(default_factory=list)
+
+    @property
+    def step(self) -> int:
+        """The step in which it begins."""
+        return self.attempt.step
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has come to its end."""
+        return self.attempt.end is not None
+
+
+@dataclass(slots=True)
+class Request:
+    """A request of the operator about an object that it handles, or a call outside.
+
+    `answered` is the step of the answer, None where none has come.
+    """
+
+    step: int
+    process: int
+    effect: Json
+    handler: str
+    subject: str
+    resource: str
+    namespace: str
+    name: str
+    answered: int | None = None
+    outcome: Json | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it was answered."""
+        return self.answered is not None
+
+
+Item = Call | Request
+
+
+@dataclass
+class Run:
+    """The fold of a recording; `started` are the steps in which processes begin.
+
+    What follows the last step of one that `is_open` is not known: the recording was cut
+    off there, or lacks so many steps, which are `missing`.  What comes after these is
+    left out: it can be understood in part alone.
+    """
+
+    attempts: Attempts = field(default_factory=Attempts)
+    names: Names = field(default_factory=Names)
+    calls: list[Call] = field(default_factory=list)
+    requests: list[Request] = field(default_factory=list)
+    started: list[int] = field(default_factory=list)
+    walls: list[float] = field(default_factory=list)
+    # All versions of each object, by its uid, in the order in which they were shown.
+    shown: dict[str, list[Shown]] = field(default_factory=dict)
+    is_open: bool = False
+    missing: int = 0
+    _indexed: list[tuple[int, Json]] = field(default_factory=list)
+    _open: dict[int, Call] = field(default_factory=dict)
+    _asked: dict[int, Request] = field(default_factory=dict)
+
+    # ------------------------------------------------------------------- the fold
+
+    def add(self, record: Json) -> None:
+        """Take one record in. Raises as `Attempts.add`."""
+        if self.missing:
+            return
+        if "gap" in record:
+            self.missing, self.is_open = record["gap"], True
+            return
+        step, input = self.attempts.steps + 1, record["input"]
+        self._tick(record["wall"])
+        if input["in"] == "Started" or not self.started:
+            self.started.append(step)
+            self._open.clear()
+            self._asked.clear()
+        known = {each.number: each for each in self.attempts.add(record)}
+        known |= self.attempts.open
+        if record.get("redacted"):
+            self.names.conceal(orjson.dumps(record).decode())
+        self._see(input, step, record["wall"])
+        for command in record["commands"]:
+            self._note(command, known, input, step)
+
+    def _tick(self, wall: float) -> None:
+        self.walls.append(wall)
+        self.names.tick(wall)
+
+    def _see(self, input: Json, step: int, wall: float) -> None:
+        by = way(input)
+        for each in objects_in(input):
+            body = self.names.learn(each)
+            self.shown.setdefault(body.uid, []).append(Shown(step, wall, by, body))
+        if input["in"] == "Answered":
+            self._answer(input, step)
+
+    def _answer(self, input: Json, step: int) -> None:
+        request = self._asked.pop(input["id"], None)
+        if request is None:
+            return
+        request.answered, request.outcome = step, input["outcome"]
+        if request.effect["is"] == "Random":
+            self.names.draw(_drawn(input["outcome"]))
+
+    def _note(
+        self, command: Json, known: Mapping[int, Attempt], input: Json, step: int
+    ) -> None:
+        match command["do"]:
+            case "Began":
+                number = command["attempt"]
+                self._begin(Call(known[number], len(self.started), input))
+            case "Asked":
+                self._moment(command, Moment("asks", step, command["effect"]))
+            case "Given":
+                given = self._given(command, input)
+                self._moment(command, Moment("given", step, given))
+            case "Desires":
+                self._moment(command, Moment("desires", step, _rest(command)))
+            case "Ended":
+                self._moment(command, Moment("ends", step, _rest(command)))
+                self._open.pop(command["attempt"], None)
+            case "Indexed":
+                self._index(command, step)
+            case "Perform" if _is_about_objects(command):
+                self._ask(command, step)
+            case _:
+                pass
+
+    def _begin(self, call: Call) -> None:
+        _check_texts(call.attempt.handler, *(call.attempt.object or ()))
+        self.calls.append(call)
+        self._open[call.attempt.number] = call
+
+    def _moment(self, command: Json, moment: Moment) -> None:
+        call = self._open.get(command["attempt"])
+        if call is not None:
+            call.moments.append(moment)
+
+    def _given(self, command: Json, input: Json) -> Json:
+        """The answer that a call is given, as JSON."""
+        outcome = command.get("outcome") or input.get("outcome")
+        call = self._open.get(command["attempt"])
+        if "version" in command and call is not None and call.attempt.object:
+            shown = call.attempt.object._replace(version=command["version"])
+            body = self.attempts.versions.find(shown)
+            outcome = {"is": "Applied", "object": body.data if body else None}
+        found: dict[str, Any] = {"outcome": outcome}
+        if command.get("stopped"):
+            found["stopped"] = command["stopped"]
+        return found
+
+    def _index(self, command: Json, step: int) -> None:
+        _check_texts(command["index"], *command["object"])
+        self._indexed.append((step, command))
+
+    def _ask(self, command: Json, step: int) -> None:
+        effect = command["effect"]
+        names = ("handler", "subject", "resource", "namespace", "name")
+        about: dict[str, Any] = {each: command.get(each) or "" for each in names}
+        _check_texts(effect["is"], *about.values())
+        request = Request(step, len(self.started), effect, **about)
+        self.requests.append(request)
+        self._asked[command["id"]] = request
+
+    # ------------------------------------------------------------------- questions
+
+    @property
+    def steps(self) -> int:
+        """The number of its steps."""
+        return self.attempts.steps
+
+    @property
+    def items(self) -> list[Item]:
+        """All calls and requests."""
+        return [*self.calls, *self.requests]
+
+    def may_go_on(self, process: int) -> bool:
+        """Whether the process may have done more than the recording tells."""
+        return self.is_open and process == len(self.started)
+
+    def ended(self, process: int) -> int:
+        """The last step of a process."""
+        later = self.started[process:]
+        return later[0] - 1 if later else self.steps
+
+    def of_name(self, kind: str, namespace: str | None, name: str) -> Iterator[Shown]:
+        """All that was shown of objects of a name that both runs have."""
+        for shown in self.shown.values():
+            body = shown[0].body
+            is_there = (body.namespace or "") == (namespace or "")
+            is_alike = is_there and body.data.get("kind") == kind
+            if is_alike and self.names.name(body.name) == name:
+                yield from shown
+
+    def shown_after(self, step: int) -> Sequence[Shown]:
+        """All that was listed and watched after a step, in its order."""
+        found = (each for shown in self.shown.values() for each in shown)
+        later = [each for each in found if each.step > step and each.by != "answered"]
+        return sorted(later, key=lambda each: each.step)
+
+    def kind_of(self, resource: str) -> str:
+        """The kind of a resource that was served; "" where it was not."""
+        known = self.attempts.catalogue.resources
+        return next((each.kind for each in known if each.key == resource), "")
+
+    def indexed(self, step: int) -> Mapping[tuple[str, ...], Any]:
+        """The values of objects in indices at a step, by names that both runs have."""
+        found: dict[tuple[str, ...], Any] = {}
+        begun = self.started[bisect_left(self.started, step + 1) - 1]
+        for at, each in self._indexed:
+            if begun <= at <= step:
+                resource, namespace, name = each["object"]
+                key = each["index"], resource, namespace, self.names.name(name)
+                found[key] = each.get("values") or None
+        return found
+
+
+def _rest(command: Json) -> Json:
+    """A trace without what it is and whose."""
+    return {key: each for key, each in command.items() if key not in ("do", "attempt")}
+
+
+def _is_about_objects(command: Json) -> bool:
+    """Whether it is for an object, or for a handler, and no more than told."""
+    is_ours = command.get("subject") or command.get("handler")
+    return bool(is_ours) and command.get("resource") not in _TOLD
+
+
+def _check_texts(*values: object) -> None:
+    """Refuse a record whose names are no texts: it was not written by fnop."""
+    if not all(isinstance(each, str) for each in values):
+        raise TypeError("a name is no text")
+
+
+def _drawn(outcome: Json) -> str:
+    value = outcome.get("value")
+    found = value.get("hex") if isinstance(value, Mapping) else value
+    return found if isinstance(found, str) else ""

@@ -1,0 +1,165 @@
+"""The words for changes of decisions, by which a pipeline fails.
+
+A word is for what is new: for what the recorded attempt did not do from there on.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from fnop.effects.values import canonical
+from fnop.interpreters.recording.comparison.shadow import Changed
+from fnop.interpreters.recording.model.attempts import Attempt
+
+__all__ = ["WORDS", "words_of"]
+
+Json = Mapping[str, Any]
+
+# An object of a handler's decision: its kind, its namespace ("" for the own one), name.
+Place = tuple[str, str, str]
+
+WORDS = {
+    "any": "whatever changes, and all that is below",
+    "raise": "an attempt fails that did not",
+    "delete": "an object is deleted, or a child is no longer desired",
+    "create": "an object is created, or a child is desired that is not there",
+    "apply": "an object is applied, or a child desired that is there already",
+    "patch": "an object is patched, or a status set",
+    "change": "what is applied, created, patched or desired has other contents",
+    "event": "an Event of another type or reason",
+    "call": "a function is called, or with other arguments",
+    "removed": "decisions of a handler that is none now",
+    "index": "an index function returns other values",
+    "deny": "an admission handler denies a recorded write that was admitted",
+}
+"""The words, and what each stands for."""
+
+_EFFECTS = {
+    "Delete": "delete",
+    "Create": "create",
+    "Adopt": "create",
+    "Apply": "apply",
+    "Patch": "patch",
+    "Event": "event",
+    "Call": "call",
+}
+_WRITES = frozenset(("Create", "Adopt", "Apply", "Patch"))
+
+
+def words_of(attempt: Attempt, changed: Changed) -> frozenset[str]:
+    """The words for one change."""
+    if changed.sort == "indexes":
+        return frozenset(("any", "index"))
+    found = {"any", *_effect_words(attempt, changed)}
+    failed = bool((attempt.end or {}).get("failure"))
+    if changed.failure is not None and not failed:
+        found.add("raise")
+    if changed.failure is None and "is" not in changed.now:
+        recorded = _desired(attempt)
+        found.update(_desired_words(attempt, recorded, changed.now.get("desired")))
+    return frozenset(found)
+
+
+# -------------------------------------------------------------------------- effects
+
+
+def _effect_words(attempt: Attempt, changed: Changed) -> Iterator[str]:
+    """The words for effects: each has an identity, and contents."""
+    were = [each.asked for each in attempt.exchanges[changed.number :]]
+    for trace in (attempt.desires, attempt.end):
+        were += _effects(trace or {})
+    are = [changed.now] if "is" in changed.now else _effects(changed.now)
+    for identity in Counter(map(_identity, are)) - Counter(map(_identity, were)):
+        if identity[0] in _EFFECTS:
+            yield _EFFECTS[identity[0]]
+    before = {_identity(each) for each in were}
+    contents = {canonical(each) for each in were}
+    for each in are:
+        is_write = each["is"] in _WRITES and _identity(each) in before
+        if is_write and canonical(each) not in contents:
+            yield "change"
+
+
+def _effects(end: Json) -> list[Json]:
+    return [*end.get("plan", ()), *(each for each in end.get("patches", ()) if each)]
+
+
+def _identity(effect: Json) -> tuple[str, ...]:
+    """The kind of an effect and its object: two with the same have the same word.
+
+    >>> _identity({"is": "Event", "reason": "Done", "message": "it is done"})
+    ('Event', 'Normal', 'Done')
+    """
+    kind = effect["is"]
+    match kind:
+        case "Event":
+            return kind, str(effect.get("type", "Normal")), str(effect.get("reason"))
+        case "Call":
+            return kind, canonical(effect).decode()
+        case _:
+            return kind, *_place(effect.get("manifest") or effect.get("child"), effect)
+
+
+def _place(manifest: Json | None, effect: Json) -> Place:
+    if manifest is not None:
+        return _of_manifest(manifest)
+    target = effect.get("target") or {}
+    kind = target.get("kind") or target.get("resource") or ""
+    return str(kind), str(target.get("namespace") or ""), str(target.get("name") or "")
+
+
+def _of_manifest(manifest: Json, own: str = "") -> Place:
+    meta = manifest.get("metadata") or {}
+    place = str(meta.get("namespace") or own)
+    return str(manifest.get("kind")).lower(), place, str(meta.get("name") or "")
+
+
+# -------------------------------------------------------------------- what is desired
+
+
+def _desired(attempt: Attempt) -> Json | None:
+    """The recorded wishes of an attempt; None where it failed, or ended before."""
+    return None if attempt.desires is None else attempt.desires.get("desired")
+
+
+def _desired_words(
+    attempt: Attempt, recorded: Json | None, now: Json | None
+) -> Iterator[str]:
+    """The words for children, and for the status.
+
+    Children that are left as they are, or by a handler that fails, stay.
+    """
+    if now is None:
+        return
+    status = ("status", "conditions")
+    if recorded is None and any(now.get(each) for each in status):
+        yield "patch"
+    elif recorded is not None and _differ(recorded, now, status):
+        yield "change"
+    if now.get("unchanged"):
+        return
+    own = "" if attempt.object is None else attempt.object.namespace
+    is_list = recorded is not None and not recorded.get("unchanged")
+    were = _children(recorded.get("children", ()), own) if recorded else {}
+    are = _children(now.get("children", ()), own)
+    there = {_of_manifest(each.data, own) for each in attempt.children.values()}
+    kept = {place for place, each in were.items() if each.get("keep")}
+    if ((were.keys() - kept) if is_list else there) - are.keys():
+        yield "delete"
+    more = are.keys() - were.keys()
+    if more - there:
+        yield "create"
+    if more & there:
+        yield "apply"
+    if any(canonical(each) != canonical(are.get(p, each)) for p, each in were.items()):
+        yield "change"
+
+
+def _differ(one: Json, other: Json, names: Iterable[str]) -> bool:
+    return any(canonical(one.get(e)) != canonical(other.get(e)) for e in names)
+
+
+def _children(children: Iterable[Json], own: str) -> dict[Place, Json]:
+    return {_of_manifest(each["manifest"], own): each for each in children}

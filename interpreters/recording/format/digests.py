@@ -1,0 +1,279 @@
+"""Digests of handlers' code: whether two operators would decide by the same code.
+
+A digest is of what a function does: of its instructions and constants, and of the
+functions and classes of its author's that it refers to. Of a value that a module holds
+it is of how the module's text makes it, for the value itself may be another one in each
+process, or later. Comments, names of files and lines are not in it. Python's
+instructions differ between its versions: so only digests of one version can be
+compared.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
+from enum import Enum
+from functools import partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any
+
+from fnop.core.handlers.declare.handler import Handler
+from fnop.interpreters.recording.format.sources import bindings_of, names_in
+from fnop.interpreters.runtime.installed import is_installed
+
+__all__ = ["KIND", "PYTHON", "code_digest", "digests_of"]
+
+# Earlier releases have made digests of the values in modules: these are of kind 1, and
+# cannot be compared.
+KIND = 2
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+# A proxy may answer with itself for ever.
+_WRAPPERS_MAX = 100
+# A container of more items than this is data, and told by their number.
+_ITEMS_MAX = 10_000
+_PLAIN = (str, bytes, int, float, complex, bool, type(None))
+# Options that say when and how often a handler is called, beside its filters.
+_OPTIONS = ("errors", "timeout", "retries", "backoff", "resync", "schedule")
+
+
+def digests_of(handlers: tuple[Handler, ...]) -> dict[str, str]:
+    """The digest of each handler's code, with that of its filters, by its id.
+
+    A handler has none whose author's values cannot be looked at: no run ends for it.
+    """
+    parts: dict[str, list[str]] = {}
+    strange: set[str] = set()
+    for each in handlers:  # one may be declared several times, as for two kinds
+        try:
+            parts.setdefault(each.id, []).extend(_parts_of(each))
+        except Exception:  # the author's: repr(), a property, or a depth without end
+            strange.add(each.id)
+    return {id: _hash(texts) for id, texts in parts.items() if id not in strange}
+
+
+def _parts_of(handler: Handler) -> list[str]:
+    options = (getattr(handler, name) for name in _OPTIONS)
+    filters = (getattr(handler.filters, each.name) for each in fields(handler.filters))
+    return [handler.role.value, *_texts((handler.fn, *options, *filters))]
+
+
+def code_digest(function: Callable[..., Any]) -> str:
+    """A digest of what a function does: 12 hexadecimal digits.
+
+    >>> code_digest(lambda x: x + 1) == code_digest(lambda x: x + 1)
+    True
+    >>> code_digest(lambda x: x + 1) == code_digest(lambda x: x + 2)
+    False
+    """
+    return _hash(_texts((function,)))
+
+
+def _hash(parts: list[str]) -> str:
+    return hashlib.blake2b("\0".join(parts).encode(), digest_size=6).hexdigest()
+
+
+def _texts(values: tuple[Any, ...]) -> list[str]:
+    packages = {_package(each) for each in values if callable(each)}
+    walk = _Walk(frozenset(packages))
+    return [text for each in values for text in walk.value(each)]
+
+
+def _module(value: Any) -> str:
+    return str(getattr(_bare(value), "__module__", None) or "")
+
+
+def _bare(value: Any) -> Any:
+    """The function behind a method, a partial one, or a wrapper."""
+    for _ in range(_WRAPPERS_MAX):
+        match value:
+            case MethodType():
+                value = value.__func__
+            case partial():
+                value = value.func
+            case _ if callable(value) and hasattr(value, "__wrapped__"):
+                value = value.__wrapped__
+            case _:
+                return value
+    return value
+
+
+class _Walk:
+    """The way through what a function refers to; each thing is told once."""
+
+    def __init__(self, packages: frozenset[str]) -> None:
+        self._packages = packages  # the author's, which may be installed, too
+        self._known: set[int] = set()
+        self._within: set[int] = set()  # what holds itself is not gone into again
+        self._told: set[tuple[str, str]] = set()  # modules' names
+
+    def value(self, value: Any) -> Iterator[str]:
+        """The texts of a value: of what is the author's, all of it."""
+        match value:
+            case bool() | str() | bytes() | int() | float() | complex() | None | Enum():
+                yield repr(value)
+            case tuple() | list() | set() | frozenset() | dict():
+                yield from self._items(value)
+            case CodeType():
+                yield from self._code(value, {}, {})
+            case partial():
+                yield from self.value((value.func, value.args, value.keywords))
+            case _ if is_dataclass(value) and not isinstance(value, type):
+                yield type(value).__name__
+                for each in fields(value):
+                    yield from self.value(getattr(value, each.name))
+            case _:
+                yield from self._other(value)
+
+    def _items(self, value: Any) -> Iterator[str]:
+        yield f"{type(value).__name__} {len(value)}"
+        if id(value) in self._within or len(value) > _ITEMS_MAX:
+            return
+        # Equal constants may be one thing or several, as Python has loaded them.
+        self._within.add(id(value))
+        yield from self._each(value)
+        self._within.remove(id(value))
+
+    def _each(self, value: Any) -> Iterator[str]:
+        match value:
+            case tuple() | list():
+                for each in value:
+                    yield from self.value(each)
+            case set() | frozenset():
+                yield from sorted(repr(each) for each in value)
+            case _:
+                for key, each in value.items():
+                    yield repr(key) if isinstance(key, _PLAIN) else type(key).__name__
+                    yield from self.value(each)
+
+    def _other(self, value: Any) -> Iterator[str]:
+        bare = _bare(value)
+        name = str(getattr(bare, "__qualname__", type(bare).__qualname__))
+        yield name if self._is_own(bare) else f"{_module(bare)}:{name}"
+        if id(bare) in self._known or not self._is_own(bare):
+            return
+        self._known.add(id(bare))
+        if isinstance(bare, FunctionType):
+            yield from self._function(bare)
+        elif isinstance(bare, type):
+            for key, each in vars(bare).items():
+                if not key.startswith("__") or callable(each):
+                    yield key
+                    yield from self.value(_behind(each))
+        if value is not bare and isinstance(value, FunctionType):
+            yield from self._function(value)  # a wrapper, such as a decorator's
+
+    def _is_own(self, value: Any) -> bool:
+        """Whether it is a function or a class of the author's."""
+        if not isinstance(value, FunctionType | type):
+            return False
+        module = sys.modules.get(_module(value))
+        return module is None or self._is_authors(module)
+
+    def _is_authors(self, module: ModuleType) -> bool:
+        package = module.__name__.partition(".")[0]
+        return package in self._packages or _is_loose(module)
+
+    def _function(self, function: FunctionType) -> Iterator[str]:
+        cells = function.__closure__ or ()
+        free = function.__code__.co_freevars
+        held = {name: _held(cell) for name, cell in zip(free, cells, strict=True)}
+        yield from self.value((function.__defaults__, function.__kwdefaults__))
+        yield from self._code(function.__code__, held, function.__globals__)
+
+    def _code(
+        self, code: CodeType, held: Mapping[str, Any], module: Mapping[str, Any]
+    ) -> Iterator[str]:
+        yield code.co_code.hex()
+        yield " ".join(code.co_varnames[: code.co_argcount + code.co_kwonlyargcount])
+        for each in code.co_consts:
+            if isinstance(each, CodeType):
+                yield from self._code(each, held, module)
+            else:
+                yield from self.value(each)
+        for name in (*code.co_names, *code.co_freevars):
+            yield name
+            found = module.get(name)
+            if name in held:
+                yield from self.value(held[name])
+            elif isinstance(found, ModuleType) and self._is_authors(found):
+                for each in code.co_names:  # the attributes that are read are there
+                    yield from self._global(vars(found), each)
+            else:
+                yield from self._global(module, name)
+
+    def _global(self, module: Mapping[str, Any], name: str) -> Iterator[str]:
+        """The texts of what a module holds by a name."""
+        if name not in module:
+            return
+        value, bindings = module[name], None
+        if not (callable(value) or isinstance(value, ModuleType)):
+            bindings = bindings_of(module, name)
+        if bindings is None:
+            yield from self.value(value)
+            return
+        told = str(module.get("__file__")), name
+        if told in self._told:
+            return
+        self._told.add(told)
+        for each in bindings:
+            yield from self._binding(module, name, each)
+
+    def _binding(
+        self, module: Mapping[str, Any], name: str, statement: ast.stmt
+    ) -> Iterator[str]:
+        """The texts of a statement that makes a value, and of what it refers to."""
+        if isinstance(statement, ast.ImportFrom):
+            origin = sys.modules.get(_origin(module, statement))
+            if origin is not None and self._is_authors(origin):
+                names = {
+                    each.asname or each.name: each.name for each in statement.names
+                }
+                yield from self._global(vars(origin), names[name])
+                return
+        yield ast.dump(statement)
+        for each in names_in(statement):
+            yield from self._global(module, each)
+
+
+def _origin(module: Mapping[str, Any], statement: ast.ImportFrom) -> str:
+    """The name of the module that something is imported from."""
+    if not statement.level:
+        return statement.module or ""
+    package = str(module.get("__package__") or "").split(".")
+    parts = package[: len(package) - statement.level + 1]
+    return ".".join([*parts, statement.module] if statement.module else parts)
+
+
+def _package(value: Any) -> str:
+    return _module(value).partition(".")[0]
+
+
+def _is_loose(module: ModuleType) -> bool:
+    """Whether a module is neither fnop's, nor Python's, nor of an installed package."""
+    if module.__name__.partition(".")[0] == "fnop":
+        return False
+    file = getattr(module, "__file__", None)
+    if file is None:
+        return module.__name__ not in sys.builtin_module_names
+    return not is_installed(file)
+
+
+def _held(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # it is not filled yet
+        return None
+
+
+def _behind(attribute: Any) -> Any:
+    """The function of a method or a property."""
+    match attribute:
+        case staticmethod() | classmethod():
+            return attribute.__func__
+        case property():
+            return attribute.fget
+        case _:
+            return attribute

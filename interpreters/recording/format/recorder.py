@@ -1,0 +1,320 @@
+"""Writing down what happened: each input, and the commands that followed.
+
+The format: compressed blocks (`fnop.interpreters.recording.format.blocks`) of about 4
+MiB, and in them one JSON record per line.  Each block ends with a checksum; what is
+written of an open one can be read, so that a crash leaves what was written before.  The
+first record is the header; each other one is a step:
+
+    {"t": [1200, 1200], "r": ENTRY, "b": ENTRY}
+
+or {"gap": 12} where so many steps could not be written.  After 8 KiB of lines, and at
+the end, a record carries `"s"`, the CRC-32 of all lines before its own: what is before
+it is certain, however the file is damaged later on
+(`fnop.interpreters.recording.format.sums`).
+
+A review is a record like a step's, with the request, the answers to its handlers and
+the decision (`fnop.core.admission.wire`).  It is beside the steps, and no reader of
+steps is given it.
+
+`t` is the time since the step before, in microseconds of the wall and of the monotonic
+clock (or both clocks in seconds, as floats, where that is not exact), `r` the text of
+its input and its commands, and `b` that of the object that the input shows, which is
+left out of `r`.  The texts are differences from earlier ones (`fnop.interpreters.
+deltas`).  Secrets are replaced by keyed tokens before they are written
+(`fnop.interpreters.recording.redaction`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import asdict
+from enum import Enum
+from typing import Any, BinaryIO, NamedTuple
+
+import orjson
+
+from fnop.core.handlers.program.program import Program
+from fnop.core.memory.seals import without_seals
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input
+from fnop.core.seam.wire import apart, command_to_wire, together
+from fnop.core.values.body import Body
+from fnop.core.values.now import Now
+from fnop.effects.values import canonical
+from fnop.interpreters.recording.format.blocks import Block
+from fnop.interpreters.recording.format.deltas import DeltaWriter
+from fnop.interpreters.recording.format.digests import KIND, PYTHON, digests_of
+from fnop.interpreters.recording.format.sums import Sums
+from fnop.interpreters.recording.redaction import Redaction
+
+__all__ = ["FORMAT_VERSION", "Recorder", "header_of"]
+
+# 2: secrets are replaced by their place, and digests with them.
+# 3: texts are differences from earlier texts.
+FORMAT_VERSION = 3
+# Steps are written when their texts are so long, and a block ends after so much.
+_CHUNK = 256 * 1024
+_BLOCK = 4 * 1024 * 1024
+
+
+def header_of(program: Program, version: str) -> dict[str, Any]:
+    """The first record: the operator's version, settings and handlers."""
+    settings = program.settings
+    return {
+        "fnop": version,
+        "format": FORMAT_VERSION,
+        "sums": True,
+        "handlers": [handler.id for handler in program.handlers],
+        "places": {each.id: each.place for each in program.handlers if each.place},
+        "code": digests_of(program.handlers),
+        "python": PYTHON,
+        "digests": KIND,
+        "operator": settings.operator,
+        "namespaces": None if settings.namespaces is None else [*settings.namespaces],
+        "selector": settings.selector,
+        "peering": None if settings.peering is None else _plain(settings.peering),
+        "election": None if settings.election is None else _plain(settings.election),
+        "explain": settings.explain,
+        "wait_for_kinds": settings.wait_for_kinds,
+        "owns": {
+            e.id: [word for word, _ in e.owns] for e in program.handlers if e.owns
+        },
+        "traces": settings.traces,
+    }
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    """The operator's identity among its peers, as JSON: its decisions depend on it."""
+    found = asdict(value)
+    return {k: v.value if isinstance(v, Enum) else v for k, v in found.items()}
+
+
+class _Step(NamedTuple):
+    """A step to be written: its record without the object of its input, and that."""
+
+    now: Now
+    record: dict[str, Any]
+    text: bytes
+    body: bytes | None
+    uid: str
+
+    @property
+    def key(self) -> tuple[Hashable, int]:
+        """The key of its text, which it shares with steps of the same kind."""
+        record = self.record
+        family = record["input"]["in"], *(each["do"] for each in record["commands"])
+        return family, self.text.count(b",")
+
+
+class _Draft(NamedTuple):
+    """A step with its line."""
+
+    step: _Step
+    line: bytes
+    is_concerned: bool
+
+    @property
+    def texts(self) -> tuple[bytes, ...]:
+        """All of its text."""
+        return self.step.text, self.step.body or b""
+
+    def whole(self) -> dict[str, Any]:
+        """The record with the object, as it is read again."""
+        step = self.step
+        if step.body is None:
+            return step.record
+        found: dict[str, Any] = orjson.loads(step.text)
+        together(found["input"], orjson.loads(step.body))
+        return found
+
+
+class Recorder:
+    """Observes a run and writes it to a file.
+
+    Steps are written when there are many, and at the latest with the first step after a
+    second: so much can a crash lose.  Recording never hurts the run: it
+    ends where it cannot go on, and `problem` tells why.
+    """
+
+    def __init__(
+        self, file: BinaryIO, header: dict[str, Any], redaction: Redaction
+    ) -> None:
+        self._file = file
+        self._redaction = redaction
+        self._texts = DeltaWriter()
+        # Steps that are not written yet.
+        self._steps: list[_Step] = []
+        self._size = 0
+        self._flushed_at = float("-inf")
+        # The time of the last step that is written, in microseconds.
+        self._then = 0, 0
+        # The open block, and how much text is in it.
+        self._block, self._filled = Block(), 0
+        self._sums = Sums()
+        self.problem: Exception | None = None
+        self._write([canonical(header)])
+
+    def observe(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
+        """Write one step down."""
+        self._try(self._record, now, input, commands)
+
+    def reviewed(
+        self, now: Now, review: dict[str, Any], decision: dict[str, Any]
+    ) -> None:
+        """Write a review down, which is beside the steps."""
+        record = {"input": review, "commands": [decision]}
+        self._try(lambda: self._keep(_Step(now, record, _dumped(record), None, "")))
+
+    def gap(self, count: int) -> None:
+        """Write down that so many steps are missing here."""
+        self._try(self._gap, count)
+
+    def save(self) -> None:
+        """Make everything so far readable in the file."""
+        self._try(self.flush)
+
+    def finish(self) -> None:
+        """Write what is left, and the end, without which a file shows as cut off."""
+        self._try(self._end)
+
+    def close(self) -> None:
+        """Write the end, and close the file."""
+        self.finish()
+        try:
+            self._file.close()
+        except OSError as problem:
+            self.problem = self.problem or problem
+
+    def _try(self, write: Callable[..., None], *given: Any) -> None:
+        """Write, unless there was a problem; of whatever kind: the run goes on."""
+        if self.problem is None:
+            try:
+                write(*given)
+            except Exception as problem:
+                self.problem = problem
+
+    def _gap(self, count: int) -> None:
+        self.flush()
+        self._write([b'{"gap":%d}' % count])
+
+    def _end(self) -> None:
+        self.flush(last=True)
+        self._file.write(self._block.end())
+        self._file.flush()
+
+    def _record(self, now: Now, input: Input, commands: Iterable[Command]) -> None:
+        wire, body = apart(input)
+        record = {"input": wire, "commands": [*map(command_to_wire, commands)]}
+        self._keep(_Step(now, record, _dumped(record), *self._shown(body)))
+
+    def _keep(self, step: _Step) -> None:
+        now = step.now
+        if step.uid:
+            self._redaction.know_uid(step.uid)
+        self._steps.append(step)
+        self._size += len(step.text) + len(step.body or b"")
+        if self._size >= _CHUNK or now.mono - self._flushed_at >= _FLUSH_SECONDS:
+            self._flushed_at = now.mono
+            self.flush()
+
+    def _shown(self, body: Body | dict[str, Any] | None) -> tuple[bytes | None, str]:
+        """The text of an object, and its uid."""
+        if body is None:
+            return None, ""
+        if isinstance(body, dict):
+            return _dumped(body), str(body["metadata"].get("uid") or "")
+        raw = body.raw
+        if not body.has_text:
+            return without_seals(raw), body.uid
+        if raw == self._texts.text_of(body.uid):
+            return raw, body.uid  # the answer to a write has shown it
+        return _dumped(orjson.loads(raw)), body.uid
+
+    def flush(self, *, last: bool = False) -> None:
+        """Write all steps so far; raises whatever keeps them from it."""
+        if self._steps:
+            steps, self._steps, self._size = self._steps, [], 0
+            then = self._then
+            drafts = [*map(self._draft, steps)]
+            redacted = self._redaction.redacted(drafts)
+            if any(each is not None for each in redacted):
+                self._texts.forget()
+                self._then = then
+                drafts = [*map(self._again, drafts, redacted)]
+            self._texts.keep()
+            self._write([each.line for each in drafts], last=last)
+
+    def _draft(self, step: _Step) -> _Draft:
+        """A step as it is written if there is no secret in it."""
+        line, news = self._line(step)
+        is_concerned = self._redaction.concerns(step.record, news)
+        if is_concerned:
+            self._watch(step)
+        return _Draft(step, line, is_concerned)
+
+    def _again(self, draft: _Draft, redacted: dict[str, Any] | None) -> _Draft:
+        """A step as it is written without its secrets."""
+        step = draft.step if redacted is None else _redacted(draft.step, redacted)
+        line, _ = self._line(step)
+        if draft.is_concerned or redacted is not None:
+            self._watch(step)
+        return _Draft(step, line, draft.is_concerned)
+
+    def _watch(self, step: _Step) -> None:
+        """Let whatever is like its texts be searched as a whole."""
+        self._texts.watch(step.key)
+        self._texts.watch(step.uid)
+
+    def _line(self, step: _Step) -> tuple[bytes, bytes]:
+        """The line of a step, and what in it was not written before."""
+        key = step.key
+        found = self._texts.write(key, key[0], step.text)
+        time = self._time(step.now)
+        if step.body is None:
+            return b'{"t":%b,"r":%b}' % (time, found.entry), found.news
+        body = self._texts.write(step.uid, "", step.body)
+        line = b'{"t":%b,"r":%b,"b":%b}' % (time, found.entry, body.entry)
+        return line, found.news + b"\n" + body.news
+
+    def _time(self, now: Now) -> bytes:
+        """Microseconds since the step before; or seconds, where these are not exact."""
+        wall, mono = round(now.wall * 1e6), round(now.mono * 1e6)
+        if (wall / 1e6, mono / 1e6) != now:
+            return orjson.dumps([float(now.wall), float(now.mono)])
+        was, self._then = self._then, (wall, mono)
+        return b"[%d,%d]" % (wall - was[0], mono - was[1])
+
+    def _write(self, lines: list[bytes], *, last: bool = False) -> None:
+        text = b"".join(self._sums.summed(lines, last=last))
+        self._file.write(self._block.write(text))
+        self._filled += len(text)
+        if self._filled >= _BLOCK:
+            self._file.write(self._block.end())
+            self._block, self._filled = Block(), 0
+        self._file.flush()
+
+
+def _dumped(value: Any) -> bytes:
+    return without_seals(orjson.dumps(value))
+
+
+def _redacted(step: _Step, record: dict[str, Any]) -> _Step:
+    """A step with another record: the body apart, as before."""
+    if step.body is None:
+        return step._replace(record=record, text=orjson.dumps(record))
+    input = record["input"]
+    if "body" in input:
+        body, rest = input["body"], {**input, "body": None}
+    else:
+        outcome = input["outcome"]
+        body, rest = (
+            outcome["object"],
+            {**input, "outcome": {**outcome, "object": None}},
+        )
+    record = {**record, "input": rest}
+    return step._replace(
+        record=record, text=orjson.dumps(record), body=orjson.dumps(body)
+    )
+
+
+_FLUSH_SECONDS = 1.0

@@ -1,0 +1,1 @@
+"""Match names that differ in any two runs: uids, times, secrets."""

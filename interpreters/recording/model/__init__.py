@@ -1,0 +1,1 @@
+"""Read a recording: its attempts, requests, versions, and times."""

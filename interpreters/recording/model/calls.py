@@ -1,0 +1,252 @@
+"""The recorded answers of called functions, for a run that goes on otherwise.
+
+What a function answers may change with time, as the length of a queue does.  So an
+answer is given again at about the time at which it was asked for.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.effects import Call, Outcome
+from fnop.effects.values import digest, same_json
+from fnop.effects.wire import digest_of, encode, from_wire, portable
+from fnop.interpreters.recording.identities.tokens import MARK, TOKEN
+from fnop.interpreters.recording.identities.volatile import UID, has_token
+
+__all__ = ["Calls", "Recorded", "Replies", "alike", "fits", "last_answers", "part_of"]
+
+
+class Recorded(NamedTuple):
+    """A call, the answer to it, the step of that, and when it was asked for."""
+
+    call: Call
+    outcome: Outcome
+    step: int
+    wall: float
+
+
+class Calls:
+    """The fold of a recording to the answers of `fnop.call`, in their order.
+
+    `drawn` are the random bytes that were a secret, in hexadecimal.  Where a call is
+    given one that its own handler has drawn, a token stands for it.
+    """
+
+    def __init__(self) -> None:
+        self.answers: list[Recorded] = []
+        self.drawn: list[str] = []
+        self._drawing: dict[int, _Asker] = {}
+        # What each has drawn last, in the forms that a call may be given.
+        self._tokens: dict[_Asker, dict[str, str]] = {}
+        self._asked: dict[int, tuple[Call, float]] = {}
+        self._steps = 0
+
+    def add(self, record: dict[str, Any]) -> None:
+        """Take one record in."""
+        self._steps += record.get("gap", 1)
+        if "gap" in record:
+            return
+        input = record["input"]
+        if input["in"] == "Started":
+            self._asked.clear()
+            self._drawing.clear()
+        if input["in"] == "Answered" and input["id"] in self._drawing:
+            asker = self._drawing.pop(input["id"])
+            for drawn in _drawn(input["outcome"]):
+                self.drawn.append(drawn)
+                self._tokens[asker] = dict(_tokens_for(drawn))
+        if input["in"] == "Answered" and input["id"] in self._asked:
+            call, wall = self._asked.pop(input["id"])
+            outcome = from_wire(input["outcome"])
+            self.answers.append(Recorded(call, outcome, self._steps, wall))
+        for command in record["commands"]:
+            effect = command.get("effect") or {}
+            if command["do"] == "Perform" and effect.get("is") == "Call":
+                call = from_wire(_veiled(effect, self._tokens.get(_asker(command), {})))
+                self._asked[command["id"]] = call, record["wall"]
+            if command["do"] == "Perform" and _is_drawing(effect):
+                self._drawing[command["id"]] = _asker(command)
+
+
+# A handler, and the object that it is called for.
+_Asker = tuple[Any, Any]
+
+
+def _asker(command: Mapping[str, Any]) -> _Asker:
+    return command.get("handler"), command.get("subject")
+
+
+def _tokens_for(drawn: str) -> Iterator[tuple[str, str]]:
+    """The texts that are made of drawn bytes, and the token that stands for each."""
+    raw = bytes.fromhex(drawn)
+    token = MARK + (digest(drawn) + digest([drawn]))[:24]
+    for form in (raw.hex(), base64.b64encode(raw), base64.urlsafe_b64encode(raw)):
+        text = form if isinstance(form, str) else form.decode().rstrip("=")
+        if len(text) >= _DRAWN_MIN:
+            yield text, token
+
+
+# A shorter text may be there by chance.
+_DRAWN_MIN = 8
+
+
+def _veiled(effect: dict[str, Any], tokens: Mapping[str, str]) -> dict[str, Any]:
+    """An effect with tokens in the place of drawn bytes."""
+    if not tokens:
+        return effect
+    text = orjson.dumps(effect).decode()
+    for drawn, token in tokens.items():
+        text = text.replace(drawn, token)
+    found: dict[str, Any] = orjson.loads(text)
+    return found
+
+
+def _is_drawing(effect: Mapping[str, Any]) -> bool:
+    """Whether an effect asks for random bytes that are a secret."""
+    return effect.get("is") == "Random" and bool(effect.get("secret"))
+
+
+_BYTES = re.compile(r"(?:[0-9a-f]{2})+")
+
+
+def _drawn(outcome: Mapping[str, Any]) -> Iterator[str]:
+    value = outcome.get("value")
+    if isinstance(value, str) and _BYTES.fullmatch(value):
+        yield value
+
+
+def part_of(
+    answers: Iterable[Recorded], step: int, until: int | None
+) -> list[Recorded]:
+    """The answers of a part of a run: of each call those after a step.
+
+    Where a call has none, it is the last one before; and else the next one.
+    """
+    found: list[Recorded] = []
+    for each in _by(digest_of, answers):
+        end = each[-1].step if until is None else until
+        before = [one for one in each if one.step <= step]
+        within = [one for one in each if step < one.step <= end]
+        found += within or before[-1:] or each[:1]
+    return sorted(found, key=lambda each: each.step)
+
+
+def last_answers(answers: Iterable[Recorded]) -> list[Recorded]:
+    """The last answer to each call."""
+    return [each[-1] for each in _by(digest_of, answers)]
+
+
+def _by(
+    key: Callable[[Call], str], answers: Iterable[Recorded]
+) -> Iterable[list[Recorded]]:
+    """The answers in groups of equal calls, each in its order."""
+    found: dict[str, list[Recorded]] = {}
+    for each in answers:
+        found.setdefault(key(each.call), []).append(each)
+    return found.values()
+
+
+def alike(call: Call) -> str:
+    """What a call has in common with those about an object that is made anew."""
+    return UID.sub("", encode(call).decode())
+
+
+def fits(recorded: Any, given: Any) -> bool:
+    """Whether an argument may be the recorded one, in which a secret is concealed.
+
+    A text with a token stands for any text, and a uid for any other.
+
+    >>> told = {"user": "a", "password": "redacted-0123456789abcdef01234567"}
+    >>> fits(told, {"user": "a", "password": "x"}), fits(told, {"user": "b"})
+    (True, False)
+    """
+    if isinstance(recorded, str) and isinstance(given, str):
+        if TOKEN.search(recorded):
+            return True
+        return UID.sub("", recorded) == UID.sub("", given)
+    if isinstance(recorded, Mapping) and isinstance(given, Mapping):
+        return recorded.keys() == given.keys() and all(
+            fits(each, given[name]) for name, each in recorded.items()
+        )
+    if isinstance(recorded, Sequence) and isinstance(given, Sequence):
+        return len(recorded) == len(given) and all(map(fits, recorded, given))
+    return same_json(recorded, given)
+
+
+# An answer may be given earlier by so much: two runs do not keep the same time.
+_ABOUT_SECONDS = 1.0
+
+
+class Replies:
+    """Recorded answers, given again: those to equal calls in their order and time.
+
+    Equal is also a call of another uid, and one with another text where the recording
+    conceals a secret, such as a password that is drawn anew.
+
+    The first call gets the first one.  An answer stays until it is about the time of
+    the next one; what is past by then is left out, and the last one stays.  `until` is
+    the time by which whoever asks as often as then has been given the last ones.
+    """
+
+    def __init__(self, answers: Iterable[Recorded]) -> None:
+        kept = [*answers]
+        self._exactly = {digest_of(each[0].call): each for each in _by(digest_of, kept)}
+        self._alike = {alike(each[0].call): each for each in _by(alike, kept)}
+        self._given: dict[str, int] = {}
+        self._functions = {portable(each.call.function) for each in kept}
+        self._concealing = {
+            key: each[0].call
+            for key, each in self._exactly.items()
+            if has_token(each[0].call.arguments)
+        }
+        self.until = max(map(_patience, self._exactly.values()), default=0.0)
+
+    def knows(self, function: str) -> bool:
+        """Whether calls of a function were answered, with whatever arguments."""
+        return portable(function) in self._functions
+
+    def answer(self, call: Call, wall: float) -> Outcome | None:
+        """The answer to a call at some time; None for one that was never asked."""
+        key, other = digest_of(call), alike(call)
+        found = self._exactly.get(key)
+        if found is None:
+            key, found = other, self._alike.get(other)
+        if found is None:
+            key = next(self._fitting(call), "")
+            found = self._exactly.get(key)
+        if found is None:
+            return None
+        place = _place(found, self._given.get(key), wall)
+        self._given[key] = place
+        return found[place].outcome
+
+    def _fitting(self, call: Call) -> Iterator[str]:
+        """The calls that differ from this one in what the recording conceals alone."""
+        name = portable(call.function)
+        for key, each in self._concealing.items():
+            is_of = portable(each.function) == name
+            if is_of and fits(each.arguments, call.arguments):
+                yield key
+
+
+def _place(answers: Sequence[Recorded], last: int | None, wall: float) -> int:
+    """Which answer is due, after the `last` one that was given."""
+    past = sum(each.wall <= wall - _ABOUT_SECONDS for each in answers) - 1
+    if last is None:
+        return max(0, past)
+    after = min(last + 1, len(answers) - 1)
+    due = after if answers[after].wall <= wall + _ABOUT_SECONDS else last
+    return max(past, due)
+
+
+def _patience(answers: Sequence[Recorded]) -> float:
+    """The time of the last answer, and as long again as since the one before."""
+    gaps = [two.wall - one.wall for one, two in pairwise(answers)]
+    return answers[-1].wall + (gaps[-1] if gaps else 0.0)

@@ -1,0 +1,127 @@
+"""What is in a recording: the objects that it shows, and the kinds that they are of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.interpreters.recording.model.served import Served
+from fnop.interpreters.recording.model.versions import objects_in
+
+__all__ = ["Contents", "Named", "NoSuchObject", "is_kind"]
+
+
+class NoSuchObject(LookupError):
+    """The recording shows no such object, or several; the text is one sentence."""
+
+
+class Named(NamedTuple):
+    """An object of a recording: its kind, its namespace ("" for none), and its name."""
+
+    resource: Resource
+    namespace: str
+    name: str
+
+    @property
+    def where(self) -> str:
+        """`namespace/name`."""
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+    def __str__(self) -> str:
+        return f"{self.resource.label} {self.where}"
+
+
+_SHOWN_MAX = 8
+
+
+@dataclass
+class Contents:
+    """The fold of a recording to its objects, in the order of their appearance."""
+
+    _served: Served = field(default_factory=Served)
+    _objects: dict[tuple[str, str, str, str], None] = field(default_factory=dict)
+    _handled: set[tuple[str, str, str]] = field(default_factory=set)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take one record in. Raises as `Attempts.add`."""
+        if "gap" in record:
+            return
+        self._served.add(record)
+        for each in objects_in(record["input"]):
+            meta = each["metadata"]
+            kind = str(each.get("apiVersion")), str(each.get("kind"))
+            names = str(meta.get("namespace") or ""), str(meta.get("name"))
+            self._objects.setdefault((*kind, *names))
+        for command in record["commands"]:
+            if command["do"] == "Began" and command.get("object"):
+                self._handled.add(tuple(command["object"][:3]))
+
+    @property
+    def objects(self) -> tuple[Named, ...]:
+        """All objects of kinds that the API server has served."""
+        kinds = {
+            (each.api_version, each.kind): each
+            for each in self._served.catalogue.resources
+        }
+        return tuple(
+            Named(kinds[api_version, kind], namespace, name)
+            for api_version, kind, namespace, name in self._objects
+            if (api_version, kind) in kinds
+        )
+
+    def named(self, words: str, among: Iterable[Named] | None = None) -> Named:
+        """The object that a person means: KIND/NAMESPACE/NAME, or a part of that.
+
+        A kind or a namespace may stand before the name, or nothing. Objects that
+        handlers were called for come before others of the same name.  It is looked for
+        `among` some, or all. Raises `NoSuchObject`.
+        """
+        parts = words.split("/")
+        wanted = self.objects if among is None else among
+        found = [each for each in wanted if _is_meant(each, parts)]
+        handled = [each for each in found if self._is_handled(each)]
+        found = handled or found
+        if len(found) == 1:
+            return found[0]
+        if not found:
+            known = _listed([each for each in self.objects if self._is_handled(each)])
+            raise NoSuchObject(
+                f"the recording shows no object {words!r}; handlers were called for "
+                f"{known}"
+            )
+        raise NoSuchObject(
+            f"{words!r} may be {_listed(found)}; write KIND/NAMESPACE/NAME"
+        )
+
+    def _is_handled(self, each: Named) -> bool:
+        return (each.resource.key, each.namespace, each.name) in self._handled
+
+
+def _is_meant(each: Named, parts: list[str]) -> bool:
+    *before, name = parts
+    if name != each.name:
+        return False
+    match before:
+        case []:
+            return True
+        case [one]:
+            return one == each.namespace or is_kind(each.resource, one)
+        case [kind, namespace]:
+            return namespace == each.namespace and is_kind(each.resource, kind)
+        case _:
+            return False
+
+
+def is_kind(resource: Resource, word: str) -> bool:
+    """Whether a word means a kind: its plural, singular, kind, or a short name."""
+    words = (resource.plural, resource.singular, resource.kind.lower(), resource.label)
+    return word.lower() in (*words, *resource.shortcuts, resource.key)
+
+
+def _listed(found: list[Named]) -> str:
+    names = [str(each) for each in found[:_SHOWN_MAX]]
+    more = len(found) - len(names)
+    text = ", ".join(names) or "none"
+    return f"{text}, and {more} more" if more > 0 else text

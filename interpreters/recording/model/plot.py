@@ -1,0 +1,272 @@
+"""The part of a recording that begins at a step, for those who go on from there.
+
+The objects are those that the operator had been shown by then, or those of the cluster
+where an account tells of it; what others have done afterwards is done again by whoever
+goes on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.resources import Resource, Selector
+from fnop.core.children.owned import owners_of
+from fnop.core.values.body import Body
+from fnop.core.values.errors import number_of
+from fnop.interpreters.recording.model.account import Account
+from fnop.interpreters.recording.model.calls import Calls, Recorded, part_of
+from fnop.interpreters.recording.model.truth import Truth
+from fnop.interpreters.recording.model.world import Foreign, Own, Place, World
+
+__all__ = [
+    "Incomplete",
+    "Plot",
+    "about",
+    "plot_of",
+    "resource_of",
+    "runs_pods",
+    "without_strangers",
+]
+
+Records = Iterable[dict[str, Any]]
+Objects = Mapping[Place, dict[str, Any]]
+
+
+class Incomplete(ValueError):
+    """The recording lacks steps that a plot needs, in one sentence."""
+
+
+class Plot(NamedTuple):
+    """The part of a recording that a closed loop needs.
+
+    `objects` are those at the `step`, `wall` is its time, `changes` what others have
+    done after it, `end` the objects at the end of the part, at the time `until`,
+    `answers` those of calls (`part_of`), and `watched` the keys of the kinds that the
+    operator has watched. `missing` steps are not recorded before.
+    `is_true` tells that the objects are those of the cluster, and else what the
+    operator had been shown. `drawn` are random bytes that were a secret, in
+    hexadecimal.
+    """
+
+    catalogue: Catalogue
+    step: int
+    objects: Objects
+    wall: float
+    changes: Sequence[Foreign]
+    end: Objects
+    until: float
+    answers: Sequence[Recorded]
+    watched: frozenset[str]
+    missing: int = 0
+    is_true: bool = False
+    drawn: Sequence[str] = ()
+
+    @property
+    def places(self) -> Sequence[Place]:
+        """All objects of which anything is known."""
+        changed = (each.place for each in self.changes)
+        return [*dict.fromkeys((*self.objects, *self.end, *changed))]
+
+
+_NO_ACCOUNT = Account()
+
+
+def plot_of(
+    read: Callable[[], Records],
+    step: int | None = None,
+    until: int | None = None,
+    manager: str = "",
+    account: Account = _NO_ACCOUNT,
+) -> Plot:
+    """Read a recording, twice, from a step on, up to another.
+
+    By default it is from the step on by which the operator has seen all objects, to the
+    end; `manager` is the operator's name in managed fields. Where there is an `account`
+    of the cluster, it tells what was there, and what others have done. Raises
+    `ValueError` where the recording has not so many steps, or the part would end before
+    it begins, and `Incomplete` where it lacks some of the part.
+    """
+    own, calls, watched, truth = Own(), Calls(), set[str](), Truth(account)
+    for record in read():
+        own.add(record)
+        truth.add(record)
+        calls.add(record)
+        watched |= _watched_by(record)
+    world, changes = World(own, manager), list[Foreign]()
+    begun: tuple[int, dict[Place, dict[str, Any]], float] | None = None
+    missing = 0
+    for record in read():
+        if until is not None and world.steps >= until:
+            break
+        found = world.add(record)
+        if "gap" in record:
+            missing += record["gap"]
+            if begun is not None or (step is not None and world.steps >= step):
+                raise Incomplete(_lack(world.steps, record["gap"]))
+        if begun is not None:
+            changes += found
+        elif _is_ready(record) if step is None else world.steps >= step:
+            begun = world.steps, world.restorable(), world.wall
+    if begun is None:
+        raise ValueError(_absence(step, until, world.steps))
+    changes = [each for each in changes if not world.is_collected(each)]
+    end, catalogue = world.restorable(), world.served.catalogue
+    answers = part_of(calls.answers, begun[0], until)
+    told = world.wall, answers, frozenset(watched)
+    plot = Plot(catalogue, *begun, changes, end, *told, missing, drawn=calls.drawn)
+    if not account.changes:
+        return plot
+    return plot._replace(
+        objects=truth.objects(plot.step),
+        changes=truth.deeds(plot.step, until),
+        end=truth.objects(until),
+        is_true=True,
+    )
+
+
+def _lack(last: int, missing: int) -> str:
+    """The sentence about missing steps, of which this is the last."""
+    return (
+        f"the recording lacks {number_of(missing, 'step')} after #{last - missing}, "
+        f"and with them what others have done: go on from #{last + 1}, or later"
+    )
+
+
+def _is_ready(record: Mapping[str, Any]) -> bool:
+    """Whether the operator has seen all objects by then."""
+    return any(each["do"] == "Ready" for each in record.get("commands", ()))
+
+
+def _absence(step: int | None, until: int | None, steps: int) -> str:
+    """The sentence about a part that has no beginning, of so many steps read."""
+    read = number_of(steps, "step")
+    match step, until:
+        case int(), int() if until < step:
+            return (
+                f"#{until} comes before #{step}, at which the part begins: give a "
+                "later --until"
+            )
+        case int(), _:
+            return f"the recording has {read}, and no step {step}"
+        case None, int() if until <= steps:
+            return (
+                f"the operator is not ready by #{until}: give a later --until, or "
+                f"{_NAME}"
+            )
+        case _:
+            return (
+                f"the recording has {read}, and the operator becomes ready in none: "
+                f"{_NAME}"
+            )
+
+
+_NAME = "name the step at which the part begins (--from, and --at with --as-test)"
+
+
+def _watched_by(record: Mapping[str, Any]) -> set[str]:
+    commands = record.get("commands", ())
+    return {str(each["resource"]) for each in commands if _begins_list(each)}
+
+
+def _begins_list(command: Mapping[str, Any]) -> bool:
+    match command:
+        case {"do": "ListPage"}:
+            return True
+        case {"do": "Watch", "version": version}:
+            return not version
+        case _:
+            return False
+
+
+# ------------------------------------------------------------------ a part of the world
+
+
+def about(plot: Plot, place: Place) -> Plot:
+    """The same without the other objects of its kind, and what these own."""
+    kind = place.api_version, place.kind
+    return _without(
+        plot,
+        lambda each, _: (each.api_version, each.kind) == kind and each != place,
+    )
+
+
+def without_strangers(
+    plot: Plot, owned: Sequence[Selector], others: Sequence[Selector], manager: str
+) -> Plot:
+    """The same without objects that are nothing but of a kind that is `owned`.
+
+    Such a kind is watched for the sake of its owned objects. Those of kinds that are
+    selected by `others` stay, and so do those that have an owner, or that the
+    operator's `manager` has written to.
+    """
+
+    def is_strange(place: Place, found: dict[str, Any]) -> bool:
+        resource = resource_of(plot.catalogue, place)
+        if resource is None or any(each.matches(resource) for each in others):
+            return False
+        body = Body(found)
+        fields = body.meta.get("managedFields")
+        managers = fields if isinstance(fields, list) else []
+        is_own = any(
+            isinstance(each, dict) and each.get("manager") == manager
+            for each in managers
+        )
+        is_owned = any(each.matches(resource) for each in owned)
+        return is_owned and not is_own and not owners_of(body)
+
+    return _without(plot, is_strange)
+
+
+def _without(plot: Plot, is_out: Callable[[Place, dict[str, Any]], bool]) -> Plot:
+    """The same without some objects, and what these own."""
+    found = [
+        *plot.objects.items(),
+        *((each.place, each.before or each.after or {}) for each in plot.changes),
+        *plot.end.items(),
+    ]
+    uids = {Body(each).uid for place, each in found if is_out(place, each)}
+    places = {place for place, each in found if is_out(place, each)}
+    size = -1
+    while len(uids) != size:
+        size = len(uids)
+        for place, each in found:
+            if any(owner.uid in uids for owner in owners_of(Body(each))):
+                uids.add(Body(each).uid)
+                places.add(place)
+    return plot._replace(
+        objects={k: v for k, v in plot.objects.items() if k not in places},
+        changes=[each for each in plot.changes if each.place not in places],
+        end={k: v for k, v in plot.end.items() if k not in places},
+    )
+
+
+def runs_pods(plot: Plot) -> bool:
+    """Whether pods ran where it was recorded, as far as it can be told.
+
+    An API server without a kubelet runs none.
+    """
+    last = [*plot.end.items(), *plot.objects.items()]
+    wanted = ran = False
+    for place, found in last:
+        status = found.get("status")
+        shown = status if isinstance(status, Mapping) else {}
+        if place.kind == "Pod":
+            wanted, ran = True, ran or bool(shown.get("startTime"))
+        elif place.kind in _WORKLOADS:
+            wanted, ran = True, ran or bool(shown.get("readyReplicas"))
+    return ran or not wanted
+
+
+_WORKLOADS = ("Deployment", "StatefulSet", "ReplicaSet")
+
+
+def resource_of(catalogue: Catalogue, place: Place) -> Resource | None:
+    """The resource of an object; None for one of a kind that was not served."""
+    found = (
+        each
+        for each in catalogue.resources
+        if (each.api_version, each.kind) == (place.api_version, place.kind)
+    )
+    return next(found, None)

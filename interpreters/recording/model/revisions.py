@@ -1,0 +1,324 @@
+"""The versions of all objects of a recording: since when each was there, and was shown.
+
+A version that the operator was shown late was there before.  Where the recording knows
+the cluster (`fnop.interpreters.recording.model.account`), it says since when.
+Elsewhere the versions themselves tell: those of one kind are counted together
+(KEP-5504), so that a version was there when a later one of its kind was shown.
+"""
+
+from __future__ import annotations
+
+import zlib
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate, chain
+from typing import Any, NamedTuple
+
+import orjson
+
+from fnop.core.children.fields import managers_at
+from fnop.core.values.body import Body
+from fnop.core.values.diff import Diff
+from fnop.core.values.paths import path_text
+from fnop.interpreters.recording.model.fields import changes_of
+
+__all__ = [
+    "VERSIONS_MAX",
+    "Ref",
+    "Revision",
+    "Revisions",
+    "leaves_of",
+    "packed",
+    "ref_of",
+    "told",
+]
+
+Json = Mapping[str, Any]
+
+# Of more versions the oldest are forgotten, but for the last one of each object.
+VERSIONS_MAX = 20_000
+
+
+class Ref(NamedTuple):
+    """An object by its names, which a later one may have again."""
+
+    kind: str  # plural.group
+    namespace: str
+    name: str
+
+    @property
+    def label(self) -> str:
+        """Its kind and its names: `pods/default/web`."""
+        place = f"{self.namespace}/" if self.namespace else ""
+        return f"{self.kind.partition('.')[0]}/{place}{self.name}"
+
+
+def ref_of(resource: str, namespace: object, name: object) -> Ref:
+    """The object of a resource's key.
+
+    >>> ref_of("deployments.v1.apps", "default", "web").kind
+    'deployments.apps'
+    """
+    plural, _, rest = resource.partition(".")
+    group = rest.partition(".")[2]
+    kind = f"{plural}.{group}" if group else plural
+    return Ref(kind, str(namespace or ""), str(name or ""))
+
+
+@dataclass(slots=True, eq=False)
+class Revision:
+    """One version of an object.
+
+    `since` is the step from which on it is there, `shown` the one that showed it to the
+    operator, `made` the one that sent the operator's request for it; 0 where there is
+    none.  `since` is concluded from what was shown later, unless it is `dated`.  `wall`
+    is the time of the earliest of them that is known (Unix seconds).  `by` is who has
+    made it: managers, or a word of the account; `changed` are the fields that differ
+    from the version that was known before.  `body` is its compressed JSON; an object
+    that is `gone` has one, which is its last.
+    """
+
+    ref: Ref
+    uid: str
+    version: str
+    wall: float
+    since: int = 0
+    shown: int = 0
+    made: int = 0
+    by: str = ""
+    changed: str = ""
+    gone: bool = False
+    body: bytes = b""
+    dated: int = 0
+
+    def __post_init__(self) -> None:
+        """Keep since when it is there where somebody tells it."""
+        self.dated = self.since
+
+    @property
+    def leaves(self) -> dict[str, Any]:
+        """Its fields that are no mappings and no lists, by their paths."""
+        return {} if self.gone else dict(leaves_of(self.data))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The object as it was told (`told`), parsed anew."""
+        found: dict[str, Any] = orjson.loads(zlib.decompress(self.body))
+        return found
+
+
+_FAST = 1
+
+
+def packed(data: Json) -> bytes:
+    """An object as a revision keeps it.
+
+    >>> Revision(Ref("pods", "", "p"), "u", "7", 0.0, body=packed({"a": 1})).data
+    {'a': 1}
+    """
+    return zlib.compress(orjson.dumps(told(data)), _FAST)
+
+
+class Revisions:
+    """The fold of versions, in the order in which they become known.
+
+    Of more than `most` versions the oldest are forgotten.
+    """
+
+    def __init__(self, most: int = VERSIONS_MAX) -> None:
+        self.forgotten = 0
+        self._most = most
+        self._known: dict[tuple[str, str], Revision] = {}
+        self._last: dict[Ref, Revision] = {}
+        self._newest: dict[str, Revision] = {}
+        self._order: deque[Revision] = deque()
+        # Per kind: the versions that were shown, of objects and of listings, and when.
+        self._seen: dict[str, list[tuple[int, int]]] = {}
+
+    def tell(self, found: Revision) -> None:
+        """Take note of a version of which the account tells."""
+        before = self._last.get(found.ref)
+        if before is not None and not (before.gone or found.gone):
+            found.changed = _named(_differing(before, found.data))
+        self._keep(found)
+
+    def show(
+        self, ref: Ref, data: dict[str, Any], step: int, wall: float, *, gone: bool
+    ) -> Revision:
+        """Take note of an object that an input shows."""
+        body = Body(data)
+        known = self._known.get((body.uid, body.version))
+        if known is not None and gone and not known.gone:
+            return self._end(known, step, wall)
+        if known is None:
+            known = Revision(ref, body.uid, body.version, wall, gone=gone)
+            known.body = packed(data)
+            before = self._last.get(ref)
+            if before is not None and not (before.gone or gone):
+                items = _differing(before, told(data))
+                known.changed = _named(items)
+                known.by = _makers(data, items)
+            self._keep(known)
+        known.shown = known.shown or step
+        self.reach(ref.kind, body.version, step)
+        return known
+
+    def _end(self, last: Revision, step: int, wall: float) -> Revision:
+        """The end of an object which is told by a version in which it was there.
+
+        So a watch with a selector tells that the object is selected no more, and some
+        aggregated APIs tell every deletion.  The version itself was there all the same.
+        """
+        newest = self._newest.get(last.uid)
+        if newest is not None and newest.gone:
+            return newest  # another watch has told of it
+        found = Revision(last.ref, last.uid, last.version, wall, step, step, gone=True)
+        found.body = last.body
+        self._keep(found)
+        self._known[last.uid, last.version] = last
+        return found
+
+    def lose(self, uid: str, version: str, step: int, wall: float) -> Revision | None:
+        """Take note that a listing of a version lacks an object; None if it was gone.
+
+        It was deleted in between, and nobody knows when.
+        """
+        last = self._newest.get(uid)
+        if last is None or last.gone or self._last.get(last.ref) is not last:
+            return None
+        found = Revision(last.ref, uid, version, wall, shown=step, gone=True)
+        found.body = last.body
+        self._keep(found)
+        return found
+
+    def reach(self, kind: str, version: str, step: int) -> None:
+        """Take note that a kind has come to a version: by an object, or a listing."""
+        if version.isdecimal():
+            self._seen.setdefault(kind, []).append((int(version), step))
+
+    def find(self, uid: str, version: str) -> Revision | None:
+        """This version of the object; None if nobody has told of it, or forgotten."""
+        return self._known.get((uid, version))
+
+    def _keep(self, found: Revision) -> None:
+        self._known[found.uid, found.version] = found
+        self._last[found.ref] = self._newest[found.uid] = found
+        self._order.append(found)
+        while len(self._order) > self._most and len(self._last) < self._most:
+            oldest = self._order.popleft()
+            if self._last.get(oldest.ref) is oldest:
+                self._order.append(oldest)
+                continue
+            self.forgotten += 1
+            self._known.pop((oldest.uid, oldest.version), None)
+            if self._newest.get(oldest.uid) is oldest:
+                del self._newest[oldest.uid]
+
+    def of_objects(self) -> dict[Ref, list[Revision]]:
+        """The versions of each object in their order, with `since` as known by now."""
+        found: dict[Ref, list[Revision]] = {}
+        for each in self._order:
+            found.setdefault(each.ref, []).append(each)
+        reached = {kind: _Reached.of(seen) for kind, seen in self._seen.items()}
+        for ref, versions in found.items():
+            known = reached.get(ref.kind, _Reached((), ()))
+            for each in versions:
+                each.since = each.dated or known.at(each.version) or each.shown
+            if all(each.version.isdecimal() for each in versions):
+                versions.sort(key=lambda each: int(each.version))
+            last = 0
+            for each in versions:
+                each.since = last = max(each.since, last)
+        return found
+
+
+class _Reached(NamedTuple):
+    """When a kind had come to a version: its versions in their order, with steps."""
+
+    versions: Sequence[int]
+    steps: Sequence[int]
+
+    @classmethod
+    def of(cls, seen: list[tuple[int, int]]) -> _Reached:
+        """From the versions that were shown, and the steps that showed them."""
+        found = sorted(seen)
+        newest_first = accumulate((step for _, step in reversed(found)), min)
+        steps = [*newest_first][::-1]
+        return cls([version for version, _ in found], steps)
+
+    def at(self, version: str) -> int:
+        """The first step that showed one of the kind that is not older; 0 for none."""
+        if not version.isdecimal():
+            return 0
+        place = bisect_left(self.versions, int(version))
+        return self.steps[place] if place < len(self.steps) else 0
+
+
+# ------------------------------------------------------------------------- contents
+
+# Who has written which fields is asked for by its own question (`--why`).
+_ASIDE = frozenset(("managedFields", "resourceVersion"))
+_FIELDS_ASKED = 50
+_NAMES_SHOWN, _FIELDS_NAMED = 3, 4
+
+
+def told(data: Json) -> dict[str, Any]:
+    """An object without what says in every version that it is another one.
+
+    >>> told({"metadata": {"name": "x", "resourceVersion": "7"}})
+    {'metadata': {'name': 'x'}}
+    """
+    meta = data.get("metadata")
+    if not isinstance(meta, dict):
+        return dict(data)
+    kept = {name: value for name, value in meta.items() if name not in _ASIDE}
+    return {**data, "metadata": kept}
+
+
+def _differing(before: Revision, now: Json) -> Diff:
+    return changes_of(before.data, now)
+
+
+def _named(items: Diff) -> str:
+    """The fields that differ, the first of them by their names.
+
+    >>> _named(changes_of({"a": 1}, {"a": 2, "b": {"c": 3}}))
+    'a, b'
+    """
+    names = [path_text(each.field) or "all of it" for each in items]
+    more = len(names) - _FIELDS_NAMED
+    text = ", ".join(names[:_FIELDS_NAMED])
+    return f"{text} and {more} more" if more > 0 else text
+
+
+def _makers(data: Json, items: Diff) -> str:
+    """The managers of the fields that differ, where they are known."""
+    found = (managers_at(data, each.field) for each in items[:_FIELDS_ASKED])
+    return ", ".join([*dict.fromkeys(chain.from_iterable(found))][:_NAMES_SHOWN])
+
+
+def leaves_of(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """The fields of a JSON value that are no mappings and no lists, or empty ones.
+
+    >>> dict(leaves_of({"spec": {"a": [{"b": 1}], "c": {}}}))
+    {'spec.a[0].b': 1, 'spec.c': {}}
+    >>> dict(leaves_of({"metadata": {"labels": {"a.b/c": "x"}}}))
+    {'metadata.labels[a.b/c]': 'x'}
+    """
+    if isinstance(value, dict) and value:
+        for name, each in value.items():
+            yield from leaves_of(each, path + _part(name) if path else name)
+    elif isinstance(value, list) and value:
+        for number, each in enumerate(value):
+            yield from leaves_of(each, f"{path}[{number}]")
+    else:
+        yield path, value
+
+
+@lru_cache(maxsize=4096)
+def _part(name: str) -> str:
+    """A name behind others on a path: `.name`, or in brackets."""
+    return path_text(("x", name))[1:]

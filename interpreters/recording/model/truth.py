@@ -1,0 +1,115 @@
+"""The cluster as it was, where a recording's account tells of each of its changes.
+
+What the operator was shown may be older: a watch may be late, and a reply may be lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fnop.core.values.body import Body
+from fnop.interpreters.recording.model.account import Account, Change
+from fnop.interpreters.recording.model.versions import objects_in
+from fnop.interpreters.recording.model.world import Foreign, Place, restorable
+
+__all__ = ["Truth"]
+
+Objects = dict[Place, dict[str, Any]]
+
+# Those whose changes nobody else does again: the operator, and the cluster's own
+# controllers, which a simulated cluster has, too.
+_OTHERS = frozenset(("user", "rival"))
+
+
+@dataclass
+class Truth:
+    """The fold of a recording that has an account.
+
+    The account tells neither the times of changes nor managed fields: these are those
+    of the steps, and of what was shown.
+    """
+
+    account: Account
+    _walls: list[float] = field(default_factory=list)
+    # The managed fields in the versions that were shown, by uid.
+    _managed: dict[str, dict[int, Any]] = field(default_factory=dict)
+
+    def add(self, record: Mapping[str, Any]) -> None:
+        """Take one record in."""
+        last = self._walls[-1] if self._walls else 0.0
+        wall = record.get("wall", last)
+        self._walls += [wall] * record.get("gap", 1)
+        if "gap" in record:
+            return
+        for each in objects_in(record["input"]):
+            body = Body(each)
+            if body.version.isdecimal():
+                fields = body.meta.get("managedFields")
+                self._managed.setdefault(body.uid, {})[int(body.version)] = fields
+
+    def objects(self, step: int | None = None) -> Objects:
+        """The objects at a step, by default at the end, as `restorable` has them."""
+        found: Objects = {}
+        dead: set[str] = set()
+        for change in self._until(step):
+            place = Place.of(change.body)
+            if change.type == "DELETED":
+                found.pop(place, None)
+                dead.add(change.uid)
+            else:
+                found[place] = self._whole(change)
+        return restorable(found, dead)
+
+    def deeds(self, step: int, until: int | None = None) -> list[Foreign]:
+        """What others have done after a step, up to another one."""
+        known: Objects = {}
+        found = []
+        for change in self._until(until):
+            place = Place.of(change.body)
+            before = known.pop(place, None)
+            if change.type == "DELETED":
+                after = _released(before)
+            else:
+                after = known[place] = self._whole(change)
+            if change.since > step and change.by in _OTHERS:
+                wall = self._wall_of(change)
+                found.append(Foreign(change.since, wall, place, before, after))
+        return found
+
+    def _until(self, step: int | None) -> list[Change]:
+        changes = self.account.changes
+        return [each for each in changes if step is None or each.since <= step]
+
+    def _whole(self, change: Change) -> dict[str, Any]:
+        """The object with its version, and the managed fields that are known for it."""
+        metadata = dict(change.body.get("metadata") or {})
+        metadata["resourceVersion"] = str(change.version)
+        shown = self._managed.get(change.uid, {})
+        earlier = [each for each in shown if each <= change.version]
+        if earlier and shown[max(earlier)] is not None:
+            metadata["managedFields"] = shown[max(earlier)]
+        return {**change.body, "metadata": metadata}
+
+    def _wall_of(self, change: Change) -> float:
+        """The time of a change: not before the last step, or deed, before it."""
+        steps = self._walls[: max(0, change.since - 1)][-1:]
+        marks = (e.wall for e in self.account.marks if e.version < change.version)
+        return max((*steps, *marks), default=0.0)
+
+
+def _released(before: dict[str, Any] | None) -> dict[str, Any] | None:
+    """What its deletion has made of an object: who takes the last finalizers away
+    ends one that is to be deleted already.
+
+    >>> meta = {"name": "x", "deletionTimestamp": "now"}
+    >>> _released({"metadata": {**meta, "finalizers": ["a/b"]}})
+    {'metadata': {'name': 'x', 'deletionTimestamp': 'now'}}
+    >>> _released({"metadata": {"name": "x"}})
+    """
+    body = None if before is None else Body(before)
+    if before is None or body is None or not (body.is_deleting and body.finalizers):
+        return None
+    kept = {k: v for k, v in before["metadata"].items() if k != "finalizers"}
+    return {**before, "metadata": kept}

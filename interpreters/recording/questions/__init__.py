@@ -1,0 +1,1 @@
+"""Answer questions about one recording: story, timeline, provenance."""

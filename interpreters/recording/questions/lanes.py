@@ -1,0 +1,123 @@
+"""The lanes of a timeline: who acts on whom, as in a sequence chart.
+
+Those who act from outside stand on the left, the objects in the middle, the operator
+and what it calls on the right.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from fnop.interpreters.recording.model.revisions import Ref
+from fnop.interpreters.recording.questions.timeline import Event
+
+__all__ = [
+    "OPERATOR",
+    "OTHERS",
+    "OUTSIDE",
+    "Arrow",
+    "Lane",
+    "arrow_of",
+    "calls_of",
+    "lanes_of",
+]
+
+OBJECTS_MAX = 10
+
+Lane = str | Ref
+
+USER, RIVAL, CLUSTER = "user", "others", "cluster"
+OTHERS, OPERATOR, OUTSIDE = "other objects", "operator", "outside"
+_OUTER = (USER, RIVAL, CLUSTER)
+_INNER = (OPERATOR, OUTSIDE)
+# By the account's words for who has made a change.
+_MAKERS = {"user": USER, "cluster": CLUSTER}
+# Objects in which an operator tells something, and nobody looks for causes.
+_ASIDE = frozenset(("events", "events.events.k8s.io", "leases.coordination.k8s.io"))
+
+
+class Arrow(NamedTuple):
+    """From one lane to another; one that has no other is a point on its lane."""
+
+    source: Lane
+    target: Lane | None = None
+
+
+def lanes_of(events: Iterable[Event]) -> list[Lane]:
+    """The lanes that the events need, in their order.
+
+    An object has one if a handler was called for it, or a request is about it; of many
+    the ones with the most events.
+    """
+    found = [*events]
+    objects = _objects(found)
+    used = {lane for each in found for lane in arrow_of(each, objects) if lane}
+    others = [OTHERS] if OTHERS in used else []
+    outer = [each for each in _OUTER if each in used]
+    return [*outer, *objects, *others, *(each for each in _INNER if each in used)]
+
+
+def _objects(events: Iterable[Event]) -> list[Ref]:
+    counts: Counter[Ref] = Counter()
+    for each in events:
+        if each.object is None or each.object.kind in _ASIDE:
+            continue
+        if not each.object.name:
+            continue  # a listing is about no object
+        # A sight alone is no reason, but counts where there is one.
+        is_reason = bool(each.attempts or each.request or each.sort == "user")
+        counts[each.object] += 1_000 if is_reason else 1
+    wanted = [each for each, count in counts.most_common() if count >= 1_000]
+    kept = {*wanted[:OBJECTS_MAX]}
+    return [each for each in counts if each in kept]
+
+
+def arrow_of(event: Event, objects: Iterable[Ref]) -> Arrow:
+    """Who acts on whom in an event."""
+    about: Lane | None = None
+    if event.object is not None:
+        about = event.object if event.object in objects else OTHERS
+    match event.sort:
+        case "user":
+            return Arrow(USER, about)
+        case "change":
+            return Arrow(_MAKERS.get(event.by, RIVAL), about)
+        case "shown":
+            return Arrow(about or OTHERS, OPERATOR)
+        case "send" if event.request is not None:
+            return Arrow(OPERATOR, OUTSIDE if event.request.verb == "Call" else about)
+        case "answer" if event.request is not None:
+            is_call = event.request.verb == "Call"
+            return Arrow(OUTSIDE if is_call else about or OTHERS, OPERATOR)
+        case _:
+            return Arrow(OPERATOR)
+
+
+def calls_of(events: Sequence[Event]) -> list[tuple[int, int]]:
+    """The first and the last event of each attempt, by their numbers.
+
+    One that has no end lasts as long as its process, or the recording.
+    """
+    found: dict[int, list[int]] = {}
+    endless: list[list[int]] = []
+    for number, event in enumerate(events):
+        if event.sort == "start":
+            _end(endless, number - 1)
+        attempt = event.attempt
+        if attempt is None:
+            continue
+        if id(attempt) not in found:
+            found[id(attempt)] = [number, number]
+            if attempt.end is None:
+                endless.append(found[id(attempt)])
+        found[id(attempt)][1] = number
+    _end(endless, len(events) - 1)
+    return [(first, last) for first, last in found.values()]
+
+
+def _end(spans: list[list[int]], number: int) -> None:
+    for each in spans:
+        each[1] = max(each[1], number)
+    spans.clear()

@@ -1,0 +1,580 @@
+"""Why a field of an object has its value: who wrote it, for what, having seen what.
+
+The chain is read from the recording alone: the version in which the value appears, the
+request that made this version, the attempt behind the request with the versions that it
+was shown, and the input that had shown these.  A field that is not there any more was
+removed in a version, too.
+
+A request can have made no version that had been shown when it was sent, and no field
+that others manage.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.core.children.fields import managers_at
+from fnop.core.seam.traces import Version
+from fnop.core.values.body import Body, Key
+from fnop.core.values.diff import Path, path_at
+from fnop.core.values.paths import FieldPath, element_of, find, names_of
+from fnop.effects.values import same_json
+from fnop.interpreters.recording.model.attempts import Attempt, Attempts
+from fnop.interpreters.recording.model.carried import Carried, carried
+from fnop.interpreters.recording.model.presence import Presence
+from fnop.interpreters.recording.model.sources import (
+    IndexEntry,
+    Reply,
+    Source,
+    equal_to,
+    replies,
+)
+from fnop.interpreters.recording.model.versions import objects_in
+
+__all__ = ["Gone", "Provenance", "Shown", "Sight", "Why", "Write", "covers", "way"]
+
+Json = Mapping[str, Any]
+
+# Effects that change an object.
+_WRITES = frozenset(("Apply", "Create", "Adopt", "Patch", "Delete"))
+# Fields under such a name, and finalizers, are what fnop keeps for itself.
+_OWN = "fnop.dev/"
+# Metadata that the API server sets, whoever asks for what.
+_SERVERS = frozenset(
+    ("uid", "resourceVersion", "generation", "creationTimestamp", "managedFields")
+) | {"deletionTimestamp", "deletionGracePeriodSeconds", "selfLink"}
+_DELETION = frozenset(("deletionTimestamp", "deletionGracePeriodSeconds"))
+# Answers after which a request has certainly changed nothing more.
+_SETTLED = frozenset(("Applied", "Conflict", "Refused", "Missing"))
+
+
+class Shown(NamedTuple):
+    """A version of the object that is asked about, and the step that showed it first.
+
+    `by` is how: listed, watched, or as the answer to a request.
+    """
+
+    step: int
+    wall: float
+    by: str
+    body: Body
+
+
+@dataclass(slots=True)
+class Write:
+    """A request of the operator that changes the object.
+
+    `authors` are the handlers whose changes it carries, with their fields where these
+    are known; `version` is the one that it made, and `answered` how it ended: "" where
+    no answer has come yet, and "Unknown" where none can come, for its process is over.
+    """
+
+    step: int
+    wall: float
+    effect: Json
+    handler: str
+    subject: str
+    fields: Carried = ()
+    version: str = ""
+    answered: str = ""
+    attempts: tuple[Attempt, ...] = ()
+
+
+class Sight(NamedTuple):
+    """An object that an attempt was shown, and how old that version was by then.
+
+    `revisions` counts the newer versions that the recording has shown or answered until
+    the attempt began, `seconds` is the time since the version was first shown.
+    """
+
+    version: Version
+    step: int | None
+    revisions: int
+    seconds: float
+
+
+class Gone(NamedTuple):
+    """The end of an object: the step that showed it, and how (`Departure.listed`)."""
+
+    step: int
+    wall: float
+    listed: bool
+
+
+class Missing(NamedTuple):
+    """So many `steps` are missing after the last one before them."""
+
+    after: int
+    steps: int
+
+
+class Why(NamedTuple):
+    """The answer: the value, since when it is so, and what made it.
+
+    `value` is None where the field was there and is not any more: then `shown` is the
+    first version without it.  `former` is the value before, None where there was none.
+    `write` is None where somebody else has written it; `managers` are those who manage
+    the field then, by `metadata.managedFields`, or who managed it before it was
+    removed.  `author` is the handler whose change it is; "" where it is fnop's own
+    (`is_own`), or the API server's (`is_servers` where nobody else can set it).
+
+    `sources` are what the attempt was given that has an equal value, with the step
+    since which it is so, `answers` what it was answered, and `indices` those that it
+    could read, each with the number of its keys.  `gone` is the end of the object.
+    `missing` are the steps that the recording lacks between the version before and this
+    one, and after the last.  `is_managers` tells that no request is known to have
+    written it, and yet the operator is who manages it: an answer was lost.
+    """
+
+    value: Any
+    former: Any
+    shown: Shown
+    before: Shown | None
+    write: Write | None
+    author: str
+    is_own: bool
+    managers: tuple[str, ...]
+    attempt: Attempt | None
+    sights: tuple[Sight, ...]
+    is_servers: bool = False
+    sources: tuple[tuple[Source, int], ...] = ()
+    answers: tuple[Reply, ...] = ()
+    indices: tuple[tuple[str, int], ...] = ()
+    gone: Gone | None = None
+    missing: tuple[Missing, ...] = ()
+    is_managers: bool = False
+
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether a request that the recording lacks may have made the version."""
+        return any(each.after < self.shown.step for each in self.missing)
+
+
+@dataclass
+class Provenance:
+    """The fold of a recording about one object, given by its kind and its names.
+
+    `manager` is the operator's name in managed fields; without it, these are not asked
+    whether a field is the operator's.
+    """
+
+    resource: Resource
+    namespace: str
+    name: str
+    manager: str = ""
+    attempts: Attempts = field(default_factory=Attempts)
+    shown: list[Shown] = field(default_factory=list)
+    writes: list[Write] = field(default_factory=list)
+    _asked: dict[int, Write] = field(default_factory=dict)
+    # The last attempt of each handler, by it and the object as people name it.
+    _latest: dict[tuple[str, str], Attempt] = field(default_factory=dict)
+    # When each version of any object was first shown: step and time, by uid.
+    _first: dict[str, dict[str, tuple[int, float]]] = field(default_factory=dict)
+    _presence: Presence = field(default_factory=Presence)
+    _gone: dict[str, Gone] = field(default_factory=dict)
+    # The steps in which an index was given values of an object.
+    _indexed: dict[tuple[str, Key], list[int]] = field(default_factory=dict)
+    _missing: list[Missing] = field(default_factory=list)
+
+    def add(self, record: Json) -> None:
+        """Take one record in. Raises as `Attempts.add`."""
+        if "gap" in record:
+            self._miss(record)
+            return
+        step, input, wall = self.attempts.steps + 1, record["input"], record["wall"]
+        if input["in"] == "Started":
+            self._lose()
+        ended = {each.number: each for each in self.attempts.add(record)}
+        for command in record["commands"]:
+            if command["do"] == "Began":
+                number = command["attempt"]
+                begun = self.attempts.open.get(number) or ended[number]
+                self._latest[begun.handler, begun.where] = begun
+        for each in objects_in(input):
+            self._see(each, step, wall, way(input))
+        if input["in"] == "Answered":
+            self._answer(input)
+        for departure in self._presence.add(record):
+            self._gone[departure.uid] = Gone(step, wall, departure.listed)
+        for command in record["commands"]:
+            self._send(command, step, wall)
+
+    def _miss(self, record: Json) -> None:
+        """Steps are missing: with them calls, the end of a listing, and answers."""
+        self._missing.append(Missing(self.attempts.steps, record["gap"]))
+        self.attempts.add(record)
+        self._presence.miss()
+        self._latest.clear()
+
+    def _see(self, found: dict[str, Any], step: int, wall: float, by: str) -> None:
+        body = Body(found)
+        known = self._first.setdefault(body.uid, {})
+        if body.version in known:
+            return
+        known[body.version] = step, wall
+        if self._is_meant(found, body):
+            self.shown.append(Shown(step, wall, by, body))
+
+    def _is_meant(self, found: dict[str, Any], body: Body) -> bool:
+        kind = found.get("apiVersion"), found.get("kind")
+        names = body.namespace or "", body.name
+        wanted = self.resource.api_version, self.resource.kind
+        return names == (self.namespace, self.name) and kind == wanted
+
+    def _send(self, command: Json, step: int, wall: float) -> None:
+        match command:
+            case {"do": "Perform", "effect": {"is": kind} as effect, "id": number}:
+                place = command.get("namespace") or "", command.get("name")
+                is_ours = kind in _WRITES and place == (self.namespace, self.name)
+                if is_ours and command.get("resource") == self.resource.key:
+                    handler = command.get("handler") or ""
+                    subject = command.get("subject") or ""
+                    write = Write(step, wall, effect, handler, subject)
+                    write.attempts = tuple(self._behind(write))
+                    self.writes.append(write)
+                    self._asked[number] = write
+            case {"do": "Wrote", "id": number, "fields": fields}:
+                if number in self._asked:
+                    self._asked[number].fields = carried(fields)
+            case {"do": "Indexed", "index": index, "object": names}:
+                self._indexed.setdefault((index, Key(*names)), []).append(step)
+            case _:
+                pass
+
+    def _answer(self, input: Json) -> None:
+        write = self._asked.pop(input["id"], None)
+        if write is None:
+            return
+        outcome = input["outcome"]
+        write.answered = outcome["is"]
+        made = outcome.get("object")
+        if isinstance(made, dict):
+            write.version = Body(made).version
+
+    def _lose(self) -> None:
+        """The process is over: nobody hears the answers to its requests."""
+        for write in self._asked.values():
+            write.answered = "Unknown"
+        self._asked.clear()
+
+    def _behind(self, write: Write) -> Iterator[Attempt]:
+        """The last attempt of each handler whose changes a write may carry."""
+        for name in dict.fromkeys(each.strip() for each in write.handler.split(",")):
+            found = self._latest.get((name, write.subject))
+            if found is not None:
+                yield found
+
+    # ------------------------------------------------------------- the question
+
+    def why(self, path: FieldPath, at: int | None = None) -> Why | None:
+        """The provenance of a field's present value, or of its removal.
+
+        With `at` it is the value that was shown by that step; the answers to requests
+        are known all the same.  None where no version of the object has had it.
+        """
+        return next(self._turns(path, at), None)
+
+    def changes(self, path: FieldPath) -> list[Why]:
+        """Each change of a field of the objects of this name, the first one first.
+
+        Empty where no version of an object has had it.
+        """
+        lives = dict.fromkeys(each.body.uid for each in self.shown)
+        found = ([*self._turns(path, None, uid)][::-1] for uid in lives)
+        return [why for each in found for why in each]
+
+    def _turns(
+        self, path: FieldPath, at: int | None, uid: str | None = None
+    ) -> Iterator[Why]:
+        """Each change of one object, by default the last, the last change first."""
+        versions = self._versions(at, uid)
+        values = [find(each.body.data, path) for each in versions]
+        had = [number for number, value in enumerate(values) if value is not None]
+        if not had:
+            return
+        path = _grounded(versions[had[-1]].body.data, path)
+        since = len(versions) - 1
+        while since >= had[0]:
+            value = values[since]
+            while since and same_json(values[since - 1], value):
+                since -= 1
+            before = versions[since - 1] if since else None
+            found = _Field(path, value, versions[since], before, versions[0].step)
+            yield self._told(found, None if before is None else values[since - 1], at)
+            since -= 1
+
+    def _told(self, found: _Field, former: Any, at: int | None) -> Why:
+        path, value, shown, before, _ = found
+        is_servers, is_deletion = _is_meta(path, _SERVERS), _is_meta(path, _DELETION)
+        write = (self._deleted_by if is_deletion else self._written_by)(found)
+        managed = shown if value is not None or before is None else before
+        managers = tuple(managers_at(managed.body.data, path))
+        author, is_own, attempt = "", False, None
+        if write is not None and not is_servers:
+            author = self._author(write, found)
+            is_own = not author and covers(write.effect, names_of(path))
+            attempt = _of(write.attempts, author)
+        made = write, author, is_own, managers
+        given = () if attempt is None else tuple(self._sights(attempt))
+        why = Why(value, former, shown, before, *made, attempt, given, is_servers)
+        if attempt is not None and write is not None:
+            why = self._with_sources(why, attempt, write)
+        gone = self._gone.get(shown.body.uid)
+        is_gone = gone is not None and (at is None or gone.step <= at)
+        missing = (*self._missing_between(before, shown, at),)
+        by_manager = write is None and value is not None and self.manager in managers
+        return why._replace(
+            gone=gone if is_gone else None, missing=missing, is_managers=by_manager
+        )
+
+    def _missing_between(
+        self, before: Shown | None, shown: Shown, at: int | None
+    ) -> Iterator[Missing]:
+        """The missing steps in which the value may have appeared, or have changed."""
+        since = 0 if before is None else before.step
+        last = max(each.step for each in self._versions(at))
+        for each in self._missing:
+            is_later = last <= each.after and (at is None or each.after < at)
+            if since <= each.after < shown.step or is_later:
+                yield each
+
+    def _with_sources(self, why: Why, attempt: Attempt, write: Write) -> Why:
+        until = write.step
+        sources = (
+            (each, self._since(each.of, attempt))
+            for each in equal_to(why.value, attempt, until)
+        )
+        known = ((name, len(index)) for name, index in attempt.indices.items())
+        return why._replace(
+            sources=tuple(sources),
+            answers=tuple(reply for reply, _ in replies(attempt, until)),
+            indices=tuple(sorted(each for each in known if each[1])),
+        )
+
+    def _since(self, of: Reply | IndexEntry, attempt: Attempt) -> int:
+        """The step that has brought an answer, or the values of an object."""
+        if isinstance(of, Reply):
+            return of.step
+        steps = self._indexed.get((of.name, of.object), ())
+        return max((each for each in steps if each <= attempt.step), default=0)
+
+    def _versions(self, at: int | None, uid: str | None = None) -> list[Shown]:
+        """The versions of an object by a step, in order; by default of the last one."""
+        shown = [each for each in self.shown if at is None or each.step <= at]
+        if not shown:
+            return []
+        uid = uid or shown[-1].body.uid
+        found = [each for each in shown if each.body.uid == uid]
+        if all(each.body.version.isdecimal() for each in found):
+            found.sort(key=lambda each: int(each.body.version))
+        return found
+
+    def _written_by(self, found: _Field) -> Write | None:
+        """The operator's request that made a version; also where its reply was lost."""
+        path, value, shown, *_ = found
+        managers = managers_at(shown.body.data, path) if value is not None else ()
+        if self.manager and managers and self.manager not in managers:
+            return None
+        sent = [each for each in self.writes if each.step < shown.step]
+        made = [each for each in sent if each.version == shown.body.version]
+        if made:
+            ours = (each for each in made if self._changes(each, found))
+            first = made[0] if value is not None else None
+            return next(ours, first)
+        lost = (each for each in reversed(sent) if each.answered not in _SETTLED)
+        return next((each for each in lost if self._sets(each, path, value)), None)
+
+    def _deleted_by(self, found: _Field) -> Write | None:
+        """The operator's request that has asked for the deletion."""
+        for write in self.writes:
+            is_in_time = found.born <= write.step < found.shown.step
+            is_made = write.version in ("", found.shown.body.version)
+            is_done = write.answered == "Applied" or write.answered not in _SETTLED
+            if write.effect["is"] == "Delete" and is_in_time and is_made and is_done:
+                return write
+        return None
+
+    def _changes(self, write: Write, found: _Field) -> bool:
+        """Whether a request gives a field a value, or takes it away.
+
+        A field that is applied no longer goes if nobody else manages it.
+        """
+        if any(covers(write.effect, each) for each in self._ways(found.path)):
+            return True
+        if found.value is not None or found.before is None:
+            return False
+        owners = managers_at(found.before.body.data, found.path)
+        is_ours = not self.manager or self.manager in owners
+        return write.effect["is"] == "Apply" and is_ours
+
+    def _author(self, write: Write, found: _Field) -> str:
+        """The handler whose change it is; "" where it is fnop's, or the server's."""
+        ways = [*self._ways(found.path)]
+        if self._is_own_condition(found):
+            return ""
+        # What it is a part of counts before what is a part of it.
+        into_list = names_of(found.path) != found.path
+        for reaches in (_meet,) if into_list else (_is_within, _meet):
+            for name, pointers in reversed(write.fields):
+                places = [path_at(each) for each in pointers]
+                if any(reaches(way, each) for each in places for way in ways):
+                    return name
+        if _is_own(ways[0]) or not self._changes(write, found):
+            return ""
+        return _unnamed(write)
+
+    def _is_own_condition(self, found: _Field) -> bool:
+        """Whether it is the operator's own condition, or a part of that."""
+        if not self.manager or found.path[:2] != ("status", "conditions"):
+            return False
+        shown = found.shown if found.value is not None else found.before
+        one = None if shown is None else find(shown.body.data, found.path[:3])
+        return isinstance(one, Mapping) and one.get("type") == self.manager
+
+    def _ways(self, path: FieldPath) -> Iterator[Path]:
+        """The fields that a request may set for this one, up to the first list.
+
+        The API server makes the `data` of a Secret of its `stringData`.
+        """
+        names = names_of(path)
+        yield names
+        if self.resource.kind == "Secret" and names[:1] == ("data",):
+            yield ("stringData", *names[1:])
+
+    def _sets(self, write: Write, path: FieldPath, value: Any) -> bool:
+        """Whether a request gives a field this value; None: it removes the field."""
+        if value is None:
+            return any(covers(write.effect, each) for each in self._ways(path))
+        given, patch = _given(write.effect), write.effect.get("json") or ()
+        if self.resource.kind == "Secret" and "stringData" in given:
+            text = find(given, ("stringData", *path[1:]))
+            if isinstance(text, str) and b64encode(text.encode()).decode() == value:
+                return True
+        return same_json(find(given, path), value) or any(
+            path_at(each["path"]) == path and same_json(each.get("value"), value)
+            for each in patch
+        )
+
+    def _sights(self, attempt: Attempt) -> Iterator[Sight]:
+        children = (
+            Version(key.resource, key.namespace, key.name, body.uid, body.version)
+            for key, body in attempt.children.items()
+        )
+        first = () if attempt.object is None else (attempt.object,)
+        for version in (*first, *children):
+            known = self._first.get(version.uid, {})
+            step, wall = known.get(version.version, (None, attempt.now.wall))
+            newer = [
+                each
+                for each, (at, _) in known.items()
+                if at <= attempt.step and _is_newer(each, version.version)
+            ]
+            yield Sight(version, step, len(newer), attempt.now.wall - wall)
+
+
+class _Field(NamedTuple):
+    """A field that is asked about, with the version since which it has its value.
+
+    `born` is the step that has shown the object first.
+    """
+
+    path: FieldPath
+    value: Any
+    shown: Shown
+    before: Shown | None
+    born: int
+
+
+def _is_meta(path: FieldPath, names: Container[object]) -> bool:
+    return len(path) > 1 and path[0] == "metadata" and path[1] in names
+
+
+def _grounded(value: Any, path: FieldPath) -> FieldPath:
+    """The path with names wherever it leads into mappings.
+
+    >>> _grounded({"data": {"1": "a"}, "items": [5]}, ("data", 1))
+    ('data', '1')
+    """
+    found: FieldPath = ()
+    for part in path:
+        is_number = isinstance(part, int) and isinstance(value, Mapping)
+        found = (*found, str(part) if is_number else part)
+        value = element_of(value, part)
+    return found
+
+
+def way(input: Json) -> str:
+    """How an input shows an object: listed, as the answer, or by a watch."""
+    match input:
+        case {"in": "ListItem"}:
+            return "listed"
+        case {"in": "WatchEvent", "type": str(kind)}:
+            return kind.lower()
+        case _:
+            return "answered"
+
+
+def _is_newer(one: str, other: str) -> bool:
+    both = one.isdecimal() and other.isdecimal()
+    return int(one) > int(other) if both else False
+
+
+def _unnamed(write: Write) -> str:
+    """The last handler behind a request whose fields nobody knows; or "".
+
+    It has changed the object by a function.
+    """
+    told = {name for name, _ in write.fields}
+    authors = [each.strip() for each in write.handler.split(",")]
+    return next((each for each in reversed(authors) if each not in told), "")
+
+
+def _of(attempts: Sequence[Attempt], author: str) -> Attempt | None:
+    return next((each for each in attempts if each.handler == author), None)
+
+
+def _is_own(path: Path) -> bool:
+    """Whether fnop keeps its own there: its state, its marks, finalizers."""
+    if path[:2] == ("metadata", "finalizers"):
+        return True
+    return any(each.startswith(_OWN) for each in path[1:3])
+
+
+# They say which object, and which version of it, is to be changed.
+_PRECONDITIONS = (("metadata", "resourceVersion"), ("metadata", "uid"))
+
+
+def covers(effect: Json, path: Path) -> bool:
+    """Whether an effect sets a field, or something within it.
+
+    >>> covers({"is": "Patch", "merge": {"status": {"a": 1}}}, ("status", "a"))
+    True
+    """
+    if path in _PRECONDITIONS:
+        return False
+    if any(_meet(path, path_at(each["path"])) for each in effect.get("json") or ()):
+        return True
+    given: Any = _given(effect)
+    for key in path:
+        if not isinstance(given, Mapping):
+            return True  # a list, or a value, in which it is
+        if key not in given:
+            return False
+        given = given[key]
+    return True
+
+
+def _given(effect: Json) -> Json:
+    return effect.get("merge") or effect.get("manifest") or effect.get("child") or {}
+
+
+def _meet(one: Path, other: Path) -> bool:
+    return _is_within(one, other) or _is_within(other, one)
+
+
+def _is_within(path: Path, whole: Path) -> bool:
+    return path[: len(whole)] == whole

@@ -1,0 +1,170 @@
+"""The reasons of calls, as far as the commands and traces before them tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.core.values.body import is_behind
+from fnop.interpreters.recording.model.attempts import Attempt
+from fnop.interpreters.recording.model.fields import listed
+
+__all__ = ["Reasons"]
+
+Json = Mapping[str, Any]
+
+
+class _Requeue(NamedTuple):
+    """An object that is to be handled: its kind, who has asked for it, and when."""
+
+    kind: str
+    by: str
+    step: int
+
+
+class _Again(NamedTuple):
+    """A wish to be called again: the step with it, and the time (Unix seconds)."""
+
+    step: int
+    due: float
+
+
+@dataclass
+class Reasons:
+    """The calls that have been asked for and have not come yet."""
+
+    _requeued: dict[tuple[str, str], list[_Requeue]] = field(default_factory=dict)
+    _again: dict[tuple[str, str], _Again] = field(default_factory=dict)
+    _failed: dict[tuple[str, str], int] = field(default_factory=dict)
+    # The version that each handler was called for last, of each object.
+    _given: dict[tuple[str, str], str] = field(default_factory=dict)
+    # Reconcile handlers: they alone are called for others' sake.
+    _levels: set[str] = field(default_factory=set)
+    # Handlers that have been called for no other reason than the time.
+    _timed: set[str] = field(default_factory=set)
+
+    def note(self, trace: Json, attempt: Attempt, step: int) -> None:
+        """Take note of a trace of an attempt."""
+        key = _key(attempt)
+        match trace:
+            case {"do": "Asked", "effect": effect}:
+                self._asked(effect, attempt, step)
+            case {"do": "Desires", "desired": desired}:
+                self._is_level(attempt)
+                if desired.get("again") is not None:
+                    self._again[key] = _again(desired["again"], attempt, step)
+            case {"do": "Ended"}:
+                for effect in trace.get("plan", ()):
+                    self._asked(effect, attempt, step)
+                if trace.get("failure"):
+                    self._failed[key] = step
+            case _:
+                pass
+
+    def miss(self) -> None:
+        """Steps are missing: the calls may have come with them."""
+        self._requeued.clear()
+        self._again.clear()
+        self._failed.clear()
+        self._given.clear()
+
+    def _is_level(self, attempt: Attempt) -> None:
+        """Learn that this is a reconcile handler: its first call was asked for, too."""
+        if attempt.handler in self._levels or attempt.object is None:
+            return
+        self._levels.add(attempt.handler)
+        place = attempt.object.namespace, attempt.object.name
+        asked = self._requeued.get(place, [])
+        asked[:] = [each for each in asked if each.step > attempt.step]
+
+    def _asked(self, effect: Json, attempt: Attempt, step: int) -> None:
+        match effect:
+            case {"is": "Again", "after": seconds}:
+                self._again[_key(attempt)] = _again(seconds, attempt, step)
+            case {"is": "Requeue", "target": {"name": str(name)} as target}:
+                own = "" if attempt.object is None else attempt.object.namespace
+                place = str(target.get("namespace") or own), name
+                sake = f" for {attempt.where}" if attempt.where else ""
+                kind = str(target.get("kind") or target.get("resource") or "")
+                found = _Requeue(kind, f"{attempt.handler}{sake}", step)
+                self._requeued.setdefault(place, []).append(found)
+            case _:
+                pass
+
+    def of(
+        self, attempt: Attempt, newest: str, resource: Resource | None
+    ) -> Iterator[str]:
+        """The reasons for a call, which have come to pass with it.
+
+        `newest` is the version that the recording has shown last.
+        """
+        key = _key(attempt)
+        failed, again = self._failed.pop(key, 0), self._again.pop(key, None)
+        if attempt.retry and failed:
+            yield f"again after its failure at #{failed}"
+        elif again is not None and again.due <= attempt.now.wall:
+            yield f"again, as it asked at #{again.step}"
+        if attempt.handler in self._levels:
+            yield from self._requeues(attempt, resource)
+        if self._is_former(attempt, newest):
+            yield "the former one"
+        if attempt.body is not None:
+            self._given[key] = attempt.body.version
+
+    def _is_former(self, attempt: Attempt, newest: str) -> bool:
+        """Whether a mapping is called for the object as it was before.
+
+        It has been called for that version already, when this was the present one.  An
+        `on.event` handler may be called late, and is called once for each version.
+        """
+        if attempt.body is None or attempt.reason not in _EVENTS or attempt.retry:
+            return False
+        version = attempt.body.version
+        return self._given.get(_key(attempt)) == version and is_behind(version, newest)
+
+    def is_timed(self, attempt: Attempt, *, at_its_time: bool) -> bool:
+        """Whether a call without another reason is one whose time has come.
+
+        `at_its_time` tells that nothing else has happened in this step. Timers that are
+        due together are called one after the other.
+        """
+        if attempt.reason is not None:
+            return False
+        if at_its_time and attempt.handler not in self._levels:
+            self._timed.add(attempt.handler)
+        return at_its_time or attempt.handler in self._timed
+
+    def _requeues(self, attempt: Attempt, resource: Resource | None) -> Iterator[str]:
+        if attempt.object is None or resource is None:
+            return
+        place = attempt.object.namespace, attempt.object.name
+        asked = self._requeued.get(place, [])
+        ours = [each for each in asked if _is_of(resource, each.kind)]
+        rest = [each for each in asked if each not in ours]
+        if rest:
+            self._requeued[place] = rest
+        else:
+            self._requeued.pop(place, None)
+        for by in dict.fromkeys(each.by for each in ours):
+            steps = dict.fromkeys(f"#{e.step}" for e in ours if e.by == by)
+            yield f"requeued by {by} at {listed(steps)}"
+
+
+def _again(seconds: float, attempt: Attempt, step: int) -> _Again:
+    """The wish of an attempt: its time is not before that, for the call takes time."""
+    return _Again(step, attempt.now.wall + seconds)
+
+
+_EVENTS = frozenset(("ADDED", "MODIFIED", "DELETED"))
+
+
+def _key(attempt: Attempt) -> tuple[str, str]:
+    return attempt.handler, "" if attempt.object is None else attempt.object.uid
+
+
+def _is_of(resource: Resource, word: str) -> bool:
+    """Whether a handler's word for a kind means this one."""
+    names = resource.plural, resource.singular, resource.kind, *resource.shortcuts
+    return word.partition(".")[0].lower() in {each.lower() for each in names}

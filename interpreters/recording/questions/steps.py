@@ -1,0 +1,352 @@
+"""A recording step by step: what each step heard and did, and what was so by then.
+
+One pass over the records makes a timeline, as for a page; what is asked of the steps so
+far is looked up, so that going back costs as little as going on.  Objects are kept as
+compressed text, and of an attempt that has ended only what a cursor shows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import islice
+from typing import Any, NamedTuple
+
+from fnop.core.api.resources import Resource
+from fnop.interpreters.recording.model.account import Account
+from fnop.interpreters.recording.model.attempts import Attempt, Attempts
+from fnop.interpreters.recording.model.contents import (
+    Contents,
+    Named,
+    NoSuchObject,
+    is_kind,
+)
+from fnop.interpreters.recording.model.revisions import Ref, Revision, Revisions
+from fnop.interpreters.recording.model.versions import Packed, Versions
+from fnop.interpreters.recording.questions.asides import Aside, Asides
+from fnop.interpreters.recording.questions.links import Behind
+from fnop.interpreters.recording.questions.story import Story
+from fnop.interpreters.recording.questions.timeline import Event, Request, Timeline
+
+__all__ = ["EVENTS_MAX", "VERSIONS_MAX", "Past", "Reading", "Steps"]
+
+Json = Mapping[str, Any]
+
+# Of more events and versions the last ones are kept: about 2 GB.
+EVENTS_MAX, VERSIONS_MAX = 500_000, 250_000
+
+
+class Past(NamedTuple):
+    """The versions of an object in their order, and the step since which each is there.
+
+    The object may have been deleted and made again: it is one by its names.
+    """
+
+    versions: Sequence[Revision]
+    since: Sequence[int]
+
+    def at(self, step: int) -> int:
+        """The number of the version that is there at a step; -1 before the first."""
+        return bisect_right(self.since, step) - 1
+
+    def shown_by(self, step: int) -> int:
+        """The number of the last version that the operator was shown; -1 for none."""
+        for number in range(self.at(step), -1, -1):
+            if 0 < self.versions[number].shown <= step:
+                return number
+        return -1
+
+
+@dataclass
+class Reading:
+    """The fold: records in; `steps` are those so far, and after the last comes `end`.
+
+    `account` is what a check tells beside the steps, `manager` the operator's name in
+    managed fields, and `places` are where its handlers were written, by their ids.
+    """
+
+    account: Account = field(default_factory=Account)
+    manager: str = ""
+    places: Mapping[str, str] = field(default_factory=dict)
+    # The steps that are in the recording, each with its time; for a gap its last one.
+    numbers: list[int] = field(default_factory=list)
+    walls: list[float] = field(default_factory=list)
+    gaps: dict[int, int] = field(default_factory=dict)
+    contents: Contents = field(default_factory=Contents)
+    processes: int = 0
+    _asides: list[Aside] = field(default_factory=list)
+    _words: Asides = field(default_factory=Asides)
+
+    def __post_init__(self) -> None:
+        """Begin a timeline that keeps all, in little memory."""
+        story = Story(Attempts(Versions(Packed)), self.manager)
+        events: deque[Event] = deque(maxlen=EVENTS_MAX)
+        revisions = Revisions(VERSIONS_MAX)
+        self.timeline = Timeline(self.account, events, 0, revisions, story)
+
+    def add(self, record: Json) -> None:
+        """Take one record in. Raises as `Attempts.add`."""
+        if "gap" in record:
+            self._miss(record["gap"])
+        before = self.timeline.count
+        self.timeline.add(record)
+        self.contents.add(record)
+        step = self.timeline.steps
+        self.numbers.append(step)
+        self._asides.append(self._words.add(record))
+        wall = self.walls[-1] if self.walls else 0.0
+        self.walls.append(wall if "gap" in record else record["wall"])
+        if "gap" not in record and record["input"]["in"] == "Started":
+            self.processes += 1
+        for event in islice(reversed(self.timeline.events), self._fresh(before)):
+            if event.attempt is not None and event.attempt.end is not None:
+                _lighten(event.attempt)
+
+    def _miss(self, count: Any) -> None:
+        if type(count) is not int or count < 1:
+            raise ValueError("the number of missing steps is none")
+        self.gaps[self.timeline.steps + count] = count
+
+    def _fresh(self, before: int) -> int:
+        return self.timeline.count - before
+
+    def end(self) -> None:
+        """The recording is over: tell what came after its last step."""
+        self.timeline.end()
+
+    @property
+    def left_out(self) -> int:
+        """The number of events at the beginning that are not kept."""
+        return max(0, self.timeline.count - len(self.timeline.events))
+
+    def steps(self) -> Steps:
+        """The steps so far.
+
+        What comes later may tell more of them: an answer, or that a version was there.
+        """
+        timeline, revisions = self.timeline, self.timeline.revisions
+        objects = revisions.of_objects().items()
+        return Steps(
+            (*self.numbers,),
+            (*self.walls,),
+            dict(self.gaps),
+            (*self._asides,),
+            self.processes,
+            self.contents,
+            [each for each in timeline.events if not each.is_told_twice],
+            self.left_out,
+            revisions,
+            {ref: Past(each, [one.since for one in each]) for ref, each in objects},
+            frozenset(timeline.pending),
+            self.places,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Steps:
+    """The steps of a recording, to be asked.
+
+    `numbers` and `walls` are those of the fold, `left_out` counts the events at the
+    beginning that are not kept, `pasts` are the versions of each object, and `pending`
+    the requests that are still to be answered.
+    """
+
+    numbers: Sequence[int]
+    walls: Sequence[float]
+    gaps: Mapping[int, int]
+    asides: Sequence[Aside]
+    processes: int
+    contents: Contents
+    events: Sequence[Event]
+    left_out: int
+    revisions: Revisions
+    pasts: Mapping[Ref, Past]
+    pending: frozenset[Request] = frozenset()
+    places: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Make now what the first questions would make."""
+        _ = self.behind, self.ends, self.troubles, self.named, self._by_name
+        _ = self._resources, self._kinds, self.answers
+
+    @cached_property
+    def _event_steps(self) -> Sequence[int]:
+        """The step of each event; one within a gap counts for the gap's end."""
+        steps: list[int] = []
+        for each in self.events:
+            place = min(bisect_left(self.numbers, each.step), len(self.numbers) - 1)
+            step = self.numbers[place] if self.numbers else 0
+            steps.append(max(step, steps[-1] if steps else 0))
+        return steps
+
+    @cached_property
+    def answers(self) -> Mapping[int, Sequence[Event]]:
+        """The requests that were answered at a step, where that needs no own event."""
+        found: dict[int, list[Event]] = {}
+        for event in self.events:
+            request = event.request
+            if event.sort == "send" and request is not None and event.answer:
+                found.setdefault(request.ended, []).append(event)
+        return found
+
+    # ------------------------------------------------------------------------- steps
+
+    @property
+    def first(self) -> int:
+        """The first step that is kept; 0 where there is none."""
+        if self.left_out and self._event_steps:
+            return self._event_steps[0]
+        return self.numbers[0] if self.numbers else 0
+
+    @property
+    def last(self) -> int:
+        """The last step; 0 where there is none."""
+        return self.numbers[-1] if self.numbers else 0
+
+    def place(self, step: int) -> int:
+        """The place in `numbers` of a step, or of the gap that it is in."""
+        return min(bisect_left(self.numbers, step), len(self.numbers) - 1)
+
+    def wall(self, step: int) -> float:
+        """The time of a step (Unix seconds)."""
+        return self.walls[self.place(step)] if self.walls else 0.0
+
+    def events_at(self, step: int) -> Sequence[Event]:
+        """The events of a step."""
+        return self.events[self.before(step) : self.after(step)]
+
+    def before(self, step: int) -> int:
+        """The number of events before a step."""
+        return bisect_left(self._event_steps, step)
+
+    def after(self, step: int) -> int:
+        """The number of events up to a step."""
+        return bisect_right(self._event_steps, step)
+
+    def step_of(self, number: int) -> int:
+        """The step of an event, by the number of the event."""
+        return self._event_steps[number]
+
+    def aside(self, step: int) -> Aside:
+        """What a step has heard and done beside its events."""
+        place = self.place(step)
+        is_there = place >= 0 and self.numbers[place] == step
+        return self.asides[place] if is_there else Aside()
+
+    # ----------------------------------------------------------------------- objects
+
+    @cached_property
+    def _by_name(self) -> Mapping[str, Sequence[Ref]]:
+        found: dict[str, list[Ref]] = {}
+        for each in self.ordered:
+            found.setdefault(each.name, []).append(each)
+        return found
+
+    @cached_property
+    def named(self) -> Mapping[Ref, Named]:
+        """The objects of kinds that the API server has served, by their names."""
+        return {_ref(each): each for each in self.contents.objects}
+
+    @cached_property
+    def ordered(self) -> Sequence[Ref]:
+        """All objects, by their kinds and names."""
+        return sorted(self.pasts)
+
+    def meant(self, words: str) -> Ref:
+        """The object that a person means. Raises `NoSuchObject` as `Contents.named`.
+
+        One that the operator was never shown goes by its plural.
+        """
+        refs = self._by_name.get(words.rpartition("/")[2], ())
+        shown = [self.named[each] for each in refs if each in self.named]
+        try:
+            return _ref(self.contents.named(words, shown))
+        except NoSuchObject:
+            found = [each for each in refs if _is_meant(each, words)]
+            if len(found) != 1:
+                raise
+            return found[0]
+
+    def kind_meant(self, word: str) -> str:
+        """The kind that a word means, as it is in a `Ref`; "" for none."""
+        known = (each for each in self._resources if is_kind(each, word))
+        others = (each for each in self._kinds if word in _plurals(each))
+        return next((each.label for each in known), next(others, "")) if word else ""
+
+    @cached_property
+    def _resources(self) -> Iterable[Resource]:
+        return dict.fromkeys(each.resource for each in self.named.values())
+
+    @cached_property
+    def _kinds(self) -> Iterable[str]:
+        return dict.fromkeys(each.kind for each in self.ordered)
+
+    # ------------------------------------------------------------------------- calls
+
+    @cached_property
+    def behind(self) -> Behind:
+        """What attempts were shown, and who has made versions."""
+        return Behind(self.events, self.revisions, self.places)
+
+    @cached_property
+    def ends(self) -> Mapping[int, Event]:
+        """The end of each attempt, by the attempt's `id`."""
+        return {
+            id(each.attempt): each
+            for each in self.events
+            if each.attempt is not None and each.sort in ("end", "say")
+            if each.attempt.end is not None
+        }
+
+    @cached_property
+    def troubles(self) -> Sequence[int]:
+        """The steps at which something has gone wrong, in their order."""
+        found = {
+            _known(each, step)
+            for each, step in zip(self.events, self._event_steps, strict=True)
+            if each.is_trouble
+        }
+        return sorted(found)
+
+
+def _ref(named: Named) -> Ref:
+    return Ref(named.resource.label, named.namespace, named.name)
+
+
+def _plurals(kind: str) -> tuple[str, str]:
+    return kind, kind.partition(".")[0]
+
+
+def _is_meant(ref: Ref, words: str) -> bool:
+    """Whether a name means it, with a kind or a namespace before it, or both.
+
+    >>> _is_meant(Ref("pods", "default", "web"), "pods/web")
+    True
+    """
+    *before, name = words.split("/")
+    match before:
+        case [kind, namespace]:
+            is_there = namespace == ref.namespace and kind in _plurals(ref.kind)
+        case [word]:
+            is_there = word in (ref.namespace, *_plurals(ref.kind))
+        case _:
+            is_there = not before
+    return name == ref.name and is_there
+
+
+def _known(event: Event, step: int) -> int:
+    """The step by which it is known how an event has ended."""
+    request = event.request
+    is_sent = event.sort == "send" and request is not None
+    return (request.ended or step) if is_sent and request is not None else step
+
+
+def _lighten(attempt: Attempt) -> None:
+    """Keep of an attempt that has ended only what a cursor shows."""
+    failure = (attempt.end or {}).get("failure")
+    attempt.end = {} if failure is None else {"failure": True}
+    attempt.desires, attempt.indices, attempt.memo = None, {}, {}
+    attempt.exchanges = []

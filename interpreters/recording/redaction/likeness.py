@@ -1,0 +1,346 @@
+"""Comparison of present and recorded decisions, where secrets are tokens.
+
+A replay has tokens where the run had values: what it makes of them is another text,
+too.  So a second operator, the twin, is fed the same inputs with other tokens.  Where
+the two decide unlike, what they decide is made of a secret, and the recorded text may
+be another one; where both decide the same, it has to be the recorded one.
+
+Nothing here says that a difference is none: what is made of equal values has to be
+equal, and what is made of others has to differ.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from collections.abc import Callable, Container, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
+
+from fnop.core.handlers.program.program import Program
+from fnop.effects.values import canonical, same_json
+from fnop.interpreters.recording.redaction import (
+    LENGTH_MIN,
+    MARK,
+    TOKEN,
+    TOKEN_LENGTH,
+    Digests,
+    Substitutions,
+    drawn_forms,
+    escapes,
+    forms,
+    has_token,
+    is_telling,
+    rewritten,
+    unescaped,
+    words_of,
+)
+
+__all__ = ["Likeness", "Retold"]
+
+# Stands where the twin has nothing to compare.
+MISSING: Any = object()
+
+
+# Python's repr() quotes a text that has an apostrophe in another way than a token.
+_QUOTED = re.compile(f'"({TOKEN.pattern})"')
+
+
+class Retold:
+    """The inputs of a recording, retold with other texts in place of some.
+
+    With `vary`, each token is another one, and so are random bytes that are a secret;
+    `drawing` are the requests for them.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        vary: Callable[[str], str] | None = None,
+        drawing: Container[int] = (),
+    ) -> None:
+        self._digests = Digests(program)
+        self._vary = vary
+        self.texts = Substitutions()
+        self._drawing = drawing
+
+    def input(self, input: dict[str, Any]) -> dict[str, Any]:
+        """Translate an input for the replay; an unchanged one is returned as it is."""
+        told = self._drawn(input) if self._vary else input
+        line = canonical(told)
+        told = self._replaced(told, line)
+        if has_token(line):
+            told = rewritten(told, self.text, TOKEN_LENGTH)
+        if told is input or told == input:
+            return input
+        self._digests.learn(input, told, self.texts)
+        return self._replaced(told, canonical(told))
+
+    def _replaced(self, told: dict[str, Any], line: bytes) -> dict[str, Any]:
+        """Replace the texts of the recording by their counterparts, in names, too."""
+        texts = self.texts.found_in(line)
+        if not texts:
+            return told
+        found: dict[str, Any] = rewritten(
+            told, lambda text: self.texts.replaced(text, texts), LENGTH_MIN - 1
+        )
+        return found
+
+    def command(self, command: dict[str, Any] | None) -> dict[str, Any] | None:
+        """A recorded command, as the inputs are told."""
+        return None if command is None else self._replaced(command, canonical(command))
+
+    def text(self, text: str) -> str:
+        """A text with other tokens, as handlers would write them."""
+        vary, text = self._vary, unescaped(text)
+        return text if vary is None else TOKEN.sub(lambda found: vary(found[0]), text)
+
+    def _drawn(self, input: dict[str, Any]) -> dict[str, Any]:
+        if input["in"] != "Answered" or input["id"] not in self._drawing:
+            return input
+        drawn = (input.get("outcome") or {}).get("value")
+        if not isinstance(drawn, str):
+            return input
+        raw = bytes.fromhex(drawn)
+        others = hashlib.shake_256(raw).digest(len(raw))
+        for text, instead in drawn_forms(raw, others):
+            for pair in forms(text.encode(), instead):  # as in the data of a Secret
+                self.texts.add(*pair)
+        return {**input, "outcome": {**input["outcome"], "value": others.hex()}}
+
+
+class Likeness:
+    """The correspondence of recorded texts to those of the replay, one to one."""
+
+    def __init__(self, told: Retold, twins: Retold, known: Mapping[str, str]) -> None:
+        self._told = told
+        self._twins = twins
+        self._here: dict[str, str] = {}
+        self._there: dict[str, str] = {}
+        # Texts of inputs so far: what has been seen is not retold from then on.
+        self._seen: set[int] = set()
+        # Values that stand for tokens: handlers make them themselves, or they are so
+        # ordinary that copies of them are in the recording.
+        self.known = dict(known)
+        for token, value in known.items():
+            self._retell(token, value, value)
+        # Whether the last difference is in something that is made of a secret.
+        self.is_derived = False
+
+    def see(self, input: dict[str, Any]) -> None:
+        """Take note of the texts of an input."""
+        self._seen.update(map(hash, _texts(input)))
+
+    def alike(self, recorded: Any, now: Any, twin: Any) -> bool:
+        """Whether a decision is the recorded one; `twin` is what the twin decides.
+
+        All of it is looked at, even if some differs: it tells what tokens stand for.
+        """
+        self.is_derived = False
+        return self._alike(recorded, now, twin)
+
+    def _alike(self, recorded: Any, now: Any, twin: Any) -> bool:
+        match recorded, now:
+            case dict(), dict():
+                return self._mappings_alike(recorded, now, twin)
+            case list(), list() if len(recorded) == len(now):
+                others = twin if isinstance(twin, list) else []
+                others = others if len(others) == len(now) else [MISSING] * len(now)
+                return all([*map(self._alike, recorded, now, others)])
+            case str(), str():
+                found = recorded == now or self._texts_alike(recorded, now, twin)
+            case (dict() | list(), _) | (_, dict() | list()):
+                found = False
+            case _:
+                found = same_json(recorded, now) or self._scalars_alike(
+                    recorded, now, twin
+                )
+        return found or self._differs(now, twin)
+
+    def _mappings_alike(
+        self, recorded: dict[str, Any], now: dict[str, Any], twin: Any
+    ) -> bool:
+        others = twin if isinstance(twin, dict) else {}
+        alike = [
+            self._alike(recorded[key], now[key], others.get(key, MISSING))
+            for key in recorded
+            if key in now
+        ]
+        more = now.keys() - recorded.keys()
+        for key in more:
+            self._differs(now[key], others.get(key, MISSING))
+        return not more and len(alike) == len(recorded) and all(alike)
+
+    def _differs(self, now: Any, twin: Any) -> bool:
+        """False: take note whether what differs is made of a secret."""
+        if twin is not MISSING:
+            varied = rewritten(now, self._twins.text, TOKEN_LENGTH)
+            self.is_derived |= varied != now or not same_json(varied, twin)
+        return False
+
+    def _scalars_alike(self, recorded: Any, now: Any, twin: Any) -> bool:
+        if isinstance(recorded, str) and TOKEN.fullmatch(recorded):
+            return self._are_one(recorded, canonical(now).decode(), None)
+        scalar = not isinstance(twin, dict | list) and twin is not MISSING
+        return scalar and not same_json(now, twin)
+
+    def _texts_alike(self, recorded: str, now: str, twin: Any) -> bool:
+        recorded = unescaped(recorded)
+        recorded = TOKEN.sub(lambda each: self._here.get(each[0], each[0]), recorded)
+        if recorded == now or _QUOTED.sub(r"'\1'", recorded) == now:
+            return True
+        tokens = TOKEN.findall(recorded)
+        if tokens:
+            parts = TOKEN.split(recorded)
+            others = _spans(parts, twin) if isinstance(twin, str) else None
+            if self._all_one(tokens, _spans(parts, now), others):
+                return True
+        tokens = TOKEN.findall(now)
+        if tokens:
+            others = list(map(self._twins.text, tokens))
+            if self._all_one(_spans(TOKEN.split(now), recorded), tokens, others):
+                return True
+        is_derived = isinstance(twin, str) and twin not in (now, self._twins.text(now))
+        if is_derived and self._derived_alike(recorded, now, twin):
+            return True
+        return self._encoded_alike(recorded, now)
+
+    def _all_one(
+        self,
+        recorded: list[str] | None,
+        now: list[str] | None,
+        twin: list[str] | None,
+    ) -> bool:
+        if recorded is None or now is None:
+            return False
+        others = twin if twin is not None else [None] * len(now)
+        return all(
+            one == mine or self._are_one(one, mine, other)
+            for one, mine, other in zip(recorded, now, others, strict=True)
+        )
+
+    def _derived_alike(self, recorded: str, now: str, twin: str) -> bool:
+        """Whether a text that is made of a secret is as recorded around the secret."""
+        start = _common(now, twin)
+        end = _common(now[start:][::-1], twin[start:][::-1])
+        stop = len(now) - end
+        found = _spans([now[:start], now[stop:]], recorded)
+        if found is None:
+            return False
+        mine, others = now[start:stop], twin[start : len(twin) - end]
+        if is_telling(found[0]) and is_telling(mine):
+            return self._are_one(found[0], mine, others)
+        return True
+
+    def _encoded_alike(self, recorded: str, now: str) -> bool:
+        """Compare the base64 words in two texts by their decoded contents."""
+        (gaps, ours), (other_gaps, theirs) = words_of(recorded), words_of(now)
+        return (
+            bool(ours)
+            and gaps == other_gaps
+            and all(
+                one == other or self._texts_alike(one, other, MISSING)
+                for one, other in zip(ours, theirs, strict=True)
+            )
+        )
+
+    def _are_one(self, recorded: str, now: str, twin: str | None) -> bool:
+        """Whether the one has always stood for the other; from now on it does."""
+        if not (_is_text(recorded) and _is_text(now)):
+            return False  # bytes of something encoded
+        known = self._here.get(recorded)
+        if known is not None or now in self._there:
+            return known == now and self._there.get(now) == recorded
+        self._here[recorded], self._there[now] = now, recorded
+        if TOKEN.fullmatch(now) and not TOKEN.search(recorded):
+            # A copy that was too ordinary to be hidden.
+            self.known[now] = recorded
+            return True
+        if TOKEN.fullmatch(recorded) and not TOKEN.search(now):
+            self.known[recorded] = now
+        if is_telling(recorded) and hash(recorded) not in self._seen:
+            self._retell(recorded, now, twin)
+        return True
+
+    def _retell(self, recorded: str, now: str, twin: str | None) -> None:
+        for text, instead in _in_forms(recorded, now):
+            self._told.texts.add(text, instead)
+        for text, instead in () if twin is None else _in_forms(recorded, twin):
+            self._twins.texts.add(text, instead)
+
+
+def _in_forms(token: str, value: str) -> Iterator[tuple[str, str]]:
+    """A token and its value, in all forms.
+
+    >>> token = "redacted-" + 24 * "0"
+    >>> found = {value for _, value in _in_forms(token, "default")}
+    >>> found >= {"default", "64656661756c74", "ZGVmYXVsdA==", "64:65:66:61:75:6c:74"}
+    True
+    """
+    yield token, value
+    if token.startswith(MARK):
+        for escaped, instead in escapes(value, token):
+            yield instead, escaped
+        yield from forms(token.encode(), value)
+    elif TOKEN.fullmatch(token):
+        with suppress(ValueError):  # a value that is no base64
+            clear = base64.b64decode(token, validate=True)
+            yield from forms(clear, base64.b64decode(value, validate=True).decode())
+
+
+def _is_text(text: str) -> bool:
+    """Whether it has no lone surrogates, which stand for bytes (`words_of`)."""
+    return text.isascii() or _SURROGATE.search(text) is None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONG = 4096
+_EDGE = re.compile(r"[A-Za-z0-9]+$")
+
+
+def _common(one: str, other: str) -> int:
+    """The length of the common beginning of two texts, up to a whole word.
+
+    >>> _common("the sum is 3f", "the sum is 3a")
+    11
+    """
+    pairs = enumerate(zip(one, other, strict=False))
+    length = next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+    return len(_EDGE.sub("", one[:length]))
+
+
+def _spans(parts: list[str], text: str) -> list[str] | None:
+    """The texts between the given parts of a text; None if it has not these parts.
+
+    >>> _spans(["a ", ", b ", ""], "a 1, b 2"), _spans(["a", "b"], "ab")
+    (['1', '2'], None)
+    """
+    first, *middle, last = parts
+    if not text.startswith(first) or not text.endswith(last):
+        return None
+    at, end = len(first), len(text) - len(last)
+    found = []
+    for part in middle:
+        stop = text.find(part, at + 1, end)
+        if stop < 0:
+            return None
+        found.append(text[at:stop])
+        at = stop + len(part)
+    if at >= end:
+        return None
+    return [*found, text[at:end]]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        if LENGTH_MIN <= len(value) < _LONG:
+            yield value
+            if len(value) > TOKEN_LENGTH:
+                yield from TOKEN.findall(value)
+    elif isinstance(value, dict):
+        for item in value.values():
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

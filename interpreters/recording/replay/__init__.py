@@ -1,0 +1,1 @@
+"""Replay a recording with a program."""

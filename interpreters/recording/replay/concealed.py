@@ -1,0 +1,75 @@
+"""Texts that are made of a secret: they are others where other tokens stand.
+
+A recording has tokens in the place of secrets, and a run that goes on from it draws
+passwords anew.  What handlers make of either, such as a checksum, cannot be compared
+with what was recorded.  So the run is made once more with others, as a replay does.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fnop.core.handlers.program.program import Program
+from fnop.effects.wire import from_wire, to_wire
+from fnop.interpreters.recording.identities.tokens import another_token
+from fnop.interpreters.recording.identities.volatile import has_token
+from fnop.interpreters.recording.model.calls import Recorded
+from fnop.interpreters.recording.model.plot import Plot
+from fnop.interpreters.recording.model.world import Foreign
+from fnop.interpreters.recording.redaction import TOKEN_LENGTH, rewritten
+from fnop.interpreters.recording.redaction.likeness import Retold
+
+__all__ = ["has_secrets", "with_other_tokens"]
+
+Json = dict[str, Any]
+
+
+def has_secrets(plot: Plot) -> bool:
+    """Whether the operator is shown a secret, or answered one."""
+    changed = [each.after for each in plot.changes]
+    answers = [to_wire(each.outcome) for each in plot.answers]
+    return bool(plot.drawn) or has_token([[*plot.objects.values()], changed, answers])
+
+
+def with_other_tokens(plot: Plot, program: Program) -> Plot:
+    """The same part of a recording, with another token in the place of each.
+
+    The digests in the operator's state are those of the objects as they are then.
+    """
+    retold = Retold(program, another_token, drawing={0})
+    for each in plot.drawn:
+        # The recording has random bytes in the place of these: they are no tokens.
+        drawn = {"is": "Answer", "value": each}
+        retold.input({"in": "Answered", "id": 0, "outcome": drawn})
+
+    def told(found: Json) -> Json:
+        body: Json = retold.input({"in": "ListItem", "body": found})["body"]
+        return body
+
+    def told_change(each: Foreign) -> Foreign:
+        before, after = (
+            None if body is None else told(body) for body in (each.before, each.after)
+        )
+        return each._replace(before=before, after=after)
+
+    def told_answer(each: Recorded) -> Recorded:
+        call, outcome = (
+            from_wire(
+                retold.command(rewritten(to_wire(one), retold.text, TOKEN_LENGTH))
+            )
+            for one in (each.call, each.outcome)
+        )
+        return each._replace(call=call, outcome=outcome)
+
+    answers = [told_answer(each) for each in plot.answers]
+    # A secret that is drawn anew is no token: it fits the call as it was recorded.
+    answers += [
+        told._replace(call=each.call)
+        for told, each in zip(answers, plot.answers, strict=True)
+        if has_token(each.call.arguments)
+    ]
+    return plot._replace(
+        objects={place: told(each) for place, each in plot.objects.items()},
+        changes=[told_change(each) for each in plot.changes],
+        answers=answers,
+    )

@@ -1,0 +1,1 @@
+"""Run an operator: the loop, its requests, and their answers."""

@@ -1,0 +1,439 @@
+"""The answers of an API server: outcomes of effects, pages of listings, watch lines.
+
+Pure, and shared by every cluster, real or simulated: what the simulator exercises is
+what production runs.  An answer may come from something in between, so nothing in it
+is taken for granted.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple, TypeAlias
+
+import orjson
+from returns.result import Failure, Success
+
+from fnop.core.api.resources import Resource
+from fnop.core.seam.commands import ListPage
+from fnop.core.seam.inputs import (
+    Bookmark,
+    ListDone,
+    ListItem,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.values.body import Body
+from fnop.core.values.errors import as_unicode
+from fnop.core.values.merge import leaves
+from fnop.effects import (
+    Answer,
+    Applied,
+    Apply,
+    Conflict,
+    Create,
+    Delete,
+    Effect,
+    Get,
+    List,
+    Missing,
+    Outcome,
+    Patch,
+    Refused,
+    Unknown,
+    Unreachable,
+)
+from fnop.effects.outcomes import TOO_LARGE
+from fnop.effects.values import canonical
+from fnop.interpreters.runtime.protocol import INITIAL_EVENTS_END, ApiResponse
+
+__all__ = [
+    "ListedPage",
+    "is_denial",
+    "is_object",
+    "listed_page",
+    "message_of",
+    "outcome_of",
+    "page_inputs",
+    "refused",
+    "version_of",
+    "watch_input",
+    "with_kind",
+]
+
+# The server did not act on the request, and says to try again.
+_TRY_AGAIN = frozenset((408, 429, 503))
+_CHANGES = frozenset(("ADDED", "MODIFIED", "DELETED"))
+
+
+# -------------------------------------------------------------------- listings
+
+
+class ListedPage(NamedTuple):
+    """One page of a collection; with a token there are more."""
+
+    items: tuple[dict[str, Any], ...]
+    version: str
+    continue_token: str | None
+
+
+def listed_page(body: Any) -> Success[ListedPage] | Failure[str]:
+    """The page that a successful answer holds (Kubernetes API conventions: lists).
+
+    Anything else is a failure: if it were taken for an empty list, all objects would
+    count as deleted. Lists of kinds that are not stored, such as ComponentStatus, have
+    no resourceVersion; it is "" then.
+
+    >>> listed_page({"metadata": {"resourceVersion": "7"}, "items": None}).unwrap()
+    ListedPage(items=(), version='7', continue_token=None)
+    >>> listed_page({"kind": "AList", "metadata": {}, "items": []}).unwrap()
+    ListedPage(items=(), version='', continue_token=None)
+    >>> listed_page({"kind": "Status"}).failure()
+    "no list: {'kind': 'Status'}"
+    """
+    version = "" if _is_unversioned_list(body) else version_of(body)
+    if version is None or "items" not in body:
+        return Failure(f"no list: {_excerpt(body)}")
+    items = body["items"] or ()
+    for item in items:
+        if not is_object(item):
+            return Failure(f"no object in a list: {_excerpt(item)}")
+    token = body["metadata"].get("continue") or None
+    return Success(ListedPage(tuple(items), version, token))
+
+
+def _is_unversioned_list(body: Any) -> bool:
+    """Whether the body is a list without a resourceVersion, by its kind."""
+    if not isinstance(body, dict) or body.get("metadata") != {}:
+        return False
+    return str(body.get("kind")).endswith("List")
+
+
+def with_kind(
+    items: Iterable[dict[str, Any]], api_version: Any, kind: str
+) -> Iterator[dict[str, Any]]:
+    """The items of a listing as objects (Kubernetes API conventions: lists).
+
+    A server leaves `apiVersion` and `kind` out of them, as all have the same.  Where
+    only metadata is asked for, these name that form.
+
+    >>> [*with_kind([{"metadata": {"name": "a"}}], "v1", "Pod")]
+    [{'apiVersion': 'v1', 'kind': 'Pod', 'metadata': {'name': 'a'}}]
+    """
+    head = {"apiVersion": api_version, "kind": kind}
+    return (
+        {**item, **head} if item.get("kind") == _PARTIAL else {**head, **item}
+        for item in items
+    )
+
+
+def page_inputs(
+    command: ListPage, response: ApiResponse, *, as_bytes: bool = False
+) -> Iterator[ListItem | ListDone | StreamEnded]:
+    """The inputs that an answer to a page of a listing comes to, one by one.
+
+    With `as_bytes` each object is kept as JSON text, a fifth of the parsed size.
+    """
+    stream, resource = command.stream, command.resource
+    if response.status != 200:
+        yield refused(stream, response)
+        return
+    match listed_page(response.body):
+        case Failure(problem):
+            yield StreamEnded(stream, "undecodable", None, problem)
+        case Success(page) if not page.version:
+            problem = f"a list of no version cannot be followed: {resource.label}"
+            yield StreamEnded(stream, "undecodable", None, problem)
+        case Success(page):
+            for item in with_kind(page.items, resource.api_version, resource.kind):
+                yield ListItem(stream, Body(item, _text_of(item) if as_bytes else None))
+            yield ListDone(stream, page.version, page.continue_token)
+
+
+def _text_of(item: dict[str, Any]) -> bytes | None:
+    """The JSON text of an object, in a copy of the exact size.
+
+    None for one that is nested deeper than the serializer goes: it is kept parsed.
+    """
+    try:
+        return bytes(memoryview(orjson.dumps(item)))  # serializers leave slack behind
+    except TypeError:
+        return None
+
+
+_PARTIAL = "PartialObjectMetadata"
+
+
+def _is_partial(found: Any) -> bool:
+    return isinstance(found, dict) and found.get("kind") == _PARTIAL
+
+
+# --------------------------------------------------------------------- watches
+
+StreamInput: TypeAlias = WatchEvent | ListItem | ListDone | Bookmark | StreamEnded
+
+
+def watch_input(
+    stream: int,
+    type: str,
+    found: Any,
+    raw: bytes | None = None,
+    resource: Resource | None = None,
+    *,
+    initial: bool = False,
+) -> StreamInput:
+    """The input that a line of a watch is: its type, its object, the object's text.
+
+    The `initial` lines are those of a list, up to a bookmark that says so (Kubernetes:
+    streaming lists).
+
+    A line of type ERROR carries the Status that ends the watch, with the code that an
+    answer would have had (410: the version to go on from is no longer kept).  Metadata
+    alone is told as that of the `resource`.
+
+    >>> status = {"kind": "Status", "code": 410, "message": "too old"}
+    >>> end = watch_input(1, "ERROR", status)
+    >>> end.reason, end.status, end.message
+    ('refused', 410, 'too old')
+    """
+    if resource is not None and type in _CHANGES and _is_partial(found):
+        (found,) = with_kind((found,), resource.api_version, resource.kind)
+        raw = None if raw is None else _text_of(found)
+    if type in _CHANGES and is_object(found):
+        if initial and type != "DELETED":
+            return ListItem(stream, Body(found, raw))
+        return WatchEvent(stream, type, Body(found, raw))
+    if type == "BOOKMARK" and (version := version_of(found)):
+        if initial and _ends_initial_events(found):
+            return ListDone(stream, version)
+        return Bookmark(stream, version)
+    if type == "ERROR":
+        code = found.get("code") if isinstance(found, dict) else None
+        known = code if isinstance(code, int) else None
+        return StreamEnded(stream, "refused", known, _message(found))
+    problem = f"no watch event: {type} of {_excerpt(found)}"
+    return StreamEnded(stream, "undecodable", None, as_unicode(problem))
+
+
+def _ends_initial_events(bookmark: dict[str, Any]) -> bool:
+    annotations = bookmark["metadata"].get("annotations")
+    return isinstance(annotations, dict) and INITIAL_EVENTS_END in annotations
+
+
+def refused(stream: int, response: ApiResponse) -> StreamEnded:
+    """A listing or a watch that an HTTP error has answered."""
+    status, advice = response.status, response.retry_after_seconds
+    return StreamEnded(stream, "refused", status, message_of(response), advice)
+
+
+# --------------------------------------------------------------------- objects
+
+
+def version_of(value: Any) -> str | None:
+    """The resourceVersion of an object, a list or a bookmark; None where there is none.
+
+    >>> version_of({"metadata": {"resourceVersion": "7"}}), version_of(None)
+    ('7', None)
+    """
+    meta = value.get("metadata") if isinstance(value, dict) else None
+    version = meta.get("resourceVersion") if isinstance(meta, dict) else None
+    return version if version and isinstance(version, str) else None
+
+
+def is_object(value: Any) -> bool:
+    """Whether it is a Kubernetes object, which has a version and a name at least."""
+    if version_of(value) is None:
+        return False
+    name = value["metadata"].get("name")
+    return bool(name) and isinstance(name, str)
+
+
+def _excerpt(value: Any) -> str:
+    return as_unicode(str(value)[:100])
+
+
+# -------------------------------------------------------------------- outcomes
+
+
+def outcome_of(effect: Effect | None, response: ApiResponse) -> Outcome:
+    """The outcome that a response means; `effect` None is a fetched document."""
+    status, body = response.status, response.body
+    if 200 <= status < 300 and not _can_answer(effect, body):
+        # Something in between has answered, or half of the server.
+        return Unknown(f"the answer has another form: {str(body)[:100]}")
+    if 200 <= status < 300:
+        return _success(effect, body)
+    message, reason = message_of(response), _reason(body)
+    if any(text in message for text in TOO_LARGE):
+        message += _largest(effect)
+    if is_denial(body):
+        return Refused(status, message + _EXEMPT, reason)
+    if status in (404, 410):
+        return Missing(message, unserved=not _names_object(body))
+    if status == 409:
+        managers = _managers_of(body) if isinstance(effect, Apply) else ()
+        return Conflict(message, reason or "Conflict", managers)
+    if status in _TRY_AGAIN or (status == 401 and effect is not None):
+        # 401: credentials are renewed; no handler has failed because of that.
+        return Unreachable(message, response.retry_after_seconds)
+    if status == 500 and any(text in message for text in _TOO_LARGE):
+        return Refused(413, message, "RequestEntityTooLarge")
+    if _UNCALLED in message:
+        return Unreachable(message, response.retry_after_seconds)  # nothing is written
+    if status >= 500:
+        # It may have failed before or after it wrote.
+        return Unknown(message)
+    if isinstance(effect, Patch) and effect.json and _REJECTED in message:
+        steps = [f"{each.get('op')} {each.get('path')}" for each in effect.json]
+        message = f"{message}: one of its operations fails, {', '.join(steps[:9])}"
+    return Refused(status, message, reason)
+
+
+# Words of k8s.io/apiserver/pkg/admission/plugin/webhook: a webhook chooses the code and
+# the reason of its denial, and the beginning of the message is the API server's.
+_DENIAL = re.compile(r'admission webhook "[^"]*" denied the request')
+# A webhook that may not be ignored has not answered.
+_UNCALLED = "failed calling webhook"
+_EXEMPT = "; if the write is this operator's own, let that webhook exempt its account"
+
+
+def is_denial(body: Any) -> bool:
+    """Whether an error is an admission webhook's denial of a write.
+
+    Its code says nothing: with 401 no credentials are wrong, with 404 nothing is
+    missing, with 409 there is no conflict, and with 500 nothing has been written.
+
+    >>> is_denial({"code": 401, "message": 'admission webhook "x" denied the request'})
+    True
+    >>> is_denial({"code": 401, "reason": "Unauthorized", "message": "Unauthorized"})
+    False
+    """
+    message = body.get("message") if isinstance(body, dict) else None
+    return isinstance(message, str) and _DENIAL.match(message) is not None
+
+
+def _largest(effect: Effect | None) -> str:
+    """The end of a sentence that names the largest field of a write.
+
+    >>> _largest(Patch(merge={"status": {"report": "x" * 2000, "size": 1}}))
+    '; the largest field is status.report, of 2,002 bytes'
+    """
+    match effect:
+        case Patch(merge=dict() as written):
+            pass
+        case Apply(manifest=written) | Create(manifest=written):
+            pass
+        case _:
+            return ""
+    sizes: dict[str, int] = {}
+    for path in leaves(written):
+        value = written
+        for name in path:
+            value = value[name]
+        sizes[".".join(path)] = len(canonical(value))
+    field = max(sizes, key=lambda each: sizes[each])
+    return f"; the largest field is {field}, of {sizes[field]:,} bytes"
+
+
+# All that API servers say of a JSON patch that cannot be applied.
+_REJECTED = "the server rejected our request due to an error in our request"
+
+
+def _names_object(body: Any) -> bool:
+    """Whether an error is about an object; that of a path that is not served is not.
+
+    >>> _names_object({"details": {"name": "a", "kind": "pods"}}), _names_object("404")
+    (True, False)
+    """
+    details = body.get("details") if isinstance(body, dict) else None
+    return isinstance(details, dict) and bool(details.get("name"))
+
+
+def _can_answer(effect: Effect | None, body: Any) -> bool:
+    """Whether a body is what the effect asks for, as far as can be told."""
+    if effect is None:
+        return True
+    if not isinstance(body, dict):
+        return False
+    if body.get("kind") == "Status" and body.get("status") == "Failure":
+        return False  # whatever the HTTP status says
+    match effect:
+        case List():
+            return "items" in body
+        case Patch() | Apply():
+            return is_object(body)
+        case Get():
+            return isinstance(body.get("metadata"), dict)
+        case _:
+            return "kind" in body
+
+
+def _success(effect: Effect | None, body: Any) -> Outcome:
+    if isinstance(effect, List):
+        kind = str(body.get("kind") or "").removesuffix("List")
+        items = body.get("items") or ()
+        return Answer([*with_kind(items, body.get("apiVersion"), kind)])
+    if isinstance(effect, Delete) and body.get("kind") == "Status":
+        return Applied(None)
+    return Applied(body)
+
+
+# The errors of etcd, and of the server's client of it, for more than 1.5 MiB, and 2:
+# another attempt would fail, too.
+_TOO_LARGE = (
+    "etcdserver: request is too large",
+    "code = ResourceExhausted desc = trying to send message larger than max",
+)
+# Names in causes are quoted as Go does it.
+_CONFLICTING = re.compile(r'conflict with "((?:[^"\\]|\\.)*)"')
+
+
+def _managers_of(body: Any) -> tuple[str, ...]:
+    """The field managers with which a server-side apply conflicts, if they are told.
+
+    >>> cause = {"message": 'conflict with "kubectl" using v1', "field": ".data.a"}
+    >>> _managers_of({"details": {"causes": [cause, cause]}})
+    ('kubectl',)
+    """
+    details = body.get("details") if isinstance(body, dict) else None
+    causes = details.get("causes") if isinstance(details, dict) else None
+    messages = [
+        str(cause.get("message")) if isinstance(cause, dict) else ""
+        for cause in (causes if isinstance(causes, list) else ())
+    ]
+    found = [_CONFLICTING.match(message) for message in messages]
+    if None in found:
+        return ()
+    return tuple(sorted({match[1] for match in found if match is not None}))
+
+
+# ---------------------------------------------------------------------- errors
+
+
+def message_of(response: ApiResponse) -> str:
+    """The message of an error: its `Status`' own, or which HTTP status it is.
+
+    Of a long value that the message repeats, such as the whole object (Kubernetes:
+    field.Invalid), only the beginning is left: the message is logged, and stored.
+
+    >>> message_of(ApiResponse(403, {"message": "no"}))
+    'no'
+    >>> message_of(ApiResponse(502, None))
+    'HTTP status 502'
+    """
+    return _message(response.body) or f"HTTP status {response.status}"
+
+
+def _message(body: Any) -> str:
+    """The message of a `Status`, or ""."""
+    message = str(body.get("message") or "") if isinstance(body, dict) else ""
+    return _LONG_VALUE.sub(r'\1..."', message)
+
+
+def _reason(body: Any) -> str:
+    return str(body.get("reason") or "") if isinstance(body, dict) else ""
+
+
+# A value in quotes of Go, of more than 200 signs; what is kept are 60 of them.
+_SIGN = r'(?:[^"\\]|\\.)'
+_LONG_VALUE = re.compile(rf'(Invalid value: "{_SIGN}{{60}}){_SIGN}{{140,}}"', re.DOTALL)

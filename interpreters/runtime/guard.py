@@ -1,0 +1,300 @@
+"""The guard: it notices acts on the world by code that is only to decide.
+
+A handler that is not impure decides, and so do filters, index functions and whatever
+else of the author's is called within `step`: a simulation and a replay call them as
+often as they like.  One that connects to a server or writes a file acts each time.
+Python tells of such acts by its audit events (PEP 578); one hook for the process looks
+at those of threads that take a step at the moment.
+
+It does not notice connections that were made before, and what a library in C does by
+itself.  It lets pass reading, printing, logging through the standard `logging`, what a
+module does while it is imported, what the garbage collector closes, and what signals
+call.
+"""
+
+from __future__ import annotations
+
+import gc
+import logging
+import os
+import signal
+import sys
+import threading
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import get_ident
+from types import CodeType, FrameType, TracebackType
+from typing import Any
+
+from fnop.core.handlers.declare.declaring import Declaring
+from fnop.core.values.errors import NotPure
+from fnop.effects import Witness
+
+__all__ = ["DEEDS", "GUARDED", "Act", "Guard", "authors_frames"]
+
+_REMEDY = "let fnop.call(function, ...) do it, or declare the handler with impure=True"
+_ELSEWHERE = (
+    "this function only decides: leave it to a handler, by fnop.call(function, ...) or "
+    "with impure=True"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Act:
+    """An act on the world by a handler (its id), or else by a function (its name).
+
+    `place` is the file and line of the function.
+    """
+
+    function: str
+    deed: str
+    place: str
+    handler: str | None
+
+    def __str__(self) -> str:
+        return f"{self.handler or self.function} {self.deed} ({self.place})"
+
+    @property
+    def _remedy(self) -> str:
+        return _REMEDY if self.handler else _ELSEWHERE
+
+    @property
+    def refusal(self) -> str:
+        """The reason why the act is refused, and the remedy."""
+        return f"{self}: {self._remedy}"
+
+    @property
+    def warning(self) -> str:
+        """The warning on a cluster, where the act is let pass."""
+        return (
+            f"{self}, which a simulation or a replay refuses, for there it would act "
+            f"again: {self._remedy} (told once for each handler)"
+        )
+
+
+class Guard:
+    """Notices what the author's code does in this thread, within `with guard:`.
+
+    Where it `refuses`, the act raises `NotPure`, and the handler fails even if it
+    catches that; else it is only noted.  `is_on` is asked when something is noticed.
+    `tells` is given each deed and its frame, before it is refused.
+    """
+
+    def __init__(
+        self,
+        *,
+        refuses: bool,
+        is_on: Callable[[], bool] = lambda: True,
+        tells: Callable[[str, FrameType | None], None] = lambda deed, frame: None,
+    ) -> None:
+        self.refuses = refuses
+        self._is_on = is_on
+        self._tells = tells
+        self._told: set[CodeType] = set()
+        self._acts: list[Act] = []
+        _install()
+
+    def __enter__(self) -> None:
+        GUARDED[get_ident()] = self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        steps: TracebackType | None,
+    ) -> None:
+        del GUARDED[get_ident()]
+
+    def news(self) -> list[Act]:
+        """The first act of each handler or function, told once."""
+        acts, self._acts = self._acts, []
+        return acts
+
+    def saw(self, deed: str, frame: FrameType | None) -> None:
+        """Note an act that is about to happen. Raises `NotPure` where it is refused."""
+        frames = authors_frames(frame)
+        if not frames or not self._is_on():
+            return
+        self._tells(deed, frame)
+        author = frames[-1]
+        act = _act(deed, author)
+        if author.f_code not in self._told:
+            self._told.add(author.f_code)
+            self._acts.append(act)
+        if self.refuses:
+            problem = NotPure(act.refusal, act)
+            witness = Witness.current.get()
+            if witness is not None and witness.refused is None:
+                witness.refused = problem
+            raise problem
+
+
+def _act(deed: str, author: FrameType) -> Act:
+    declaring = Declaring.current.get()
+    handler = None if declaring is None else declaring.parent.id
+    code = author.f_code
+    file = os.path.basename(code.co_filename)
+    place = f"{file}, line {author.f_lineno}"
+    function = code.co_qualname.rpartition("<locals>.")[2]
+    return Act(function, deed, place, handler)
+
+
+# ------------------------------------------------------------------- who does it
+
+# Within these it is not the author's code that acts.
+_LOGGING = logging.Logger.callHandlers.__code__
+_FINALIZING = weakref.finalize.__call__.__code__
+_IMPORTING = "<frozen importlib._bootstrap>"
+
+
+def _called_by_python() -> set[CodeType | None]:
+    """The functions that Python calls by itself, wherever a thread just is.
+
+    Somebody has set them for signals, and for the garbage collector.
+    """
+    handlers = (signal.getsignal(each) for each in signal.valid_signals())
+    return {getattr(each, "__code__", None) for each in (*gc.callbacks, *handlers)}
+
+
+def authors_frames(frame: FrameType | None) -> list[FrameType]:
+    """The frames below fnop's own, up to the function that fnop has called.
+
+    There are none where fnop itself acts, or something for which that function does
+    not answer.
+    """
+    found: list[FrameType] = []
+    strangers = _called_by_python()
+    while frame is not None:
+        code = frame.f_code
+        if code is _LOGGING or code is _FINALIZING or code.co_name == "__del__":
+            return []
+        if code.co_filename == _IMPORTING or code in strangers:
+            return []
+        if str(frame.f_globals.get("__name__")).startswith("fnop.core."):
+            break
+        found.append(frame)
+        frame = frame.f_back
+    return found
+
+
+# ------------------------------------------------------------------ what it does
+
+_WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+def _opens(args: tuple[Any, ...]) -> str | None:
+    path, _, flags = args
+    # A number is a file that was opened before.
+    if isinstance(path, int) or not flags & _WRITING or _text(path) == os.devnull:
+        return None
+    return f"opens {_text(path)} for writing"
+
+
+def _opens_database(args: tuple[Any, ...]) -> str | None:
+    path = _text(args[0])
+    return None if path in (":memory:", "") else f"opens the database {path}"
+
+
+def _text(value: Any) -> str:
+    match value:
+        case bytes():
+            return os.fsdecode(value)
+        case (str() as host, int() as port, *_):
+            return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        case _:
+            return str(value)
+
+
+def _about(verb: str, place: int = 0) -> Callable[[tuple[Any, ...]], str]:
+    return lambda args: f"{verb} {_text(args[place])}"
+
+
+def _always(deed: str) -> Callable[[tuple[Any, ...]], str]:
+    return lambda args: deed
+
+
+# Audit events (Python's documentation: "Audit events table") by what they mean.
+DEEDS: dict[str, Callable[[tuple[Any, ...]], str | None]] = {
+    "socket.connect": _about("connects to", 1),
+    "socket.bind": _about("binds a socket to", 1),
+    "socket.getaddrinfo": _about("looks up the host"),
+    "socket.gethostbyname": _about("looks up the host"),
+    "socket.gethostbyaddr": _about("looks up the host"),
+    "socket.getnameinfo": _about("looks up the host"),
+    "socket.sendto": _about("sends to", 1),
+    "socket.sendmsg": _always("sends a message through a socket"),
+    "open": _opens,
+    "sqlite3.connect": _opens_database,
+    "os.remove": _about("removes"),
+    "os.rename": _about("renames"),
+    "os.mkdir": _about("makes the folder"),
+    "os.rmdir": _about("removes the folder"),
+    "os.link": _about("makes a link to"),
+    "os.symlink": _about("makes a link to"),
+    "os.truncate": _about("cuts off"),
+    "os.chmod": _about("changes the rights of"),
+    "os.chown": _about("changes the owner of"),
+    "os.utime": _about("changes the times of"),
+    "os.setxattr": _about("changes the attributes of"),
+    "os.removexattr": _about("changes the attributes of"),
+    "os.kill": _about("sends a signal to process"),
+    "os.killpg": _about("sends a signal to process group"),
+    "subprocess.Popen": _about("starts the program"),
+    "os.system": _about("starts the command"),
+    "os.exec": _about("becomes the program"),
+    "os.posix_spawn": _about("starts the program"),
+    "os.spawn": _about("starts the program", 1),
+    "os.startfile": _about("starts the program"),
+    "os.startfile/2": _about("starts the program"),
+    "pty.spawn": _about("starts the program"),
+    "os.fork": _always("forks the process"),
+    "os.forkpty": _always("forks the process"),
+    "_thread.start_new_thread": _always("starts a thread"),
+    "_thread.start_joinable_thread": _always("starts a thread"),  # Python 3.13
+}
+
+# The guards of those threads that take a step at the moment.
+GUARDED: dict[int, Guard] = {}
+_installed = False
+
+
+def _install() -> None:
+    """Add the hook, once: Python has no way to take one away."""
+    global _installed
+    if not _installed:
+        _installed = True
+        sys.addaudithook(_heard)
+        if sys.version_info < (3, 12):
+            _tell_of_threads()
+
+
+def _tell_of_threads() -> None:
+    """Let the start of a thread be told, as Python itself does from 3.12 on."""
+    begin: Callable[..., Any] = threading._start_new_thread  # type: ignore[attr-defined]
+
+    def told(function: Callable[..., Any], args: Any, *more: Any) -> Any:
+        sys.audit("_thread.start_new_thread", function, args, *more)
+        return begin(function, args, *more)
+
+    threading._start_new_thread = told  # type: ignore[attr-defined]
+
+
+def _heard(
+    event: str,
+    args: tuple[Any, ...],
+    # Bound here, for at the end of the process the module is empty.
+    deeds: dict[str, Callable[[tuple[Any, ...]], str | None]] = DEEDS,
+    guards: dict[int, Guard] = GUARDED,
+    thread: Callable[[], int] = get_ident,
+) -> None:
+    """All audit events of the process: hardly any is of interest."""
+    if guards and event in deeds:
+        guard = guards.get(thread())
+        if guard is not None:
+            try:
+                deed = deeds[event](args)
+            except Exception:  # another Python may give other arguments
+                deed = f"does what Python calls {event}"
+            if deed is not None:
+                guard.saw(deed, sys._getframe(1))

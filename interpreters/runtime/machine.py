@@ -1,0 +1,255 @@
+"""The operator as something that is fed: the one place where `step` is called."""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from threading import get_ident
+from types import FrameType
+from typing import Any, Protocol, runtime_checkable
+
+from fnop.core.admission.decisions import Decision
+from fnop.core.admission.reviewing import Review, review, reviewer_of
+from fnop.core.admission.wire import decision_to_wire, review_to_wire
+from fnop.core.api.reviews import Request
+from fnop.core.handlers.declare.roles import ADMISSION
+from fnop.core.handlers.declare.settings import Settings
+from fnop.core.handlers.program.program import Program
+from fnop.core.handlers.run.arguments import Situation
+from fnop.core.handlers.run.invocation import Journal, LiveCache
+from fnop.core.operator.step import NEW, State, step
+from fnop.core.seam.commands import Command
+from fnop.core.seam.inputs import Input, ListItem, WatchEvent
+from fnop.core.state.turn import settings_of
+from fnop.core.values.body import Key
+from fnop.core.values.now import Now
+from fnop.effects import Outcome
+from fnop.interpreters.runtime.guard import GUARDED, Act, Guard
+from fnop.interpreters.runtime.interrupts import interruptible
+from fnop.interpreters.runtime.packings import PLAIN_MAX, Packings
+from fnop.interpreters.runtime.unawaited import watch_coroutines
+
+__all__ = ["Eye", "Machine", "Observer", "Onlooker"]
+
+Json = dict[str, Any]
+
+
+class Observer(Protocol):
+    """Sees every step: a recorder, a log, a meter.  It changes nothing."""
+
+    def observe(self, now: Now, input: Input, commands: tuple[Command, ...]) -> None:
+        """One step has been taken; its commands are not performed yet."""
+        ...
+
+
+@runtime_checkable
+class Onlooker(Protocol):
+    """An observer that sees reviews, too, which are beside the steps.
+
+    A review is `behind` by the steps that were taken since it began.
+    """
+
+    def reviewed(self, now: Now, review: Json, decision: Json) -> None:
+        """A review has been decided; both are JSON (`fnop.core.admission.wire`)."""
+        ...
+
+
+class Eye(Protocol):
+    """Watches what the author's code does within steps, in the thread of the step."""
+
+    def open(self) -> None:
+        """A step begins."""
+        ...
+
+    def shut(self) -> None:
+        """It has ended."""
+        ...
+
+    def acted(self, deed: str, frame: FrameType | None) -> None:
+        """The guard has noticed an act, which it may refuse."""
+        ...
+
+    def drove(self, situation: Situation, journal: Journal) -> None:
+        """A handler is driven to the end of its journal."""
+        ...
+
+
+class Machine:
+    """A program with its present state.
+
+    `refuses` forbids the author's code to act on the world within a step; else it is
+    only noticed.  Where the settings want no guard, it is neither.  An `eye` watches it
+    in other respects, as `fnop check` does (`fnop.interpreters.check.inputs.purity`);
+    it can be set between two steps.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        observers: Iterable[Observer] = (),
+        *,
+        refuses: bool = True,
+        eye: Eye | None = None,
+    ) -> None:
+        watch_coroutines()
+        self.program = program
+        self.state: State = NEW
+        # Conversations that wait for an answer: a cache, and no part of the state.
+        self.live = LiveCache()
+        self._observers = tuple(observers)
+        self._steps = 0
+        self._packings = Packings()
+        self.eye = eye
+        self._guard: Guard | None = None
+        if program.settings.guard:
+            self._guard = _guard_of(self, refuses=refuses)
+
+    def fork(self) -> Machine:
+        """A second machine in the same state, without observers and without an eye.
+
+        Its conversations are driven anew from their journals where they go on.
+        """
+        twin = Machine.__new__(Machine)
+        twin.program, twin.state = self.program, self.state
+        twin.live, twin._observers, twin.eye = LiveCache(), (), None
+        twin._steps, twin._packings = self._steps, Packings()
+        twin._guard = None
+        if self._guard is not None:
+            twin._guard = _guard_of(twin, refuses=self._guard.refuses)
+        return twin
+
+    @property
+    def settings(self) -> Settings:
+        """The settings in force."""
+        return settings_of(self.program, self.state.lifecycle)
+
+    def feed(self, now: Now, input: Input) -> tuple[Command, ...]:
+        """Take one input in; the commands to perform.
+
+        Handlers are driven where no event loop is visible, so that starting a
+        task in one fails the same way everywhere.
+        """
+        eye = self.eye
+        self._steps += 1
+        self.live.hears = None if eye is None else eye.drove
+        with self._guarded():
+            found = step(self.program, self.state, now, input, self.live)
+            self.state, commands = found
+        for observer in self._observers:
+            observer.observe(now, input, commands)
+        if isinstance(input, (ListItem, WatchEvent)):
+            self._lay_aside(input)
+        return commands
+
+    def _lay_aside(self, input: ListItem | WatchEvent) -> None:
+        """Keep the text of an object alone, after all who look at it at once."""
+        records, body = self.state.objects.records, input.body
+        stream = self.state.streams.numbers.get(input.stream)
+        if stream is None or len(records) <= PLAIN_MAX or not body.has_text:
+            body.forget()
+            return
+        kind = stream[0]
+        record = records.get(Key(kind, body.namespace or "", body.name))
+        self._packings.pack(kind, body, record)
+
+    @contextmanager
+    def _guarded(self) -> Iterator[None]:
+        """A turn of the author's code: no event loop is visible, acts are noticed."""
+        loop, thread = asyncio._get_running_loop(), get_ident()
+        asyncio._set_running_loop(None)
+        outer = GUARDED.get(thread)
+        if self._guard is not None:
+            GUARDED[thread] = self._guard
+        eye = self.eye
+        if eye is not None:
+            eye.open()
+        try:
+            with interruptible():
+                yield
+        finally:
+            if eye is not None:
+                eye.shut()
+            GUARDED.pop(thread, None)
+            if outer is not None:
+                GUARDED[thread] = outer
+            asyncio._set_running_loop(loop)
+
+    def reviews(self, request: Request) -> bool:
+        """Whether an admission handler is about the kind of a request."""
+        reviewer = reviewer_of(self.program, self.state)
+        return any(
+            reviewer.is_about(each, request)
+            for each in self.program.handlers
+            if each.role in ADMISSION
+        )
+
+    def review(
+        self, now: Now, request: Request, asks: Collection[str] = (), account: str = ""
+    ) -> Review:
+        """Decide about a write, beside all steps, from the present state.
+
+        A conversation as `fnop.core.admission.reviewing.review` is one.
+        """
+        reviewer = reviewer_of(self.program, self.state, account)
+        conversation = review(reviewer, request, now, asks)
+        outcome: tuple[Now, Outcome] | None = None
+        answers: list[tuple[Now, Outcome]] = []
+        begun = self._steps
+        while True:
+            try:
+                with self._guarded():
+                    asked = (
+                        next(conversation)
+                        if outcome is None
+                        else conversation.send(outcome)
+                    )
+            except StopIteration as stop:
+                decision: Decision = stop.value
+                for each in self._observers:
+                    if isinstance(each, Onlooker):
+                        wire = review_to_wire(request, asks, account, answers)
+                        wire["behind"] = self._steps - begun
+                        each.reviewed(now, wire, decision_to_wire(decision))
+                return decision
+            outcome = yield asked
+            answers.append(outcome)
+
+    def acts(self) -> list[Act]:
+        """The acts of the author's code on the world since the last call."""
+        return [] if self._guard is None else self._guard.news()
+
+    def close(self) -> None:
+        """Close the conversations that are still open."""
+        if not self.live.drives:
+            return
+        eye = self.eye
+        with interruptible(), self._guard or nullcontext():
+            if eye is not None:
+                eye.open()
+            try:
+                self.live.clear()
+            finally:
+                if eye is not None:
+                    eye.shut()
+
+
+def _guard_of(machine: Machine, *, refuses: bool) -> Guard:
+    """The guard of a machine: on as long as the settings in force want one.
+
+    It holds no machine in memory, so that one which nobody has any more is freed at
+    once, with all its states.
+    """
+    found = weakref.ref(machine)
+
+    def is_on() -> bool:
+        machine = found()
+        return machine is None or machine.settings.guard
+
+    def tell(deed: str, frame: FrameType | None) -> None:
+        machine = found()
+        if machine is not None and machine.eye is not None:
+            machine.eye.acted(deed, frame)
+
+    return Guard(refuses=refuses, is_on=is_on, tells=tell)

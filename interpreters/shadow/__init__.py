@@ -1,0 +1,1 @@
+"""Ask the handlers of another program about a recorded run."""

@@ -1,0 +1,1 @@
+"""Run an operator in the simulated cluster, on virtual time."""

@@ -1,0 +1,819 @@
+"""Models of external systems, which answer `fnop.call` in a test and in `fnop check`.
+
+A model is a value: it can be forked, so that what happens after a fault happens to a
+copy, and digested, so that two ends can be compared.  Its methods are what the operator
+calls.  They raise what a client of the real system would: `LookupError` for a thing
+that is not there, `ConnectionError` for a system that is down.
+
+A call that times out though it was done needs no part of a model: whoever runs the
+operator calls the model and drops the answer.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from types import FunctionType, MethodType
+from typing import Any, Self
+
+import orjson
+
+from fnop.core.values.errors import text_of
+from fnop.interpreters.recording.identities.volatile import has_token
+from fnop.interpreters.recording.model.calls import fits
+
+__all__ = [
+    "External",
+    "JobService",
+    "PostService",
+    "PutService",
+    "Recorded",
+    "externals_of",
+    "forked",
+    "model_of",
+    "set_now",
+]
+
+Function = Callable[..., Any]
+_Listed = list[dict[str, Any]]
+
+
+class External:
+    """A model of a system outside of the cluster, whose methods an operator calls.
+
+    A model of your own keeps its state in attributes, counts what it creates by
+    `created(key)`, and has methods with the arguments of the functions that they stand
+    for. They stand in `calls=` of a `Simulation`, and in `CALLS` for `fnop check`:
+
+        class Mail(External):
+            keeps_records = True
+
+            def __init__(self):
+                self.sent = []
+
+            def send(self, to, text):
+                self.created(to)
+                self.sent.append([to, text])
+
+        MAIL = Mail()
+        CALLS = {"send_mail": MAIL.send}
+
+    `now` is the virtual wall time in seconds; it is set before each call. Where `down`
+    is set to True, the reference models refuse every call with a `ConnectionError`.
+    A class that `keeps_records` has nothing that is to be taken away again, such as
+    letters that were sent, and jobs that were done.
+    """
+
+    now: float = 0.0
+    down: bool = False
+    keeps_records: bool = False
+
+    _creations: dict[str, int]
+
+    def __new__(cls, *args: Any, **named: Any) -> Self:
+        """Make one that counts, also where its class forgets `super().__init__()`."""
+        made = super().__new__(cls)
+        made._creations = {}
+        return made
+
+    def fork(self) -> Self:
+        """The same system, apart: what happens to one does not happen to the other.
+
+        >>> a = PutService()
+        >>> b = a.fork()
+        >>> _ = b.put("x", {"size": 1})
+        >>> a.keys(), b.keys()
+        ([], ['x'])
+        """
+        made = object.__new__(type(self))
+        # A method of its own that it holds is one of the fork's there.
+        made.__dict__.update(copy.deepcopy(self.__dict__, {id(self): made}))
+        return made
+
+    def at_rest(self) -> External:
+        """The same system when all that it does by itself has come to its end.
+
+        It is this one, unless a class says otherwise. Nothing changes in this one.
+        """
+        return self
+
+    def digest(self) -> Any:
+        """The state as plain JSON, equal for two systems that do the same henceforth.
+
+        Times are relative to `now`, and generated ids are replaced (`aliases`). The
+        state of a model of your own is its attributes without `now`, which have to be
+        JSON values; another one overrides this. Raises `TypeError` where they are not.
+        """
+        state = {
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("now", "_creations")
+        }
+        try:
+            return orjson.loads(orjson.dumps(state, option=orjson.OPT_SORT_KEYS))
+        except orjson.JSONEncodeError as problem:
+            raise TypeError(
+                f"the state of {type(self).__name__} is no plain JSON ({problem}); "
+                "give the class a method digest() of its own"
+            ) from None
+
+    def visible(self) -> Any:
+        """The part of the state that a client can read, as plain JSON.
+
+        Two ends are compared by it; by default it is the `digest`. What is only
+        remembered, such as the first request of a token, is no part of it.
+        """
+        return self.digest()
+
+    def creations(self) -> dict[str, int]:
+        """The number of creations of each thing, ever, by what it is meant to be.
+
+        Two entries of one thing under two ids count as two creations of one.
+        """
+        return dict(sorted(self._creations.items()))
+
+    def aliases(self) -> dict[str, str]:
+        """Generated ids, each with a text that says what it stands for.
+
+        Two runs in which ids were drawn in another order have other ids and equal
+        aliases.
+        """
+        return {}
+
+    def created(self, key: str) -> None:
+        """Count a creation of the thing that `key` means."""
+        self._creations[key] = self._creations.get(key, 0) + 1
+
+    def reached(self) -> None:
+        """Raise `ConnectionError` where the system is down."""
+        if self.down:
+            raise ConnectionError(f"{type(self).__name__} is down")
+
+
+# ------------------------------------------------------------------- what is stored
+
+
+@dataclass(frozen=True, slots=True)
+class _Thing:
+    """An entry of a service; its body is JSON text, so that nobody changes it."""
+
+    id: str
+    body: bytes
+    at: float  # virtual wall seconds
+    tags: tuple[tuple[str, str], ...] = ()
+    token: str | None = None
+    sent: bytes = b""  # the body with which the token came
+
+
+def _text(body: Any) -> bytes:
+    """A body as JSON text. Raises `TypeError` for what no client could send.
+
+    >>> _text({"b": 1, "a": [2]})
+    b'{"a":[2],"b":1}'
+    """
+    return orjson.dumps(body, option=orjson.OPT_SORT_KEYS)
+
+
+class _Service(External):
+    """A service that holds things by their ids."""
+
+    def __init__(self) -> None:
+        self._things: dict[str, _Thing] = {}
+
+    def fork(self) -> Self:
+        """The same system, apart. It costs a copy of what an attribute holds directly.
+
+        An attribute that a subclass adds may hold JSON values, also nested ones.
+        """
+        made = object.__new__(type(self))
+        mine, memo = made.__dict__, {id(self): made}
+        for name, value in self.__dict__.items():
+            if name in _SHALLOW:
+                mine[name] = value.copy()
+            else:
+                is_atom = type(value) in _ATOMS
+                mine[name] = value if is_atom else copy.deepcopy(value, memo)
+        return made
+
+    def _thing(self, id: str) -> _Thing:
+        self.reached()
+        found = self._things.get(id)
+        if found is None:
+            raise LookupError(f"{type(self).__name__} has no {id}")
+        return found
+
+
+_ATOMS = frozenset((str, int, float, bool, bytes, type(None), FunctionType))
+# The attributes of this module's own, whose values nobody changes.
+_SHALLOW = frozenset(("_things", "_creations", "_meanings", "_cancelled"))
+
+
+# ----------------------------------------------------------- the caller gives the key
+
+
+class PutService(_Service):
+    """A REST service whose caller gives the key: to put twice is to put once.
+
+    `put(key, body)` creates or replaces, `get(key)` reads, `delete(key)` removes, and
+    `keys()` lists. It is the model of DNS records, of users of a database, of buckets:
+    nothing is lost where an answer is lost.
+
+    >>> dns = PutService()
+    >>> dns.put("www", {"address": "10.0.0.1"})
+    {'address': '10.0.0.1'}
+    >>> dns.put("www", {"address": "10.0.0.2"}), dns.keys(), dns.creations()
+    ({'address': '10.0.0.2'}, ['www'], {'www': 1})
+    """
+
+    def put(self, key: str, body: Any = None) -> Any:
+        """Let the thing of this `key` have this `body`, of JSON values; answers it."""
+        self.reached()
+        text, found = _text(body), self._things.get(key)
+        if found is None:
+            self.created(key)
+            found = _Thing(key, text, self.now)
+        self._things[key] = replace(found, body=text)
+        return orjson.loads(text)
+
+    def get(self, key: str) -> Any:
+        """Read a body. Raises `LookupError` where there is none."""
+        return orjson.loads(self._thing(key).body)
+
+    def delete(self, key: str) -> None:
+        """Remove a thing. Raises `LookupError` where there is none."""
+        del self._things[self._thing(key).id]
+
+    def keys(self) -> list[str]:
+        """List the keys, sorted."""
+        self.reached()
+        return sorted(self._things)
+
+    def digest(self) -> Any:
+        """The bodies by their keys."""
+        return {key: orjson.loads(each.body) for key, each in self._things.items()}
+
+    def visible(self) -> Any:
+        """The digest, where what has no body is there, and not null as what is not.
+
+        >>> users = PutService()
+        >>> users.put("ann"), users.visible()
+        (None, {'ann': {}})
+        """
+        found = self.digest()
+        if not isinstance(found, dict):  # a subclass has its own
+            return found
+        return {key: {} if body is None else body for key, body in found.items()}
+
+
+# --------------------------------------------------------- the service makes the id
+
+
+class _Numbered(_Service):
+    """A service that makes the ids of its things from a counter."""
+
+    def __init__(self, prefix: str) -> None:
+        super().__init__()
+        self.prefix = prefix
+        # The meaning of each id, and a text that tells things of one meaning apart,
+        # also of those that are gone.
+        self._meanings: dict[str, tuple[str, str]] = {}
+
+    def _made(
+        self,
+        body: Any,
+        token: str | None,
+        tags: Mapping[str, str] | None,
+        key: Callable[[], str],
+    ) -> _Thing:
+        """A new thing, or the one that this token has made.
+
+        Raises `ValueError` where the token was used for another request, as services
+        do that know tokens.
+        """
+        self.reached()
+        text, marks = _text(body), tuple(sorted((tags or {}).items()))
+        for each in self._things.values() if token is not None else ():
+            if each.token == token:
+                if (each.sent, each.tags) != (text, marks):
+                    raise ValueError(f"the token {token} is that of another request")
+                return each
+        id, meaning = f"{self.prefix}-{len(self._meanings) + 1:08x}", key()
+        made = self._things[id] = _Thing(id, text, self.now, marks, token, text)
+        apart = f"{token or ''} {self._ids.sub('', text.decode())}"
+        self._meanings[id] = meaning, apart
+        self.created(meaning)
+        return made
+
+    @property
+    def _ids(self) -> re.Pattern[str]:
+        return re.compile(rf"\b{re.escape(self.prefix)}-[0-9a-f]{{8}}\b")
+
+    def aliases(self) -> dict[str, str]:
+        """Generated ids, each with what it was made for; those of the gone say so.
+
+        >>> cloud = PostService("vpc")
+        >>> cloud.aliases(), cloud.create({}, tags={"owner": "u-1"})["id"]
+        ({}, 'vpc-00000001')
+        >>> cloud.aliases()
+        {'vpc-00000001': '<vpc owner=u-1 #1>'}
+        """
+        found, alive = {}, Counter[str]()
+        for id, (key, _) in sorted(self._meanings.items(), key=lambda each: each[1]):
+            if id in self._things:
+                alive[key] += 1
+                found[id] = f"<{self.prefix} {key} #{alive[key]}>"
+            else:
+                found[id] = f"<{self.prefix} {key} gone>"
+        return found
+
+    def visible(self) -> Any:
+        """The digest without what no client is told: the tokens, and what was sent.
+
+        What was updated since is the same thing as one that was so from the beginning.
+        """
+        found = self.digest()
+        if not isinstance(found, list):  # a subclass has its own
+            return found
+        return [
+            {name: value for name, value in each.items() if name not in _REMEMBERED}
+            if isinstance(each, dict)
+            else each
+            for each in found
+        ]
+
+    def _digested(self, facts: Callable[[_Thing], dict[str, Any]]) -> list[Any]:
+        """The things with their facts, in an order that does not tell of their ids.
+
+        Bodies may name the ids of others; they are replaced by their aliases.
+        """
+        aliases = self.aliases()
+        shown = [
+            {
+                "id": aliases[id],
+                "body": orjson.loads(each.body),
+                "tags": dict(each.tags),
+                "token": each.token,
+                # The body decides on what a repeated token is answered.
+                "sent": None if each.token is None else orjson.loads(each.sent),
+                **facts(each),
+            }
+            for id, each in self._things.items()
+        ]
+        text = orjson.dumps(
+            sorted(shown, key=lambda each: each["id"]), option=orjson.OPT_SORT_KEYS
+        ).decode()
+        # An alias holds the author's own texts: it is spelled as JSON does.
+        spelled = {id: _inner(alias) for id, alias in aliases.items()}
+        found = self._ids.sub(lambda each: spelled.get(each[0], each[0]), text)
+        return list(orjson.loads(found))
+
+
+# The facts of a thing on which only a repeated token depends.
+_REMEMBERED = frozenset(("token", "sent"))
+
+
+def _inner(text: str) -> str:
+    """A text within JSON, without the quotes."""
+    return orjson.dumps(text).decode()[1:-1]
+
+
+class PostService(_Numbered):
+    """A REST service that makes the ids: to post twice is to create two things.
+
+    `create(body, token=, tags=)` answers the thing, `{"id", "body", "tags"}`; `get(id)`
+    reads it, `find(tag=value)` lists those with these tags, `list()` lists all,
+    `update(id, body)` replaces a body, and `delete(id)` removes one. A `token` makes a
+    repeated request harmless while the thing lives; the same token with another body is
+    a `ValueError`.
+
+    `prefix` begins all ids. `lag` is for how many seconds of `now` a new thing is not
+    listed, nor found by its tags, while `get` reads it at once. `identity` names the
+    tags, or else the fields of the body, that tell what a thing is meant to be; by
+    default all its tags do, else its token, else its body. `creations` counts by it.
+
+    >>> cloud = PostService("vpc", lag=5)
+    >>> vpc = cloud.create({"cidr": "10.0.0.0/16"}, tags={"owner": "u-1"})
+    >>> vpc["id"], cloud.find(owner="u-1")
+    ('vpc-00000001', [])
+    >>> cloud.now += 5
+    >>> [each["id"] for each in cloud.find(owner="u-1")]
+    ['vpc-00000001']
+    >>> cloud.creations()
+    {'owner=u-1': 1}
+    """
+
+    def __init__(
+        self, prefix: str = "thing", *, lag: float = 0.0, identity: Iterable[str] = ()
+    ) -> None:
+        super().__init__(prefix)
+        self.lag = lag
+        self.identity = tuple(identity)
+
+    def create(
+        self,
+        body: Any = None,
+        *,
+        token: str | None = None,
+        tags: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """Create a thing with this `body`; answers it with its id.
+
+        With a `token` that a living thing was created with, that one is answered.
+        `tags` are texts by which it is found.
+        """
+        return _shown(
+            self._made(body, token, tags, lambda: self.meaning(body, token, tags))
+        )
+
+    def meaning(
+        self, body: Any, token: str | None, tags: Mapping[str, str] | None
+    ) -> str:
+        """Tell what a thing is meant to be: its logical key.
+
+        It is told by the `body`, the `token` and the `tags` of its creation.
+
+        >>> PostService().meaning({"size": 1}, None, None)
+        '{"size":1}'
+        >>> PostService(identity=["name"]).meaning({"name": "a", "size": 1}, "t", {})
+        'name=a'
+        """
+        known: dict[str, Any] = dict(tags or {})
+        if self.identity:
+            fields = body if isinstance(body, Mapping) else {}
+            known = {name: known.get(name, fields.get(name)) for name in self.identity}
+        if known:
+            return ",".join(f"{name}={known[name]}" for name in sorted(known))
+        return token if token is not None else _text(body).decode()
+
+    def get(self, id: str) -> dict[str, Any]:
+        """Read a thing. Raises `LookupError` where there is none."""
+        return _shown(self._thing(id))
+
+    def update(self, id: str, body: Any) -> dict[str, Any]:
+        """Let the thing of this `id` have this `body`.
+
+        Raises `LookupError` where there is none.
+        """
+        made = self._things[id] = replace(self._thing(id), body=_text(body))
+        return _shown(made)
+
+    def delete(self, id: str) -> None:
+        """Remove a thing. Raises `LookupError` where there is none."""
+        del self._things[self._thing(id).id]
+
+    def list(self) -> _Listed:
+        """List the things, but for those that are too new, in the order of creation."""
+        self.reached()
+        return [_shown(each) for each in self._things.values() if not self._hides(each)]
+
+    def find(self, **tags: str) -> _Listed:
+        """List the things that have these `tags`, but for those that are too new."""
+        wanted = tags.items()
+        return [each for each in self.list() if wanted <= each["tags"].items()]
+
+    def _hides(self, thing: _Thing) -> float:
+        """For how many seconds it is not listed yet."""
+        return max(0.0, thing.at + self.lag - self.now)
+
+    def at_rest(self) -> PostService:
+        """The same one when it lists all its things."""
+        made = self.fork()
+        made.now += max(map(self._hides, self._things.values()), default=0.0)
+        return made
+
+    def digest(self) -> Any:
+        """The things, with aliases for ids, and for how long they are not listed yet.
+
+        Nothing is told of a thing that is gone.
+        """
+        return self._digested(lambda each: {"hidden_for": round(self._hides(each), 6)})
+
+
+def _shown(thing: _Thing) -> dict[str, Any]:
+    body = orjson.loads(thing.body)
+    return {"id": thing.id, "body": body, "tags": dict(thing.tags)}
+
+
+# ------------------------------------------------------------------- work takes time
+
+
+def _no_result(request: Any) -> None:
+    """Answer nothing, as work does that is only to be done."""
+
+
+class JobService(_Numbered):
+    """A service whose work takes time: it is submitted, and asked about until it ends.
+
+    `submit(request, token=)` answers an id. `poll(id)` answers `{"id", "state",
+    "result", "error"}`: for `pending` seconds of `now` the state is "pending", for
+    `running` seconds more "running", then "succeeded" or "failed". `cancel(id)` makes
+    an unfinished job "cancelled", and answers what `poll` does. `jobs()` lists the ids.
+    A `token` makes a repeated request harmless.
+
+    `work` computes the result, of JSON values, from the request; where it raises, the
+    job fails with the text of that error. `prefix` begins all ids.
+
+    >>> backups = JobService("backup", work=lambda request: request["volume"] + ".tar")
+    >>> id = backups.submit({"volume": "v"}, token="u-1/1")
+    >>> backups.poll(id)["state"]
+    'pending'
+    >>> backups.now += 40
+    >>> backups.poll(id)
+    {'id': 'backup-00000001', 'state': 'succeeded', 'result': 'v.tar', 'error': None}
+    """
+
+    keeps_records = True
+
+    def __init__(
+        self,
+        prefix: str = "job",
+        *,
+        pending: float = 5.0,
+        running: float = 30.0,
+        work: Callable[[Any], Any] = _no_result,
+    ) -> None:
+        super().__init__(prefix)
+        self.pending, self.running = pending, running
+        self._work = work
+        self._cancelled: set[str] = set()
+
+    def submit(self, request: Any = None, *, token: str | None = None) -> str:
+        """Begin the work that a `request` asks for; answers its id.
+
+        With a `token` that another request has, it is a `ValueError`; with that of an
+        equal request, the answer is that one's id.
+        """
+        text = _text(request).decode()
+        return self._made(request, token, None, lambda: token or text).id
+
+    def poll(self, id: str) -> dict[str, Any]:
+        """Tell how a job is. Raises `LookupError` where there is none."""
+        job = self._thing(id)
+        state, result, error = self._state(job), None, None
+        if state == "succeeded":
+            try:
+                result = orjson.loads(_text(self._work(orjson.loads(job.body))))
+            except Exception as problem:
+                state, error = "failed", text_of(problem) or type(problem).__name__
+        return {"id": id, "state": state, "result": result, "error": error}
+
+    def cancel(self, id: str) -> dict[str, Any]:
+        """End a job that has not ended; one that has stays as it is.
+
+        Raises `LookupError` where there is none.
+        """
+        if self._left(self._thing(id)) > 0:
+            self._cancelled.add(id)
+        return self.poll(id)
+
+    def jobs(self) -> list[str]:
+        """List the ids of all jobs, in the order of their submission."""
+        self.reached()
+        return [*self._things]
+
+    def _left(self, job: _Thing) -> float:
+        """The seconds until it ends."""
+        return max(0.0, job.at + self.pending + self.running - self.now)
+
+    def _state(self, job: _Thing) -> str:
+        if job.id in self._cancelled:
+            return "cancelled"
+        left = self._left(job)
+        if left <= 0:
+            return "succeeded"
+        return "pending" if left > self.running else "running"
+
+    def at_rest(self) -> JobService:
+        """The same one when all its jobs have ended.
+
+        >>> jobs = JobService()
+        >>> id = jobs.submit()
+        >>> jobs.at_rest().poll(id)["state"], jobs.poll(id)["state"]
+        ('succeeded', 'pending')
+        """
+        made = self.fork()
+        made.now += max(map(self._left, self._things.values()), default=0.0)
+        return made
+
+    def digest(self) -> Any:
+        """The jobs, with aliases for ids, and for how long they still go on."""
+
+        def facts(job: _Thing) -> dict[str, Any]:
+            gone = job.id in self._cancelled
+            left = 0.0 if gone else round(self._left(job), 6)
+            return {"is_cancelled": gone, "left": left}
+
+        return self._digested(facts)
+
+
+# ------------------------------------------------------------------- a whole mapping
+
+
+def _others_of(calls: Mapping[Any, Function]) -> dict[str, Function] | None:
+    """The functions that a mapping finds besides its own, as that of a file does."""
+    return getattr(calls, "others", None)
+
+
+def _external_in(function: Any) -> External | None:
+    """The model that a function of a mapping is a method of."""
+    while isinstance(function, partial):
+        function = function.func
+    owner = getattr(function, "__self__", None)
+    return owner if isinstance(owner, External) else None
+
+
+def externals_of(calls: Mapping[Any, Function]) -> list[External]:
+    """The models behind a mapping of `calls`, each once, as they come first.
+
+    Raises `TypeError` for a function that uses a model without being a method of it,
+    and for a model that holds another one: a fork would share what it uses.
+
+    >>> cloud, mail = PostService(), PutService()
+    >>> calls = {"a": mail.put, "b": cloud.create, "c": mail.get, "d": len}
+    >>> externals_of(calls) == [mail, cloud]
+    True
+    """
+    found: dict[int, External] = {}
+    for name, function in (*calls.items(), *(_others_of(calls) or {}).items()):
+        _refuse_shared(name, function)
+        external = _external_in(function)
+        if external is not None:
+            found[id(external)] = external
+    return [*found.values()]
+
+
+def model_of(calls: Mapping[Any, Function], name: str) -> Any:
+    """The model that answers the function `name`, or `module:name`, of a mapping.
+
+    It is the `External` whose method answers, or the function itself. Raises `KeyError`
+    where there is none.
+
+    >>> cloud = PutService()
+    >>> model_of({"billing:charge": cloud.put}, "charge") is cloud
+    True
+    """
+    for each, function in (*calls.items(), *(_others_of(calls) or {}).items()):
+        if name in (each, str(each).rpartition(":")[2]):
+            return _external_in(function) or function
+    raise KeyError(f"no model answers {name}; name it in CALLS or --calls")
+
+
+def _refuse_shared(name: Any, function: Any) -> None:
+    external = _external_in(function)
+    if external is not None:
+        held = next((k for k, v in vars(external).items() if _is_model(v)), None)
+        if held is not None:
+            raise TypeError(
+                f"the model {type(external).__name__} holds another one in {held}: "
+                "make both one class, for they are forked as one"
+            )
+    elif isinstance(function, FunctionType):
+        used = next((k for k, v in _seen_by(function) if _is_model(v)), None)
+        if used is not None:
+            raise TypeError(
+                f"the model of {name} is a function that uses {used}: make it a method "
+                f"of the class of {used}, so that a fork has its own"
+            )
+
+
+def _is_model(value: Any) -> bool:
+    return isinstance(value, External)
+
+
+def _seen_by(function: FunctionType) -> Iterable[tuple[str, Any]]:
+    """The globals and the outer variables that a function names, and its defaults."""
+    code = function.__code__
+    for name in code.co_names:
+        yield name, function.__globals__.get(name)
+    for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # it has no value yet
+            continue
+    names = code.co_varnames[: code.co_argcount][-len(function.__defaults__ or ()) :]
+    yield from zip(names, function.__defaults__ or (), strict=False)
+    yield from (function.__kwdefaults__ or {}).items()
+
+
+def forked(calls: Mapping[Any, Function]) -> dict[Any, Function]:
+    """A mapping of `calls` whose models are forks, each forked once.
+
+    Functions that are no methods of a model are the same ones. Raises `TypeError` as
+    `externals_of` does.
+
+    >>> cloud = PostService()
+    >>> calls = {"make": cloud.create, "all": cloud.list}
+    >>> apart = forked(calls)
+    >>> _ = apart["make"]({"size": 1})
+    >>> len(apart["all"]()), len(calls["all"]())
+    (1, 0)
+    """
+    forks = {id(each): each.fork() for each in externals_of(calls)}
+
+    def apart(functions: Mapping[Any, Function]) -> dict[Any, Function]:
+        return {name: _rebound(each, forks) for name, each in functions.items()}
+
+    others = _others_of(calls)
+    if others is None:
+        return apart(calls)
+    copied: Any = copy.copy(calls)
+    copied.update(apart(calls))
+    copied.others = apart(others)
+    found: dict[Any, Function] = copied
+    return found
+
+
+def _rebound(function: Any, forks: Mapping[int, External]) -> Any:
+    external = _external_in(function)
+    if external is None:
+        return function
+    if isinstance(function, partial):
+        inner = _rebound(function.func, forks)
+        return partial(inner, *function.args, **function.keywords)
+    return MethodType(function.__func__, forks[id(external)])
+
+
+def set_now(function: Function, now: float) -> None:
+    """Let the model that a function is a method of know the virtual wall time."""
+    external = _external_in(function)
+    if external is not None:
+        external.now = now
+
+
+_UID = re.compile(rb"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class Recorded(External):
+    """The answers that a function gave in a recorded run.
+
+    `answers` are pairs of the keyword arguments and of what was answered: a value, or
+    an exception that is raised. Several for equal arguments are given in their order,
+    and the last one stays. `answer` is the model; it takes any uids for equal, for an
+    object that is made anew has another one, and any text for that of a secret, of
+    which the recording has a token. Raises `LookupError` for other arguments.
+
+    >>> size_of = Recorded([({"name": "a"}, 1), ({"name": "a"}, 2)])
+    >>> [size_of.answer(name="a") for _ in range(3)]
+    [1, 2, 2]
+    """
+
+    def __init__(
+        self, answers: Iterable[tuple[Mapping[str, Any], Any | BaseException]]
+    ) -> None:
+        self._answers: dict[bytes, list[Any]] = {}
+        # Objects that are made anew have other uids.
+        self._alike: dict[bytes, list[Any]] = {}
+        # The number of those given, where there are several.
+        self._given: dict[bytes, int] = {}
+        answers = [*answers]
+        for arguments, found in answers:
+            text = _text(arguments)
+            self._answers.setdefault(text, []).append(found)
+            self._alike.setdefault(_UID.sub(b"", text), []).append(found)
+        self._concealing = [
+            (arguments, _text(arguments))
+            for arguments, _ in answers
+            if has_token(arguments)
+        ]
+
+    def fork(self) -> Self:
+        """The same answers, of which as many were given."""
+        made = copy.copy(self)
+        made._given, made._creations = dict(self._given), dict(self._creations)
+        return made
+
+    def digest(self) -> Any:
+        """The number of answers that were given, where there are several."""
+        return {text.decode(): given for text, given in sorted(self._given.items())}
+
+    def visible(self) -> Any:
+        """No part of it: nobody reads how often it was asked."""
+        return None
+
+    def answer(self, **arguments: Any) -> Any:
+        """Give the recorded answer to a call with these `arguments`."""
+        text = _text(arguments)
+        several = self._answers.get(text)
+        if several is None:
+            text = _UID.sub(b"", text)
+            several = self._alike.get(text)
+        if several is None:
+            fitting = (key for told, key in self._concealing if fits(told, arguments))
+            text = next(fitting, b"")
+            several = self._answers.get(text)
+        if several is None:
+            raise LookupError(
+                f"no answer was recorded for the arguments {arguments!r}; give a model"
+            )
+        last = len(several) - 1
+        place = min(self._given.get(text, 0), last)
+        if last:
+            self._given[text] = min(place + 1, last)
+        found = several[place]
+        if isinstance(found, BaseException):
+            raise copy.copy(found)
+        return copy.deepcopy(found)

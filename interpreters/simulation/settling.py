@@ -1,0 +1,542 @@
+"""Detection of whether a simulated run comes to rest, and if not, what prevents it.
+
+A run has settled when nothing is due. Some runs never settle: a timer counts, a handler
+fails for ever, or it changes what it is called for. Each is recognized from outside: by
+the number of its turns, by its writes, and by whether time passes or the cluster
+changes meanwhile.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter, defaultdict, deque
+from collections.abc import Mapping
+from typing import Any, NamedTuple, Protocol
+
+from fnop.core.handlers.declare.roles import BACKGROUND, EVENTS, Role
+from fnop.core.operator.step import State, background_horizon
+from fnop.core.seam.commands import Perform, Say, Subject
+from fnop.core.state.activity import ACTIVITY
+from fnop.core.state.record import IDLE, ObjectRecord
+from fnop.core.values.body import Key
+from fnop.core.values.diff import diff
+from fnop.core.values.errors import joined, number_of
+from fnop.core.values.pace import Pace, culprits, is_quiet
+from fnop.effects import Apply, Patch
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.machine import Machine
+from fnop.interpreters.runtime.protocol import ApiRequest
+from fnop.interpreters.simulation.strands import Strands
+
+__all__ = ["Calm", "Despair", "Restlessness", "left_of"]
+
+
+class Run(Protocol):
+    """The parts of a simulated run that show whether it settles."""
+
+    @property
+    def clock(self) -> VirtualClock: ...
+    @property
+    def cluster(self) -> simulated.Cluster: ...
+    @property
+    def looks_again(self) -> bool: ...
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def state(self) -> State: ...
+    @property
+    def steps(self) -> int: ...
+    @property
+    def strands(self) -> Strands: ...
+
+
+# The number of changes after which timers and daemons, or the handlers of one object,
+# are taken to go on for ever.
+ROUNDS_MAX = 200
+# The number of equal errors in a row by which a handler is taken to fail for ever ...
+REPEATS_MAX = 20
+# ... and the number of those that the author foresees.
+WAITS_MAX = 500
+# The number of steps at once, or without a change in the cluster, that is taken for a
+# circle: at the least, and for each object.  A conversation may ask 2,000 questions.
+STEPS_MAX, STEPS_EACH = 6_000, 200
+# The number of steps that each second of virtual time allows for.
+RATE_MAX, RATE_EACH = 200, 50
+# The multiple of STEPS_MAX and STEPS_EACH that is too many in any case.
+STEPS_FACTOR = 10
+# The number of first and of last writes whose changed fields are looked at.
+LOOKS = 10
+# The most handlers and fields that a sentence names.
+NAMES_SHOWN = FIELDS_SHOWN = 3
+# The number of last turns by which the busiest handler is found: others may be done.
+TURNS_SEEN = 1_000
+
+# The metadata that changes with every write, or by the operator itself.
+_OWN_FIELDS = frozenset(("resourceVersion", "generation", "managedFields"))
+
+
+class Calm:
+    """Whether daemons and timers, which never end, have come to change nothing (R36).
+
+    The cluster is as it was when the last of them was yet to have its turn.  Some, such
+    as a timer that counts, always change something: `rounds` is how often all have had
+    a turn.
+    """
+
+    def __init__(self) -> None:
+        self.version = -1
+        self.until: float | None = None
+        self.rounds = 0
+
+    def lasts(self, run: Run) -> bool:
+        """Whether all have had a turn since the last look, and nothing was written."""
+        if run.looks_again:
+            return False
+        if self.until is not None and run.clock.elapsed < self.until:
+            return False
+        if simulated.due(run.cluster) is not None:
+            return False  # the cluster's own controllers have yet to have their turn
+        if not run.state.streams.are_at_rest:
+            return False  # what has changed meanwhile is yet to be seen
+        horizon = background_horizon(run.state, run.clock.now(), run.strands.wakes)
+        if horizon is None:
+            return False
+        calm = self.until is not None and self.version == run.cluster.version
+        self.rounds += 1
+        self.version, self.until = run.cluster.version, horizon
+        return calm
+
+    @property
+    def is_lasting_unrest(self) -> bool:
+        """Whether timers and daemons have changed objects for too long to stop."""
+        return self.rounds > ROUNDS_MAX
+
+
+class _Failing(NamedTuple):
+    """The last error of a handler, and how often it came in a row."""
+
+    error: str
+    times: int
+    foreseen: bool
+
+
+class Despair:
+    """Whether all that is left to do fails again and again, with the same error.
+
+    What an author foresees, `TemporaryError` and `again`, may well come to an end; a
+    `NameError` hardly does, nor does what the API server refuses.
+    """
+
+    def __init__(self, repeats: int = REPEATS_MAX, waits: int = WAITS_MAX) -> None:
+        self.errors: dict[tuple[Key, str], _Failing] = {}
+        self._repeats, self._waits = repeats, waits
+
+    def fork(self) -> Despair:
+        """The same errors, for a run that goes on apart."""
+        twin = Despair(self._repeats, self._waits)
+        twin.errors = {**self.errors}
+        return twin
+
+    def hear(self, say: Say) -> None:
+        """Take in a line of the log."""
+        if say.handler is None or (say.ended is None and not say.error):
+            return  # a line of the author's, or of an attempt that goes on
+        key = ACTIVITY if say.subject is None else _key_of(say.subject)
+        last = self.errors.pop((key, say.handler), None)
+        if say.error:
+            times = 1 if last is None or last.error != say.error else last.times + 1
+            is_rejected = say.ended is not None and say.ended.rejected
+            unforeseen = bool(say.exception) or is_rejected
+            self.errors[key, say.handler] = _Failing(say.error, times, not unforeseen)
+
+    def reason(self, state: State) -> str:
+        """Name a handler that fails for ever, where only such are due; or ""."""
+        if not self.errors:
+            return ""
+        failing: defaultdict[Key, set[str]] = defaultdict(set)
+        for (key, handler), found in self.errors.items():
+            if found.times >= (self._waits if found.foreseen else self._repeats):
+                failing[key].add(handler)
+        if not failing or state.requests.pending:
+            return ""
+        if not all(
+            _only_fails(state.record(key), failing.get(key, set()))
+            for key, _ in state.due
+        ):
+            return ""
+        return self._told(
+            [
+                (key, handler)
+                for key, handler in self.errors
+                if handler in failing[key] and is_left(state.record(key), handler)
+            ]
+        )
+
+    def tries_again(self, state: State) -> bool:
+        """Whether a daemon or timer has failed, and may yet succeed at its next try."""
+        return any(
+            found.times < self._repeats and _is_background(state, key, handler)
+            for (key, handler), found in self.errors.items()
+            if is_left(state.record(key), handler)
+        )
+
+    def is_foreseen(self, state: State) -> bool:
+        """Whether no handler is left whose error its author does not foresee."""
+        return all(
+            found.foreseen
+            for (key, handler), found in self.errors.items()
+            if is_left(state.record(key), handler)
+        )
+
+    def present(self, state: State, *, tending: bool = False) -> str:
+        """Name the handler that failed last, among timers and daemons or all; or ""."""
+        return self._told(
+            [
+                (key, handler)
+                for key, handler in self.errors
+                if is_left(state.record(key), handler)
+                and (not tending or _is_background(state, key, handler))
+            ]
+        )
+
+    def _told(self, names: list[tuple[Key, str]]) -> str:
+        found = [(self.errors[each].times, each) for each in names]
+        if not found:
+            return ""
+        times, (key, handler) = max(found)
+        error = self.errors[key, handler].error
+        others = _others(len(found) - 1)
+        often = "" if times == 1 else f", the same {times} times in a row"
+        return f"{handler} fails for {label_of(key)}{often}: {error}{others}"
+
+
+def _is_background(state: State, key: Key, handler: str) -> bool:
+    """Whether this is a daemon or timer of the object."""
+    record = state.record(key)
+    return record is not None and handler in record.background
+
+
+def _others(number: int) -> str:
+    """The end of a sentence: how many others the same is true of.
+
+    >>> _others(0), _others(1), _others(2)
+    ('', ', and so does 1 other', ', and so do 2 others')
+    """
+    does = "does" if number == 1 else "do"
+    return f", and so {does} {number_of(number, 'other')}" if number else ""
+
+
+def _key_of(subject: Subject) -> Key:
+    return Key(subject.resource, subject.namespace or "", subject.name)
+
+
+def label_of(key: Key) -> str:
+    """The name of an object for users: `claims/c in default`."""
+    if key == ACTIVITY:
+        return "the operator itself"
+    if not key.resource:
+        return key.name  # a path: it is no object that the operator can name
+    kind = key.resource.partition(".")[0]
+    return f"{kind}/{key.name}" + (f" in {key.namespace}" if key.namespace else "")
+
+
+def _only_fails(record: ObjectRecord | None, failing: set[str]) -> bool:
+    """Whether an object waits for these handlers, or parts, and for no others."""
+    if record is None:
+        return False
+    work = record.work or IDLE
+    if work.running or work.level_runs or work.event_runs or work.writing is not None:
+        return False
+    left = _unfinished(record)
+    if not left:
+        # It waits for daemons and timers, or for a reconcile handler's time.
+        return bool(record.background or record.levels)
+    return all(
+        name in failing or any(each.startswith(f"{name}/") for each in failing)
+        for name in left
+    )
+
+
+def _unfinished(record: ObjectRecord) -> set[str]:
+    """The handlers that are not done: of a change under way, or after a failure."""
+    work = record.work or IDLE
+    handlers = {**record.stored.progress, **work.progress}
+    begun = {name for name, each in handlers.items() if not each.is_finished}
+    levels = record.levels.items()
+    failed = {name for name, each in levels if each.has_failed and not each.over}
+    mappings = {e.handler.id for e in work.pending_events if e.progress.retries}
+    return begun | failed | mappings
+
+
+def is_left(record: ObjectRecord | None, handler: str) -> bool:
+    """Whether a handler, or the one of this sub-handler, is not done with an object.
+
+    One that has failed for good is, and so is one that was given up with its change.
+    """
+    if record is None:
+        return False
+    run_state = record.background.get(handler)
+    if run_state is not None:
+        return not run_state.over
+    running = {each.handler.id for each in (record.work or IDLE).invocations}
+    progress = record.progress_of(handler)
+    if progress is not None and handler not in running:
+        return not progress.is_finished
+    left = _unfinished(record) | running
+    return any(f"{handler}/".startswith(f"{name}/") for name in left)
+
+
+def left_of(state: State, now: float) -> str:
+    """Name the handler that is due next, and when, in a sentence; or ""."""
+    for key, due in state.due:
+        record = state.record(key)
+        if record is None:
+            continue
+        names = [each.handler.id for each in (record.work or IDLE).running]
+        names += sorted(_unfinished(record))
+        if names:
+            wait = max(0.0, due - now)
+            return f"{names[0]} of {label_of(key)} is due in {wait:g} s"
+    for key in state.logs.queue:
+        stream = state.logs.read[key]
+        why = f": {stream.refusal}" if stream.refusal else ""
+        return f"the log of {stream.label} waits to be read{why}"
+    return ""
+
+
+class _Writes:
+    """The changes of one object: their number, their authors, and their fields."""
+
+    __slots__ = ("authors", "fields", "key", "second", "since", "times", "turn")
+
+    def __init__(self, key: Key) -> None:
+        self.key = key
+        self.times = 0
+        # The number of changes before the present second, and that second.
+        self.since, self.second = 0, 0.0
+        self.turn: Any = None
+        # The number of writes of each handler, and of changes of each field.
+        self.authors: defaultdict[str, int] = defaultdict(int)
+        self.fields: defaultdict[str, int] = defaultdict(int)
+
+
+class Restlessness:
+    """The operator's turns and writes within one `settle` or `wait`, to find circles.
+
+    Memory is bounded: of each object that is written counts are kept, and fields only
+    of its first and last writes.
+    """
+
+    def __init__(self, run: Run, *, bounded: bool) -> None:
+        # A run has this, and is freed at once where nobody else has the run.
+        self._run: Run = weakref.proxy(run)
+        # With a bound in time, only circles that let no time pass have to be found.
+        self._bounded = bounded
+        self._roles = run.machine.program.roles
+        # By the writer and the path: a thousand objects may write one object.
+        self._writes: dict[tuple[Key, str], _Writes] = {}
+        self._ended: defaultdict[Key, int] = defaultdict(int)
+        self._busy: deque[tuple[Key, str]] = deque(maxlen=TURNS_SEEN)
+        self._looped: _Writes | None = None
+        self._now = self._began_at = run.clock.elapsed
+        self._version = run.cluster.version
+        self._begun = self._changed = self._steps = run.steps
+        self._excess = 0.0  # steps beyond what time has let pass
+
+    # ----------------------------------------------------------------- seeing
+
+    def hear(self, say: Say) -> None:
+        """Take in the end of an attempt: later writes are of another attempt."""
+        if say.took is not None and say.subject is not None:
+            key = _key_of(say.subject)
+            self._ended[key] += 1
+            self._busy.append((key, say.handler or ""))
+
+    def asks(self, command: Perform) -> None:
+        """Take in a request of a handler, or of the operator itself."""
+        if command.subject is not None and command.handler:
+            self._busy.append((_key_of(command.subject), command.handler))
+
+    def looks_at(self, command: Perform, request: ApiRequest) -> bool:
+        """Whether the object is to be given to `wrote` as it was before the write."""
+        found = self._writes.get((_writer(command), request.path))
+        if found is None or not _changes(command):
+            return False
+        return found.times < LOOKS or found.times - found.since >= ROUNDS_MAX - LOOKS
+
+    def wrote(
+        self, command: Perform, request: ApiRequest, before: Any, after: Any
+    ) -> None:
+        """A handler has changed an object; `before` if it was asked for."""
+        if not _changes(command):
+            return
+        key = _writer(command)
+        found = self._writes.get((key, request.path))
+        if found is None:
+            found = self._writes[key, request.path] = _Writes(_target(command, request))
+        authors = (command.handler or "").split(", ")
+        roles = {self._role(each) for each in authors}
+        turn = (key, self._ended[key])
+        if roles <= EVENTS or turn != found.turn:
+            if self._bounded and found.second != self._now:
+                found.since, found.second = found.times, self._now
+            found.times += 1
+            found.turn = turn
+            for author in authors:
+                found.authors[author] += 1
+            if isinstance(before, dict) and isinstance(after, dict):
+                for field in _changed_fields(before, after):
+                    found.fields[field] += 1
+        if found.times - found.since >= ROUNDS_MAX and not roles <= BACKGROUND:
+            self._looped = found
+
+    def _role(self, handler: str) -> Role | None:
+        return self._roles.get(handler.partition("/")[0]) or self._roles.get(handler)
+
+    # ---------------------------------------------------------------- judging
+
+    def reason(self) -> str:
+        """Why the run is not going to come to rest, in a sentence; or ""."""
+        run = self._run
+        if run.clock.elapsed >= self._now + 1.0:
+            self._pass_time(run.clock.elapsed - self._now)
+        if run.cluster.version != self._version:
+            self._version, self._changed = run.cluster.version, run.steps
+        if self._looped is not None:
+            return self._loop(self._looped)
+        if run.steps - self._begun <= STEPS_MAX:
+            return ""  # too few for any circle: the way of nearly all runs
+        if self._is_over(self._excess + run.steps - self._steps):
+            return f"hardly any time passes: {self._busiest()}"
+        if self._bounded:
+            return ""
+        if self._is_over(run.steps - self._changed):
+            return f"nothing in the cluster changes: {self._busiest()}"
+        if self._is_over((run.steps - self._begun) / STEPS_FACTOR):
+            return f"the run does not end: {self._busiest()}"
+        return ""
+
+    def _pass_time(self, seconds: float) -> None:
+        steps = self._run.steps - self._steps
+        rate = RATE_MAX + RATE_EACH * len(self._run.machine.state.objects.records)
+        self._excess = max(0.0, self._excess + steps - rate * seconds)
+        self._now, self._steps = self._run.clock.elapsed, self._run.steps
+
+    def _is_over(self, steps: float) -> bool:
+        if steps <= STEPS_MAX:
+            return False
+        return steps > STEPS_MAX + STEPS_EACH * len(
+            self._run.machine.state.objects.records
+        )
+
+    def _loop(self, found: _Writes) -> str:
+        return (
+            f"{self._change(found)}, {found.times} times by now: each write calls a "
+            "handler again that writes; let it write only what differs"
+        )
+
+    def circling(self) -> str:
+        """Name the handlers that change an object over and over, in a sentence; or
+        "".
+        """
+        going = [each for each in self._writes.values() if self._goes_on(each)]
+        found = max(going, key=lambda each: each.times, default=None)
+        return "" if found is None or found.times < LOOKS else self._loop(found)
+
+    def _goes_on(self, found: _Writes) -> bool:
+        """Whether an object is still being changed; one at rest is in no circle."""
+        pace, now = self._pace_of(found), self._run.clock.now().mono
+        return pace is None or not is_quiet(pace, now)
+
+    def _pace_of(self, found: _Writes) -> Pace | None:
+        record = self._run.machine.state.objects.records.get(found.key)
+        return None if record is None else record.backoff.pace
+
+    def tending(self) -> str:
+        """Name the fields that timers and daemons write on and on, in a sentence."""
+        found = max(self._writes.values(), key=lambda each: each.times, default=None)
+        what = "" if found is None else f": {self._change(found)}"
+        return f"timers and daemons write something at each of {ROUNDS_MAX} turns{what}"
+
+    def _change(self, found: _Writes) -> str:
+        names, fields = self._who_and_what(found)
+        verb = "changes" if len(names) == 1 else "change"
+        what = ", ".join(fields[:FIELDS_SHOWN]) or "something"
+        return f"{joined(names[:NAMES_SHOWN])} {verb} {what} of {label_of(found.key)}"
+
+    def _who_and_what(self, found: _Writes) -> tuple[list[str], list[str]]:
+        """The handlers of a circle, and the fields that they change, as far as known.
+
+        The operator itself knows them best, for an object that it is called for.  For
+        any other object, rare authors and rare fields are left out.
+        """
+        pace = self._pace_of(found)
+        by = culprits(pace) if pace is not None else {}
+        if by:
+            paths = dict.fromkeys(each for fields in by.values() for each in fields)
+            return [*by], [_dotted(each) for each in paths]
+        return _most(found.authors), _most(found.fields)
+
+    def _busiest(self) -> str:
+        seconds = self._run.clock.elapsed - self._began_at
+        taken = f"it took {self._run.steps - self._begun} steps within {seconds:g} s"
+        if not self._busy:
+            return taken
+        ((key, handler), _), *_ = Counter(self._busy).most_common(1)
+        return f"{taken}, and {handler} is the busiest, for {label_of(key)}"
+
+
+def _most(counts: Mapping[str, int]) -> list[str]:
+    """The names that come at least half as often as the most frequent one.
+
+    >>> _most({"a": 1, "b": 20, "c": 10}), _most({})
+    (['b', 'c'], [])
+    """
+    ranked = Counter(counts).most_common()
+    return [name for name, times in ranked if 2 * times >= ranked[0][1]]
+
+
+def _dotted(pointer: str) -> str:
+    """A field as people write it.
+
+    >>> _dotted("/spec/size"), _dotted("/metadata/labels/example.com~1tier")
+    ('spec.size', 'metadata.labels.example.com/tier')
+    """
+    parts = (part.replace("~1", "/") for part in pointer.lstrip("/").split("/"))
+    return ".".join(part.replace("~0", "~") for part in parts)
+
+
+def _writer(command: Perform) -> Key:
+    """The object whose handlers ask for it."""
+    return ACTIVITY if command.subject is None else _key_of(command.subject)
+
+
+def _changes(command: Perform) -> bool:
+    """Whether handlers ask for a change of an object: not for a new one, or an Event.
+
+    The operator's own writes, such as of a failure, do not count.
+    """
+    if not command.handler or not isinstance(command.effect, (Patch, Apply)):
+        return False
+    return command.resource is None or command.resource.plural != "events"
+
+
+def _target(command: Perform, request: ApiRequest) -> Key:
+    """The object that a command is about."""
+    resource, name = command.resource, command.name
+    if resource is None or name is None:
+        return Key("", "", request.path)
+    return Key(resource.key, command.namespace or "", name)
+
+
+def _changed_fields(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
+    """The fields that a write has changed, but for the operator's own."""
+    found = []
+    for item in diff(before, after):
+        path = item.field
+        is_own = path[:1] == ("metadata",) and path[1:2] and path[1] in _OWN_FIELDS
+        of_state = any(each.startswith("fnop.dev/") for each in path[1:])
+        if not is_own and not of_state and path[:2] != ("status", "conditions"):
+            found.append(".".join(path))
+    return found

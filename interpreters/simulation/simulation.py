@@ -1,0 +1,1031 @@
+"""An operator in the simulated cluster, on virtual time.
+
+Synchronous and single-threaded: inputs are taken in the order in which the
+world would send them, and where there is nothing to do but wait, the clock
+jumps.  Equal beginnings lead to equal ends, to the byte.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import weakref
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from fnop.core.admission.decisions import Decision, denied_writes
+from fnop.core.api.catalogue import Catalogue
+from fnop.core.api.discovery import ROOTS
+from fnop.core.api.resources import Resource
+from fnop.core.api.reviews import Request as AdmissionRequest
+from fnop.core.handlers.declare.roles import BACKGROUND
+from fnop.core.handlers.program.program import Program
+from fnop.core.operator.step import State, background_horizon, is_settled
+from fnop.core.operator.unserved import Unserved, unserved
+from fnop.core.seam.commands import (
+    Alarm,
+    CloseStream,
+    Command,
+    Exit,
+    Fetch,
+    FollowLog,
+    Interrupt,
+    ListPage,
+    MoreLines,
+    Perform,
+    Ready,
+    Refresh,
+    Say,
+    Watch,
+)
+from fnop.core.seam.inputs import (
+    AlarmRang,
+    Answered,
+    Bookmark,
+    Input,
+    ListDone,
+    ListItem,
+    Started,
+    StopRequested,
+    StreamEnded,
+    WatchEvent,
+)
+from fnop.core.seam.traces import Trace
+from fnop.core.values.evolve import replace
+from fnop.core.values.now import Now
+from fnop.effects import Answer, Call, Log, Outcome, Raised, Random, Unreachable
+from fnop.effects.values import thaw_json
+from fnop.interpreters import cluster as simulated
+from fnop.interpreters.cluster.storage.store import events_after
+from fnop.interpreters.runtime.answers import (
+    outcome_of,
+    page_inputs,
+    refused,
+    watch_input,
+)
+from fnop.interpreters.runtime.calls import called
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.runtime.guard import Act
+from fnop.interpreters.runtime.interrupts import interruptible
+from fnop.interpreters.runtime.machine import Eye, Machine, Observer
+from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse
+from fnop.interpreters.runtime.requests import (
+    fetch_request,
+    list_request,
+    request_for,
+    watch_request,
+)
+from fnop.interpreters.runtime.watchdog import SLOW_STEP_SECONDS, Watchdog, slow_step
+from fnop.interpreters.simulation.admission import ACCOUNT, OwnWebhooks, has_admission
+from fnop.interpreters.simulation.documents import discovered, fetched
+from fnop.interpreters.simulation.externals import forked, set_now
+from fnop.interpreters.simulation.logs import SimulatedLogs, source_of
+from fnop.interpreters.simulation.settling import Calm, Despair, Restlessness, left_of
+from fnop.interpreters.simulation.strands import Strands
+
+__all__ = [
+    "HORIZON_SECONDS",
+    "CannotFork",
+    "Crashed",
+    "Delivery",
+    "Director",
+    "SimulatedRun",
+    "named",
+]
+
+# A run that has not settled by then is not going to.
+HORIZON_SECONDS = 7 * 24 * 3600.0
+
+Model = Callable[..., Any]
+
+
+class Delivery(NamedTuple):
+    """An input on its way to the operator.
+
+    `source` is the key of the kind whose listing or watch it belongs to, or "" for
+    answers, alarms and signals. Those of one source arrive in their order.
+    """
+
+    source: str
+    input: Input
+
+
+class Crashed(Exception):
+    """Raised by a director: the operator dies at this command, and another begins.
+
+    That is one of the same code, unless another `program` is given.
+    """
+
+    def __init__(self, program: Program | None = None) -> None:
+        super().__init__()
+        self.program = program
+
+
+class CannotFork(Exception):
+    """The run has an impure daemon under way, whose thread cannot be copied."""
+
+
+class Director(Protocol):
+    """A director decides how the world treats a run: which input is next, what fails.
+
+    Without one, inputs arrive in the order in which the world made them, and every
+    request is answered by the cluster at once.
+    """
+
+    def choose(self, inbox: Sequence[Delivery]) -> int | None:
+        """The position of the next delivery; None where all of them are held."""
+        ...
+
+    def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
+        """The outcome of a request or call; `perform` executes it. Raises `Crashed`."""
+        ...
+
+    def admits(self, request: ApiRequest) -> ApiRequest:
+        """The request as the cluster's webhooks make it."""
+        ...
+
+    def reviews(
+        self,
+        request: AdmissionRequest,
+        asks: frozenset[str],
+        decide: Callable[[], Decision],
+    ) -> Decision | None:
+        """The decision of handlers, by their ids; None where they are not reached."""
+        ...
+
+
+_AWAY = Unreachable("the API server does not answer")
+
+
+class SimulatedRun:
+    """One operator, one cluster, one clock.
+
+    `calls` answers `fnop.call`: a model per function, by `module:name` or by the
+    function itself.  `on_say` gets each log line with its virtual wall time.  A
+    `watchdog` of this thread is told when steps begin and end, in real time; handlers
+    that blocked it are then named in the log.  An `eye` watches the author's code.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        cluster: simulated.Cluster,
+        *,
+        seed: str = "0",
+        clock: VirtualClock | None = None,
+        observers: Iterable[Observer] = (),
+        calls: Mapping[str, Model] | None = None,
+        on_say: Callable[[Say, float], None] | None = None,
+        watchdog: Watchdog | None = None,
+        eye: Eye | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.director: Director | None = None
+        # Hears each command, whatever becomes of it; forks share it.
+        self.listener: Callable[[Command], None] | None = None
+        # The seconds by which the operator's wall clock is ahead of the cluster's.
+        self.skew = 0.0
+        self.clock = clock or VirtualClock()
+        self.machine = Machine(program, observers, eye=eye)
+        self.calls = {} if calls is None else calls
+        self.on_say = on_say
+        self._watchdog = watchdog
+        self.ready = False
+        # Whether the cluster asks its webhooks: it has been ready once.
+        self.is_registered = False
+        self.exit: Exit | None = None
+        self.steps = 0
+        # The refused acts that have failed no handler: nothing else counts them.
+        self.failures = 0
+        # Functions that were called and have no model, each with a sentence.
+        self.unmodelled: dict[str, str] = {}
+        self.requests: list[ApiRequest] = []
+        # The kinds that a user finds, for the registry that they were found in.
+        self.catalogue: tuple[object, Catalogue] | None = None
+        self._first_seed = self._seed = seed
+        self._lives = 0
+        # All random bytes so far.
+        self.drawn: list[bytes] = []
+        # Those of them that are a secret.
+        self.drawn_secrets: list[bytes] = []
+        self._alarm: float | None = None
+        self._inbox: deque[Delivery] = deque()
+        self._arrives(Started(seed))
+        # The open watches, and the kinds of all listings and watches.
+        self._watches: dict[int, _Watched] = {}
+        self.logs = SimulatedLogs(self._arriving())
+        # Until when the API server does not answer the operator.
+        self._back_at = 0.0
+        self._kinds: dict[int, str] = {}
+        # The kinds that the cluster had when the operator last looked for them.
+        self._surveyed: object = None
+        self._despair = Despair()
+        self._restless = Restlessness(self, bounded=False)
+        self.unsettled = ""
+        """Why the run has not settled, where it was to; or ""."""
+        self._webhooks = self._own_webhooks()
+        # Impure daemons, which are under way for as long as their objects live.
+        self.strands = Strands(self.clock)
+
+    def fork(self, clock: VirtualClock | None = None) -> SimulatedRun:
+        """A second run that goes on from here, apart from this one.
+
+        Both have the same past, and go on equally as long as the same is done to them.
+        Nothing is copied but what a run changes in place: the cluster and the
+        operator's state are values. The log and the faults of this run are not the
+        other's. Models of external systems are forked, too
+        (`fnop.interpreters.simulation.externals`). Raises `CannotFork` while an impure
+        daemon is under way.
+        """
+        if self.strands.calls:
+            raise CannotFork("an impure daemon is under way: its thread has no copy")
+        twin = type(self).__new__(type(self))
+        twin.__dict__.update(self.__dict__)
+        twin.clock = clock or self.clock.fork()
+        twin.machine = self.machine.fork()
+        twin.calls = forked(self.calls)
+        twin.director = twin.on_say = twin._watchdog = None
+        twin.requests = [*self.requests]
+        twin.drawn = [*self.drawn]
+        twin.drawn_secrets = [*self.drawn_secrets]
+        twin.unmodelled = {**self.unmodelled}
+        twin._inbox = self._inbox.copy()
+        twin._watches = {**self._watches}
+        twin.logs = self.logs.fork(twin._arriving())
+        twin._kinds = {**self._kinds}
+        twin._despair = self._despair.fork()
+        twin._restless = Restlessness(twin, bounded=False)
+        twin.strands = Strands(twin.clock)
+        twin._webhooks = twin._own_webhooks()
+        return twin
+
+    def beside(self, program: Program, seed: str) -> SimulatedRun:
+        """Another process in the same world: its cluster, clock and external systems.
+
+        The clusters are values: `catch_up` takes over what the other run has changed.
+        """
+        other = SimulatedRun(
+            program, self.cluster, seed=seed, clock=self.clock, calls=self.calls
+        )
+        other.listener = self.listener
+        return other
+
+    # ------------------------------------------------------------- the world
+
+    @property
+    def state(self) -> State:
+        """The operator's state, without the calls of impure daemons that wait.
+
+        To wait, as they do for ever, is nothing that is left to do.
+        """
+        state = self.machine.state
+        if not self.strands.calls:
+            return state
+        requests = state.requests
+        for number in self.strands.calls:
+            _, requests = requests.answered(number)
+        return state._replace(requests=requests)
+
+    @property
+    def seed(self) -> str:
+        """The seed of the present process: each restart has one of its own."""
+        return self._seed
+
+    @property
+    def inbox(self) -> Sequence[Delivery]:
+        """The inputs on their way, in the order of their arrival."""
+        return self._inbox
+
+    @property
+    def lives(self) -> int:
+        """The number of crashes so far."""
+        return self._lives
+
+    def _arrives(self, input: Input, source: str = "") -> None:
+        self._inbox.append(Delivery(source, input))
+
+    def _arriving(self) -> Callable[[Input, str], None]:
+        """A function that lets an input arrive, and holds no run in memory."""
+        found = weakref.ref(self)
+
+        def arrives(input: Input, source: str) -> None:
+            run = found()
+            if run is not None:
+                run._arrives(input, source)
+
+        return arrives
+
+    def deliverable(self) -> int | None:
+        """The position of the next input; None where there is none, or all are held."""
+        if not self._inbox:
+            return None
+        return 0 if self.director is None else self.director.choose(self._inbox)
+
+    @property
+    def has_input(self) -> bool:
+        """Whether an input is there that is not held."""
+        return self.deliverable() is not None
+
+    def request(self, request: ApiRequest) -> ApiResponse:
+        """Send a request to the cluster, as a user or another client would."""
+        # The operator's values are read-only; a server gets plain JSON.
+        if request.body is not None:
+            request = replace(request, body=thaw_json(request.body))
+        wall, own = self.clock.now().wall, self._webhooks
+        if own is None or not self.is_registered:
+            found = simulated.answer(self.cluster, request, wall)
+        else:
+            found = simulated.answer(self.cluster, request, wall, own.ask, own.beside)
+        self.cluster, response, events = found
+        self._deliver(events)
+        return response
+
+    # ------------------------------------------------------------- admission
+
+    def _own_webhooks(self) -> OwnWebhooks | None:
+        """The webhooks of the operator's admission handlers, if it has any."""
+        if not has_admission(self.machine.program):
+            return None
+        found = weakref.ref(self)
+
+        def run() -> SimulatedRun:
+            known = found()
+            assert known is not None, "only a run asks its webhooks"
+            return known
+
+        return OwnWebhooks(
+            self.machine.program,
+            lambda: run().machine.settings,
+            lambda cluster: run().catalogue_for(cluster),
+            lambda request, asks: run()._reviewed(request, asks),
+        )
+
+    def begin_reviewing(self) -> None:
+        """Start an operator with admission handlers, as far as no time passes.
+
+        It is asked about the first object already, and is to know the kinds by then.
+        """
+        if self._webhooks is None:
+            return
+        with interruptible():
+            while not self.ready and self.exit is None and self.has_input:
+                self.advance()
+
+    def catalogue_for(self, cluster: simulated.Cluster) -> Catalogue:
+        """The kinds that a cluster serves."""
+        wall = self.clock.now().wall
+
+        def ask(request: ApiRequest) -> ApiResponse:
+            return simulated.answer(cluster, request, wall)[1]
+
+        return discovered(ask)
+
+    def _reviewed(
+        self, request: AdmissionRequest, asks: frozenset[str]
+    ) -> Decision | None:
+        """The decision, as far as the director lets the handlers be reached."""
+
+        def decide() -> Decision:
+            return self.decide(request, asks)
+
+        if self.director is None:
+            return decide()
+        return self.director.reviews(request, asks, decide)
+
+    def decide(self, request: AdmissionRequest, asks: Collection[str] = ()) -> Decision:
+        """The decision of the operator's admission handlers about a write.
+
+        `asks` are the ids of those that are asked; without them all are.
+        """
+        now = self.clock.now()
+        conversation = self.machine.review(now, request, asks, ACCOUNT.name)
+        try:
+            command = next(conversation)
+            while True:
+                if self.listener is not None:
+                    self.listener(command)
+                outcome = self._read(command)
+                command = conversation.send((now, outcome))
+        except StopIteration as stop:
+            decision: Decision = stop.value
+        for line in decision.lines:
+            self._hear(line)
+        for denied in denied_writes(decision, self.machine.settings):
+            self._arrives(denied)
+        return decision
+
+    def _read(self, command: Perform) -> Outcome:
+        """The outcome of what a review asks for: a read, or a call."""
+        match command.effect:
+            case Call() as call:
+                return self._call(command, call)
+            case Random():
+                return self._outcome(command)
+            case effect:
+                request = request_for(command, self.machine.settings.marker)
+                wall = self.clock.now().wall
+                _, response, _ = simulated.answer(self.cluster, request, wall)
+                return outcome_of(effect, response)
+
+    def stop(self, reason: str = "stop requested") -> None:
+        """Ask the operator to end."""
+        self._arrives(StopRequested(reason))
+
+    def crash(self, program: Program | None = None) -> None:
+        """The operator dies where it stands, and begins anew.
+
+        What it has sent stays sent; what it knew is gone.
+        """
+        program = program or self.machine.program
+        self.strands.close()
+        self.machine.close()
+        self.machine = Machine(program, self.machine._observers, eye=self.machine.eye)
+        self._webhooks = self._own_webhooks()
+        self._watches.clear()
+        self.logs.clear()
+        self._kinds.clear()
+        self._alarm = None
+        self.exit = None
+        self.ready = False
+        self._despair = Despair()
+        self._lives += 1
+        self._seed = f"{self._first_seed}-{self._lives}"
+        self._inbox = deque()
+        self._arrives(Started(self._seed))
+
+    def unserved(self) -> tuple[Unserved, ...]:
+        """The selectors of handlers that have not been called for any kind."""
+        state = self.machine.state
+        if not state.survey.catalogue.resources:
+            return ()  # the operator has not come so far
+        handlers = self.machine.program.handlers
+        server = "the simulated cluster"
+        return unserved(handlers, state.survey.kinds, state.survey.catalogue, server)
+
+    # -------------------------------------------------------------- the loop
+
+    def settle(self, *, seconds: float | None = None) -> bool:
+        """Run until nothing is left to do; False if that did not happen.
+
+        `seconds` of virtual time at most: what timers and daemons then go on with is
+        nothing that is left.  Without it a week, or until it is plain that what is left
+        will not end: it fails again and again with the same error, changes the same
+        object again and again, or writes something at each of its turns.  Where time
+        does not pass at all, that is found with `seconds`, too.  `unsettled` tells why.
+        An operator that has ended with an error does not settle.
+        """
+        with interruptible():
+            is_done = self._settled(seconds)
+        if self.exit is None or not self.exit.status:
+            return is_done
+        self.unsettled = self.exit.reason
+        return False
+
+    def _settled(self, seconds: float | None) -> bool:
+        end = self.clock.elapsed + (HORIZON_SECONDS if seconds is None else seconds)
+        calm = Calm()
+        self._restless = Restlessness(self, bounded=seconds is not None)
+        self.unsettled = ""
+        while not self.unsettled:
+            if seconds is None and not self.has_input and calm.lasts(self):
+                return True
+            if not self.advance(end):
+                return self._is_done(seconds is not None)
+            self.unsettled = self._restless.reason()
+            if seconds is None and not self.unsettled:
+                self.unsettled = self._endless(calm)
+        return False
+
+    def _endless(self, calm: Calm) -> str:
+        """Why waiting longer is useless, in a sentence; or ""."""
+        if calm.is_lasting_unrest:
+            return self._restless.tending()
+        return self._despair.reason(self.state)
+
+    def begins_to_settle(self, despair: Despair) -> None:
+        """Look anew for circles, and for handlers that fail for ever."""
+        self._despair = despair
+        self._restless = Restlessness(self, bounded=False)
+
+    def despairs(self) -> str:
+        """Why all that is left to do fails for ever, in a sentence; or ""."""
+        return self._despair.reason(self.state)
+
+    def tries_again(self) -> bool:
+        """Whether a daemon or timer that has failed may yet succeed."""
+        return self._despair.tries_again(self.state)
+
+    def restlessness(self) -> str:
+        """Why the run is not going to come to rest, in a sentence; or ""."""
+        return self._restless.reason()
+
+    def foresees(self) -> bool:
+        """Whether authors foresee all errors of the handlers that are left."""
+        return self._despair.is_foreseen(self.state)
+
+    def circles(self) -> str:
+        """Why the run does not come to rest, as far as that is known."""
+        return (
+            self._restless.circling()
+            or self._despair.present(self.state)
+            or left_of(self.state, self.clock.elapsed)
+            or self._restless.reason()
+            or "it does not come to rest"
+        )
+
+    def catch_up(self, cluster: simulated.Cluster) -> None:
+        """Take over what another run has made of the same cluster."""
+        events = events_after(cluster, self.cluster.version)
+        self.cluster = cluster
+        self._deliver(events or ())
+
+    def next_at(self) -> float | None:
+        """The virtual time of the next event, if there is one."""
+        return self._next(recurring=False)
+
+    @property
+    def watched_kinds(self) -> Iterable[str]:
+        """The kinds that the operator watches, by their keys."""
+        return {self._kinds[each] for each in self._watches}
+
+    def _is_done(self, bounded: bool) -> bool:
+        """Whether nothing but the turns of timers and daemons is left to do."""
+        state, wakes = self.state, self.strands.wakes
+        if self.looks_again:
+            self.unsettled = "the operator looks for kinds that do not exist"
+            return False
+        if is_settled(state) and not wakes:
+            return True
+        if bounded and background_horizon(state, self.clock.now(), wakes) is not None:
+            self.unsettled = self._despair.present(state, tending=True)
+            return not self.unsettled
+        self.unsettled = (
+            self._despair.present(state)
+            or left_of(state, self.clock.elapsed)
+            or self._restless.circling()
+            or "something is still due"
+        )
+        return False
+
+    def wait(self, seconds: float) -> bool:
+        """Let so much virtual time pass, with all that is due in it.
+
+        False, and `unsettled` tells why, where the operator lets no time pass.
+        """
+        end = self.clock.elapsed + seconds
+        self._restless = Restlessness(self, bounded=True)
+        self.unsettled = ""
+        with interruptible():
+            while self.advance(end, recurring=True):
+                self.unsettled = self._restless.reason()
+                if self.unsettled:
+                    return False
+        self.clock.advance_to(end)
+        return True
+
+    def advance(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
+        """Take one step; False when there is none before `end`.
+
+        With `recurring` also where a settled operator only looks again for kinds.
+        """
+        place = self.deliverable()
+        if place is None:
+            if not self.control() and not self.pass_time(end, recurring=recurring):
+                return False
+            place = self.deliverable()
+        if place is not None:
+            self.take(place)
+        return True
+
+    def pass_time(self, end: float = float("inf"), *, recurring: bool = False) -> bool:
+        """Let the time pass until the next event; False when there is none by `end`."""
+        at = self._next(recurring)
+        if at is None:
+            return False
+        if at > end:
+            self.clock.advance_to(end)
+            return False
+        self.clock.advance_to(at)
+        if at == self._alarm:
+            self._alarm = None
+            self._arrives(AlarmRang())
+        for number, outcome in self.strands.wake():
+            self._arrives(Answered(number, outcome))
+        self.logs.pass_time(self.clock.now())
+        return True
+
+    @property
+    def looks_again(self) -> bool:
+        """Whether the operator is about to look for kinds, and may find other ones."""
+        if self.exit is not None or self.machine.state.survey.due is None:
+            return False
+        return self.cluster.registry is not self._surveyed
+
+    def _next(self, recurring: bool) -> float | None:
+        """The time of the next event, in the operator or in the cluster by itself.
+
+        An operator that has settled waits for the cluster's controllers alone: with
+        `recurring` also for its own next look for kinds that are not there.
+        """
+        alarm, moments = self._alarm, self.strands.wakes
+        planned = self.controllers_due()
+        if alarm is not None and alarm > self.clock.elapsed and not recurring:
+            waits = not is_settled(self.state) or self.looks_again or moments
+            alarm = alarm if waits else None
+        if alarm is not None:
+            moments.append(alarm)
+        if (complete := self.logs.next_at) is not None:
+            moments.append(complete)
+        if planned is not None:
+            # The clock of the cluster is the wall's, which is not as exact: later.
+            now = self.clock.now()
+            moments.append(now.mono + max(0.0, planned - now.wall) + 1e-6)
+        return min(moments, default=None)
+
+    def take(self, place: int = 0) -> tuple[Command, ...]:
+        """Feed an input, by default the oldest, and perform what comes of it."""
+        self.steps += 1
+        found = self._inbox[place]
+        del self._inbox[place]
+        commands = self._fed(found.input)
+        try:
+            for command in commands:
+                if self.listener is not None:
+                    self.listener(command)
+                self.perform(command)
+        except Crashed as crashed:
+            # The commands that are left are lost with it.
+            self.crash(crashed.program)
+            return commands
+        for act in self.machine.acts():
+            self._refused_act(act, commands)
+        return commands
+
+    def _fed(self, input: Input) -> tuple[Command, ...]:
+        """Take one input in, under the eyes of the watchdog if there is one."""
+        watchdog, now = self._watchdog, self.clock.now()
+        if self.skew:
+            now = Now(now.wall + self.skew, now.mono)
+        if watchdog is None:
+            return self.machine.feed(now, input)
+        watchdog.begin()
+        commands = self.machine.feed(now, input)
+        took = watchdog.end(SLOW_STEP_SECONDS)
+        if took > SLOW_STEP_SECONDS:
+            self.perform(Say("warning", slow_step(took, commands)))
+        return commands
+
+    def _refused_act(self, act: Act, commands: tuple[Command, ...]) -> None:
+        """Log a refused act, unless somebody has failed of it, which is logged already.
+
+        A filter, or an index, may have caught the error.
+        """
+        if not any(isinstance(each, Say) and each.act == act for each in commands):
+            reason = act.refusal
+            self.failures += 1
+            self.perform(Say("error", reason, None, act.handler, error=reason))
+
+    def controllers_due(self) -> float | None:
+        """The wall time at which the cluster's own controllers have something to do."""
+        return simulated.due(self.cluster)
+
+    def control(self) -> bool:
+        """Let the cluster's own controllers have a turn; whether anything changed."""
+        self.cluster, events = simulated.tick(self.cluster, self.clock.now().wall)
+        self._deliver(events)
+        return bool(events)
+
+    # ---------------------------------------------------------- the commands
+
+    def perform(self, command: Command) -> None:
+        """Execute one command; its answer is the next in the line."""
+        match command:
+            case Perform():
+                self._answered(command.id, self._performed(command))
+            case Fetch():
+                self._fetch(command)
+            case ListPage() | Watch():
+                self._follow(command)
+            case FollowLog() | MoreLines():
+                self._read_log(command)
+            case Interrupt() | Refresh():
+                self._answered(command.id, self.strands.tell(command))
+            case CloseStream(stream):
+                self.logs.close(stream)
+                self._watches.pop(stream, None)
+                self._kinds.pop(stream, None)
+            case Alarm(at):
+                self._alarm = at
+            case Say():
+                self._hear(command)
+            case Ready():
+                self.ready = self.is_registered = True
+            case Exit():
+                self._end(command)
+            case Trace():
+                pass  # for whoever records it
+
+    def _hear(self, say: Say) -> None:
+        if not self.is_away:  # what fails for want of the server may well succeed
+            self._despair.hear(say)
+        self._restless.hear(say)
+        if self.on_say is not None:
+            self.on_say(say, self.clock.now().wall)
+
+    def _answered(self, number: int, outcome: Outcome | None) -> None:
+        if outcome is not None:
+            self._arrives(Answered(number, outcome))
+
+    def _fetch(self, command: Fetch) -> None:
+        if command.path in ROOTS:
+            self._surveyed = self.cluster.registry
+        if self.is_away:
+            self._arrives(Answered(command.id, _AWAY))
+            return
+        response = self.request(fetch_request(command))
+        self._arrives(Answered(command.id, fetched(command.path, response)))
+
+    def _end(self, exit: Exit) -> None:
+        """The operator is gone; the cluster is not."""
+        self.exit = exit
+        self.strands.close()
+        self._alarm = None
+        self._inbox.clear()
+        self._watches.clear()
+        self.logs.clear()
+        self._kinds.clear()
+
+    def _performed(self, command: Perform) -> Outcome | None:
+        """Perform an effect; None for a daemon that has begun, and waits."""
+        call = command.effect
+        if isinstance(call, Call) and self._may_wait(command, call):
+            model, say = self.calls.get(call.function), self._saying(command)
+            if model is not None:
+                self.strands.end_with(self)
+                return self.strands.begin(command.id, model, call, say)
+        if self.director is None:
+            return self._outcome(command)
+        return self.director.performs(command, lambda: self._outcome(command))
+
+    def _outcome(self, command: Perform) -> Outcome:
+        self._restless.asks(command)
+        match command.effect:
+            case Call() as call:
+                return self._call(command, call)
+            case Random(size=size, secret=is_secret):
+                text = f"{self._seed}/{len(self.drawn) + 1}".encode()
+                raw = hashlib.shake_128(text).digest(size)
+                self.drawn.append(raw)
+                if is_secret:
+                    self.drawn_secrets.append(raw)
+                return Answer(raw.hex())
+            case effect:
+                if self.is_away:
+                    return _AWAY
+                manager = self.machine.settings.marker
+                request = request_for(command, manager)
+                if self.director is not None:
+                    request = self.director.admits(request)
+                self.requests.append(request)
+                return outcome_of(effect, self._sent(command, request))
+
+    def _sent(self, command: Perform, request: ApiRequest) -> ApiResponse:
+        """Send a request of the operator's, and note what it changes."""
+        before, restless = None, self._restless
+        if restless.looks_at(command, request):
+            path = request.path.removesuffix("/status")
+            before = self.request(ApiRequest("GET", path)).body
+        version = self.cluster.version
+        if self._webhooks is not None and request.user is None:
+            request = replace(request, user=ACCOUNT)
+        response = self.request(request)
+        if self.cluster.version != version:
+            restless.wrote(command, request, before, response.body)
+        return response
+
+    def _call(self, command: Perform, call: Call) -> Outcome:
+        model = self.calls.get(call.function)
+        if model is None:
+            # No attempt will find one: it fails for good.
+            sentence = self.unmodelled[call.function] = self._lacks(call.function)
+            return Raised("NotSimulated", sentence, permanent=True)
+        set_now(model, self.clock.now().wall)
+        return called(model, call, self._saying(command))
+
+    def _lacks(self, function: str) -> str:
+        """The sentence about a function without a model."""
+        return _unmodelled(function)
+
+    def _may_wait(self, command: Perform, call: Call) -> bool:
+        """Whether it lasts as long as its object, or can wait until it is to stop."""
+        background = [
+            each
+            for each in self.machine.program.handlers
+            if each.function and each.id == command.handler and each.role in BACKGROUND
+        ]
+        if not call.as_handler or not background:
+            return False
+        lasts = any(each.rule.lasts for each in background)
+        return lasts or "stopped" in call.arguments["wants"]
+
+    def _saying(self, command: Perform) -> Callable[[Log], None]:
+        """A function that shows the log lines of an impure handler at once.
+
+        It holds no run in memory: the threads of daemons have it.
+        """
+        found = weakref.ref(self)
+
+        def say(line: Log) -> None:
+            run = found()
+            if run is not None:
+                said = Say(line.level, line.message, command.subject, command.handler)
+                run.perform(replace(said, exception=line.exception))
+
+        return say
+
+    def _follow(self, command: ListPage | Watch) -> None:
+        match command:
+            case ListPage():
+                self._list(command)
+            case Watch():
+                self._watch(command)
+
+    def _list(self, command: ListPage) -> None:
+        source = self._kinds[command.stream] = command.resource.key
+        if self.is_away:
+            self._arrives(StreamEnded(command.stream, "unreachable"), source)
+            return
+        for each in page_inputs(command, self.request(list_request(command))):
+            self._arrives(each, source)
+
+    def _watch(self, command: Watch) -> None:
+        source = self._kinds[command.stream] = command.resource.key
+        if self.is_away:
+            self._arrives(StreamEnded(command.stream, "unreachable"), source)
+            return
+        request = watch_request(command)
+        found = simulated.backlog(self.cluster, request)
+        if isinstance(found, ApiResponse):
+            self._arrives(refused(command.stream, found), source)
+            return
+        self._watches[command.stream] = _Watched(
+            *(request, self.cluster, command.resource),
+            initial=not command.version,
+        )
+        for event in found:
+            self._show(command.stream, event)
+
+    def _read_log(self, command: FollowLog | MoreLines) -> None:
+        now = self.clock.now()
+        match command:
+            case MoreLines(stream):
+                self.logs.go_on(stream, now)
+            case FollowLog(stream=stream) if self.is_away:
+                end = StreamEnded(stream, "unreachable")
+                self._arrives(end, source_of(command))
+            case FollowLog():
+                self.logs.follow(command, self.machine.program, self.cluster, now)
+
+    def write_log(
+        self, namespace: str, name: str, container: str | None, text: str
+    ) -> None:
+        """Let a container write lines to its log.
+
+        Raises `ValueError` if there is no such container, or if it does not run.
+        """
+        now = self.clock.now()
+        self.cluster = simulated.logged(
+            self.cluster, namespace, name, container, text, now.wall
+        )
+        self.logs.feed(self.cluster, now)
+
+    def can_write_log(self, namespace: str, name: str, container: str | None) -> bool:
+        """Whether there is such a container, and it runs."""
+        try:
+            simulated.logged(self.cluster, namespace, name, container, "", 0.0)
+        except ValueError:
+            return False
+        return True
+
+    def breaks(
+        self, source: str, status: int | None = None, reason: str = "eof"
+    ) -> None:
+        """Break the watches of a kind; what has not arrived of them is lost.
+
+        With a `status` such as 410 (Gone) the server ends them with that error, else
+        the connection closes in order, or is lost ("unreachable").
+        """
+        for stream in [each for each in self._watches if self._kinds[each] == source]:
+            del self._watches[stream]
+            rest = [each for each in self._inbox if not _is_of(each.input, stream)]
+            self._inbox = deque(rest)
+            if status is None:
+                end = StreamEnded(stream, reason)
+            else:
+                end = StreamEnded(stream, "refused", status, "too old resource version")
+            self._arrives(end, source)
+
+    def leaves(self, seconds: float) -> None:
+        """Let the API server not answer the operator for so much virtual time."""
+        self._back_at = self.clock.elapsed + seconds
+        self.restarts_server()
+
+    def restarts_server(self) -> None:
+        """Break all watches, as the end of the API server's process does."""
+        for source in sorted({*self._kinds.values()}):
+            self.breaks(source, reason="unreachable")
+        self.logs.breaks(self.clock.now())
+
+    @property
+    def is_away(self) -> bool:
+        """Whether the API server does not answer the operator now."""
+        return self.clock.elapsed < self._back_at
+
+    def _deliver(self, events: Iterable[simulated.StoredEvent]) -> None:
+        registry = self.cluster.registry
+        for event in events:
+            for stream, watched in tuple(self._watches.items()):
+                seen = simulated.seen_by(watched.request, event, registry)
+                if seen is not None:
+                    self._show(stream, seen)
+        self._end_unserved()
+        if self.logs:
+            self.logs.feed(self.cluster, self.clock.now())
+
+    def _end_unserved(self) -> None:
+        """End the watches of kinds whose definition is gone, or has been written."""
+        for stream, watched in tuple(self._watches.items()):
+            request, opened = watched.request, watched.opened
+            if opened.registry is self.cluster.registry:
+                continue
+            if simulated.is_served(self.cluster, request, opened):
+                self._watches[stream] = watched._replace(opened=self.cluster)
+            else:
+                del self._watches[stream]
+                self._arrives(StreamEnded(stream, "eof"), self._kinds[stream])
+
+    def _show(self, stream: int, event: simulated.StoredEvent) -> None:
+        """Send a line of a watch; the one that ends it is the last."""
+        watched = self._watches.get(stream)
+        if watched is None:
+            return
+        wall, request = self.clock.now().wall, watched.request
+        shown = simulated.presented(self.cluster, request, event, wall)
+        if shown is None:
+            return
+        line = watch_input(
+            *(stream, event.type, shown.object, None, watched.resource),
+            initial=watched.initial,
+        )
+        if isinstance(line, StreamEnded):
+            del self._watches[stream]
+        elif isinstance(line, ListDone):
+            self._watches[stream] = watched._replace(initial=False)
+        self._arrives(line, self._kinds[stream])
+
+
+class _Watched(NamedTuple):
+    """An open watch: its request, and the cluster when its kind was last looked at.
+
+    Its `initial` lines are those of a list.
+    """
+
+    request: ApiRequest
+    opened: simulated.Cluster
+    resource: Resource
+    initial: bool
+
+
+def _is_of(input: Input, stream: int) -> bool:
+    """Whether it is a line of this watch."""
+    return isinstance(input, _LINES) and input.stream == stream
+
+
+_LINES = (WatchEvent, Bookmark, ListItem, ListDone)
+
+
+# The beginning of the names of modules that are loaded as files.
+_SCRIPT = "fnop_script_"
+
+
+def named(function: str) -> str:
+    """A function as whoever writes a model of it names it.
+
+    >>> named("fnop_script_shop:charge")
+    'shop:charge'
+    """
+    return function.removeprefix(_SCRIPT)
+
+
+def _unmodelled(function: str) -> str:
+    """The sentence about a function without a model, as whoever writes one names it.
+
+    >>> _unmodelled("fnop_script_shop:charge").partition(";")[0]
+    'shop:charge is not simulated'
+    """
+    function = named(function)
+    return (
+        f"{function} is not simulated; give a model of it: in a test "
+        f"Simulation(calls={{{function.partition(':')[2]}: ...}}), for fnop run and "
+        "fnop check --calls FILE, or for fnop run --real-calls"
+    )

@@ -1,0 +1,270 @@
+"""Impure daemons in a simulation: threads that take turns with the simulator.
+
+A daemon runs until it waits by `stopped.wait`, or ends; meanwhile the simulator stands
+still.  So one runs at a time, its waiting is a matter of virtual time, and equal
+beginnings lead to equal ends.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+import weakref
+from collections.abc import Callable, Collection
+from functools import partial
+from typing import Any
+
+from fnop.core.seam.commands import Interrupt, Refresh
+from fnop.effects import Call, Log, Outcome, Raised
+from fnop.interpreters.runtime.calls import StopFlag, called
+from fnop.interpreters.runtime.clock import VirtualClock
+from fnop.interpreters.simulation.externals import set_now
+
+__all__ = ["Strands"]
+
+# The longest time until a daemon has to wait or to end, in real seconds.
+PATIENCE_SECONDS = 10.0
+# The longest time for its end when the simulation is over, in real seconds.
+_END_SECONDS = 1.0
+# The shortest wait in virtual seconds: time would not pass with shorter ones.
+_LEAST_SECONDS = 0.001
+# The times that a daemon may wait after it was told to stop, before it is kept waiting.
+_DEAF_MAX = 1_000
+# The times that a daemon may wait on after its simulation is over.
+_CHANCES = 100
+_CANCELLED = Raised("Cancelled", "it was told to stop, and did not")
+
+
+class _Over(BaseException):
+    """The simulation is over: raised in a daemon that waits, to end its thread."""
+
+
+class Strands:
+    """The impure daemons of one simulated run that are under way, by their calls."""
+
+    def __init__(self, clock: VirtualClock) -> None:
+        self._clock = clock
+        self._strands: dict[int, _Strand] = {}
+        self._finalizer: weakref.finalize[..., Any] | None = None
+
+    def end_with(self, owner: object) -> None:
+        """End them all when their owner is freed, or the process ends."""
+        if self._finalizer is None:
+            self._finalizer = weakref.finalize(owner, self.close)
+
+    @property
+    def calls(self) -> Collection[int]:
+        """The commands that are under way: each of them waits."""
+        return self._strands.keys()
+
+    @property
+    def wakes(self) -> list[float]:
+        """The virtual seconds at which waiting daemons go on."""
+        return [each.until for each in self._strands.values() if each.until is not None]
+
+    def begin(
+        self,
+        id: int,
+        function: Callable[..., Any],
+        call: Call,
+        say: Callable[[Log], None],
+    ) -> Outcome | None:
+        """Begin a daemon; its outcome if it has ended, None if it waits."""
+        strand = self._strands[id] = _Strand(function, call, say, self._clock)
+        return self._go_on(id, strand)
+
+    def wake(self) -> list[tuple[int, Outcome]]:
+        """Let those go on whose time it is; the outcomes of those that end."""
+        now = self._clock.elapsed
+        due = [
+            (each.until, id, each)
+            for id, each in self._strands.items()
+            if each.until is not None and each.until <= now
+        ]
+        ended = []
+        for _, id, strand in sorted(due, key=lambda found: found[:2]):
+            outcome = self._go_on(id, strand)
+            if outcome is not None:
+                ended.append((id, outcome))
+        return ended
+
+    def tell(self, command: Interrupt | Refresh) -> Outcome | None:
+        """Let a daemon know something; its outcome if it ends of that."""
+        strand = self._strands.get(command.id)
+        match command:
+            case Refresh(_, body, wall) if strand is not None:
+                strand.stopped.refresh(body.data, wall)
+            case Interrupt(id, reason, cancel) if strand is not None:
+                strand.stopped.set(reason)
+                strand.stopped.is_cancelled = cancel
+                outcome = self._go_on(id, strand)
+                if not cancel:
+                    return outcome
+                if outcome is None:
+                    self._strands.pop(id).end()
+                return _CANCELLED
+        return None
+
+    def close(self) -> None:
+        """End them all: the operator is gone."""
+        while self._strands:
+            _, strand = self._strands.popitem()
+            strand.end()
+
+    def _go_on(self, id: int, strand: _Strand) -> Outcome | None:
+        set_now(strand.function, self._clock.now().wall)
+        outcome = strand.go_on()
+        if outcome is not None:
+            self._strands.pop(id, None)
+        return outcome
+
+
+class _Strand:
+    """One daemon in its thread, which runs only while the simulator waits for it."""
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        call: Call,
+        say: Callable[[Log], None],
+        clock: VirtualClock,
+    ) -> None:
+        is_awaited = inspect.iscoroutinefunction(function)
+        self.stopped = (_Awaited if is_awaited else _Parked)(self, clock)
+        self.until: float | None = None
+        self._is_over = False
+        self.function = function
+        self._name, self._say = call.function, say
+        self._outcome: Outcome | None = None
+        self._work = partial(called, function, call, self._said, self.stopped)
+        self._its_turn = threading.Semaphore(0)
+        self._our_turn = threading.Semaphore(0)
+        self._thread = threading.Thread(
+            target=self._run, name=f"simulated {call.function}", daemon=True
+        )
+        self._thread.start()
+
+    # ---------------------------------------------- in the simulator's thread
+
+    def go_on(self) -> Outcome | None:
+        """Let it run until it waits (None), or has ended."""
+        self.until = None
+        self._its_turn.release()
+        if self._our_turn.acquire(timeout=PATIENCE_SECONDS):
+            if self._outcome is not None:
+                self._thread.join()
+            return self._outcome
+        self._give_up()
+        text = (
+            f"{self._name} has neither waited nor ended within {PATIENCE_SECONDS:g} s; "
+            "in a simulation a daemon waits by stopped.wait(seconds) alone, which "
+            "takes no time"
+        )
+        return Raised("Blocked", text, permanent=True)
+
+    def end(self) -> None:
+        """End it where it waits."""
+        self._give_up()
+        if self._thread is not threading.current_thread():
+            self._thread.join(_END_SECONDS)
+
+    def _give_up(self) -> None:
+        self._is_over = True
+        self._its_turn.release(_CHANCES)
+
+    # -------------------------------------------------- in the daemon's thread
+
+    def _run(self) -> None:
+        self._its_turn.acquire()
+        self._outcome = self._work()
+        self._our_turn.release()
+
+    def park(self, until: float | None) -> bool:
+        """Let the simulator go on until then; False where the simulation is over."""
+        self.until = until
+        if not self._is_over:
+            self._our_turn.release()
+            self._its_turn.acquire()
+        elif not self._its_turn.acquire(blocking=False):
+            threading.Event().wait()  # it does not end: it is to do nothing more
+        return not self._is_over
+
+    def _said(self, line: Log) -> None:
+        if not self._is_over:
+            self._say(line)
+
+
+class _Waiting(StopFlag):
+    """The argument `stopped` of a simulated daemon."""
+
+    def __init__(self, strand: _Strand, clock: VirtualClock) -> None:
+        super().__init__()
+        self.is_cancelled = False
+        self._strand, self._clock = strand, clock
+        self._asked = 0
+
+    def _waits(self) -> bool:
+        """Whether to wait: not any more when it was told, unless it does not listen."""
+        if not self.is_set():
+            return True
+        self._asked += 1
+        return self._asked > _DEAF_MAX
+
+    def _until(self, timeout: float | None) -> float | None:
+        if timeout is None or self.reason:
+            return None
+        return self._clock.elapsed + max(timeout, _LEAST_SECONDS)
+
+
+class _Parked(_Waiting):
+    """The flag of a plain function, which waits in its thread."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        if self._waits() and not self._strand.park(self._until(timeout)):
+            raise _Over
+        return self.is_set()
+
+
+class _Awaited(_Waiting):
+    """The flag of a coroutine: its loop waits when all of its tasks do."""
+
+    def __init__(self, strand: _Strand, clock: VirtualClock) -> None:
+        super().__init__(strand, clock)
+        self._waiters: dict[asyncio.Future[None], float | None] = {}
+        self._rests = False
+
+    async def wait(self, timeout: float | None = None) -> bool:
+        if self._waits():
+            loop = asyncio.get_running_loop()
+            waiter: asyncio.Future[None] = loop.create_future()
+            self._waiters[waiter] = self._until(timeout)
+            self._rest_soon(loop)
+            try:
+                await waiter
+            finally:
+                del self._waiters[waiter]
+        return self.is_set()
+
+    def _rest_soon(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not self._rests:
+            self._rests = True
+            loop.call_soon(self._rest, loop)
+
+    def _rest(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Let the simulator go on, until one of the waiters is to go on."""
+        self._rests = False
+        waiters = {each: at for each, at in self._waiters.items() if not each.done()}
+        if not waiters:
+            return
+        moments = [at for at in waiters.values() if at is not None]
+        goes_on = self._strand.park(min(moments, default=None))
+        ends = self.is_cancelled or not goes_on
+        self.is_cancelled = False
+        for waiter, at in waiters.items():
+            if ends:
+                waiter.cancel()
+            elif self.reason or (at is not None and at <= self._clock.elapsed):
+                waiter.set_result(None)
+            else:
+                self._rest_soon(loop)
