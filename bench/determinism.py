@@ -14,7 +14,7 @@ from bench.sweep import cases_named
 from fnop.adapters.common.collector import calm_collector
 from fnop.interpreters.check.campaign.explore import Explorer, digest_of
 from fnop.interpreters.check.properties.evidence import seen_by
-from fnop.interpreters.check.trials.faults import Schedule, in_words
+from fnop.interpreters.check.state.kinds import Schedule, in_words
 from fnop.interpreters.check.trials.trial import Trial
 
 NAMES = ("01-minimal", "04-events", "05-handlers", "13-hooks", "16-indexing")

@@ -38,8 +38,8 @@ from fnop.interpreters.check.campaign.explore import (
     Explorer,
     prepared,
 )
-from fnop.interpreters.check.trials.faults import Fault, Place, Schedule, Site, in_words
-from fnop.interpreters.check.trials.records import Limits
+from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, in_words
+from fnop.interpreters.check.state.records import Limits
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.recording.comparison.causes import Comparison, Told, compared

@@ -31,7 +31,7 @@ from fnop.adapters.testing.models import models_of
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Verdict, is_special
-from fnop.interpreters.check.trials.faults import in_words
+from fnop.interpreters.check.state.kinds import in_words
 
 ROOT = Path(__file__).resolve().parents[1]
 # The files of those operators that have another name than the others.

@@ -45,8 +45,8 @@ from fnop.adapters.testing.planning import (
 from fnop.adapters.testing.reviewing import review as review
 from fnop.adapters.testing.simulating import Simulation as Simulation
 from fnop.core.admission.decisions import Decision as Decision
-from fnop.interpreters.check.trials.expectations import expect as expect
-from fnop.interpreters.check.trials.pictures import (
+from fnop.interpreters.check.state.expectations import expect as expect
+from fnop.interpreters.check.state.pictures import (
     Change as Change,
     Picture as Picture,
     Request as Request,

@@ -100,6 +100,8 @@ WINGS = {
     ),
     "interpreters/check": (
         "inputs",
+        "state",
+        "faults",
         "trials",
         "scripts",
         "admission",

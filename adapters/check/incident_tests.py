@@ -15,7 +15,7 @@ from fnop.adapters.check.tests import (
 from fnop.core.handlers.declare.settings import Settings
 from fnop.effects.wire import to_wire
 from fnop.interpreters.check.incidents.incidents import Incident
-from fnop.interpreters.check.trials.scripts import script_to_json
+from fnop.interpreters.check.state.scripts import script_to_json
 from fnop.interpreters.recording.comparison.ends import expected_of, is_named_anew
 from fnop.interpreters.recording.model.times import stamp
 from fnop.interpreters.recording.model.world import Place

@@ -39,7 +39,7 @@ from fnop.interpreters.check.campaign.campaign import Campaign, Options
 from fnop.interpreters.check.campaign.explore import Case
 from fnop.interpreters.check.campaign.reports import Report, Result, Task, unprepared
 from fnop.interpreters.check.properties import PROPERTIES
-from fnop.interpreters.check.trials.scripts import ScriptProblem
+from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.simulation.actions import ActionRefused
 from fnop.interpreters.simulation.scenario import ApplyProblem
 

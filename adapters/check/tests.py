@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from fnop.interpreters.check.trials.faults import Fault, Place, schedule_from_json
+from fnop.interpreters.check.faults.catalogue import schedule_from_json
+from fnop.interpreters.check.state.kinds import Fault, Place
 
 __all__ = [
     "action_call",

@@ -118,7 +118,7 @@ def study_with(wishes: Wishes, *, quiet: bool) -> Study:
     from fnop.adapters.common.manifests import ManifestProblem
     from fnop.adapters.generate.rights import RightsProblem, studied
     from fnop.adapters.testing.cases import CheckProblem
-    from fnop.interpreters.check.trials.scripts import ScriptProblem
+    from fnop.interpreters.check.state.scripts import ScriptProblem
     from fnop.interpreters.simulation.actions import ActionRefused
     from fnop.interpreters.simulation.scenario import ApplyProblem
 

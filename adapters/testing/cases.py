@@ -25,10 +25,10 @@ from fnop.core.handlers.program.program import Program
 from fnop.core.values.errors import nearest
 from fnop.interpreters.check.admission.unasked import unasked_by, unjudged_by
 from fnop.interpreters.check.campaign.explore import Case, Explorer, prepared
-from fnop.interpreters.check.trials.expectations import expectations_in
-from fnop.interpreters.check.trials.grounds import placed
-from fnop.interpreters.check.trials.records import Scene
-from fnop.interpreters.check.trials.scripts import Script
+from fnop.interpreters.check.state.expectations import expectations_in
+from fnop.interpreters.check.state.grounds import placed
+from fnop.interpreters.check.state.records import Scene
+from fnop.interpreters.check.state.scripts import Script
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.simulation.actions import Action, ActionRefused, Apply, Edit, act
 from fnop.interpreters.simulation.admission import has_admission
@@ -465,7 +465,9 @@ def _with_what_is_denied(
     """
     script = tuple(Apply(dict(each)) for each in subjects)
     trial = Trial(prepared(base)._replace(script=script)).play()
-    stored = [e for e in trial.refusals if e.denials and isinstance(e.action, Apply)]
+    stored = [
+        e for e in trial.journal.refusals if e.denials and isinstance(e.action, Apply)
+    ]
     for refusal in stored:
         denial = refusal.denials[0]
         tell(

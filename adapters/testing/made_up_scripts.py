@@ -23,7 +23,7 @@ from fnop.interpreters.check.campaign.walks import (
     scripts_of_the_cluster,
 )
 from fnop.interpreters.check.scripts.changes import Change, Sort, at, changes_of
-from fnop.interpreters.check.trials.worlds import is_builtin
+from fnop.interpreters.check.state.worlds import is_builtin
 from fnop.interpreters.simulation.actions import WriteLog
 from fnop.interpreters.simulation.scenario import catalogue_of
 

@@ -33,8 +33,8 @@ from fnop.interpreters.check.campaign.explore import (
 )
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import seen_by
-from fnop.interpreters.check.trials.faults import Fault, in_words
-from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.state.kinds import Fault, in_words
+from fnop.interpreters.check.state.records import Phase
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Pace, empty_cluster
 from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
@@ -188,7 +188,7 @@ class Simulation:
         trial = Trial(prepared(self._case), tuple(faults))
         trial.is_open = True
         self._trial, self._run = trial, trial.run
-        heard = trial.hears
+        heard = trial.director.hears
 
         def hears(say: Say, wall: float) -> None:
             self._said.append(say)
@@ -291,7 +291,7 @@ class Simulation:
         if self._trial is not None:
             if self._trial.phase is not Phase.DONE:
                 self._trial.settle()
-            self.settled = not self._trial.unsettled
+            self.settled = not self._trial.journal.unsettled
         else:
             self.settled = self._run.settle()
         return self
@@ -304,14 +304,14 @@ class Simulation:
         action that the cluster refuses without faults as well.
         """
         trial = self._faulty()
-        if trial.refusals:  # by a fault, or whatever happens?
+        if trial.journal.refusals:  # by a fault, or whatever happens?
             case = self._case._replace(script=trial.scene.script)
-            for each in benign_run(case).trial.refusals:
+            for each in benign_run(case).trial.journal.refusals:
                 raise AssertionError(str(each))
-        if trial.left:
+        if trial.state.left:
             raise AssertionError(
-                f"the fault has not come about: {trial.left[0]}; a site is named by "
-                "its handler, its effect and its target, as fnop check prints them"
+                f"the fault has not come about: {trial.state.left[0]}; a site is named "
+                "by its handler, its effect and its target, as fnop check prints them"
             )
         trial.is_open = False
         trial.play()

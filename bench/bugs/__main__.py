@@ -19,7 +19,7 @@ from typing import NamedTuple
 from bench.bugs.cases import BUGS, Bug, bug_in, case_of
 from fnop.adapters.common.collector import calm_collector
 from fnop.interpreters.check.campaign.explore import Explorer
-from fnop.interpreters.check.trials.faults import in_words
+from fnop.interpreters.check.state.kinds import in_words
 
 # A search that has not found a bug by then has missed it.
 SCHEDULES_MAX = 2_000

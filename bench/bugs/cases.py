@@ -12,7 +12,7 @@ from fnop.adapters.testing.models import models_for
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import Case
-from fnop.interpreters.check.trials.expectations import expectations_in
+from fnop.interpreters.check.state.expectations import expectations_in
 
 __all__ = ["BUGS", "Bug", "bug_in", "case_of"]
 

@@ -19,8 +19,8 @@ from fnop.adapters.common.loading import LoadProblem
 from fnop.interpreters.check.campaign.explore import Explorer, Verdict, is_special
 from fnop.interpreters.check.properties import judged
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation, seen_by
-from fnop.interpreters.check.trials.faults import Place as At, Schedule, Site, in_words
-from fnop.interpreters.check.trials.worlds import World
+from fnop.interpreters.check.state.kinds import Place as At, Schedule, Site, in_words
+from fnop.interpreters.check.state.worlds import World
 
 __all__ = ["Outcome", "Subjected", "judge"]
 
@@ -106,8 +106,10 @@ class Tried(NamedTuple):
 
 
 def _works(benign: Benign, seen: Seen) -> Counter[Site]:
-    sites = [each.site for each in seen.trial.writes]
-    sites += [each.site for each in seen.trial.visits if each.site.place is At.CALL]
+    sites = [each.site for each in seen.trial.journal.writes]
+    sites += [
+        each.site for each in seen.trial.journal.visits if each.site.place is At.CALL
+    ]
     found = [each._replace(nth=0) for each in sites]
     return Counter({*found} if benign.background else found)
 

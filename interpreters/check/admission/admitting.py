@@ -37,7 +37,7 @@ from fnop.interpreters.check.inputs.redeciding import (
     Inputs,
     quietly,
 )
-from fnop.interpreters.check.trials.grounds import (
+from fnop.interpreters.check.state.grounds import (
     STRICT,
     Asked,
     Ground,
@@ -45,7 +45,7 @@ from fnop.interpreters.check.trials.grounds import (
     fresh,
     named,
 )
-from fnop.interpreters.check.trials.sites import object_path
+from fnop.interpreters.check.state.sites import object_path
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.runtime.protocol import ApiRequest, User
 from fnop.interpreters.simulation.admission import ACCOUNT, has_admission
@@ -124,7 +124,11 @@ class Admitting:
     @property
     def reviewed(self) -> list[Decision]:
         """The decisions of the run."""
-        return [] if self._trial is None else [e.decision for e in self._trial.reviewed]
+        return (
+            []
+            if self._trial is None
+            else [e.decision for e in self._trial.journal.reviews.decided]
+        )
 
     @cached_property
     def unjudged(self) -> list[tuple[Handler, str]]:
@@ -143,7 +147,10 @@ class Admitting:
         """The decisions of the run, and those about objects like the created ones."""
         if self._trial is None:
             return []
-        found = [Asked(e.decision, self._ground_of(e)) for e in self._trial.reviewed]
+        found = [
+            Asked(e.decision, self._ground_of(e))
+            for e in self._trial.journal.reviews.decided
+        ]
         for each in self._creations:
             found += _others_like(each)
         for stored in self._latest:  # the cluster's controllers make some
@@ -155,14 +162,13 @@ class Admitting:
         """The decisions about objects of kinds of which the run makes none."""
         assert self._trial is not None
         trial = self._trial
-        place = max(trial.rests, default=None)
+        place = max(trial.journal.rests, default=None)
         if place is None:
             return
-        reviewed = {e.decision.request.plural for e in trial.reviewed}
+        reviewed = {e.decision.request.plural for e in trial.journal.reviews.decided}
         reviewed |= {each.name.partition("/")[0] for each in self._stored}
-        state = trial.rest_states[place]
         ground = self._ground_at(place)
-        for kind in _kinds_of(trial.scene.program, state).values():
+        for kind in _kinds_of(trial.scene.program, ground.state).values():
             if kind.plural not in reviewed:
                 path = path_of(kind, trial.scene.namespace if kind.namespaced else None)
                 post = ApiRequest("POST", path, (), _bare(kind, trial.scene.program))
@@ -174,7 +180,8 @@ class Admitting:
         """The world at the rest after so many actions."""
         assert self._trial is not None
         trial = self._trial
-        cluster, state = trial.rests[place], trial.rest_states[place]
+        cluster, _, state, _ = trial.journal.rests[place]
+        assert state is not None, "the operator has admission handlers"
         wall = trial.run.clock.now().wall
         return Ground(trial.scene.program, wall, cluster, state, trial.run.calls)
 
@@ -191,7 +198,7 @@ class Admitting:
         trial, known = self._trial, dict[tuple[str, str], Stored]()
         given = _uids(trial.scene.base.cluster)
         seen: set[str] = set()
-        for place in sorted(trial.rests):
+        for place in sorted(trial.journal.rests):
             ground = self._ground_at(place)
             reviewed = _kinds_of(trial.scene.program, ground.state)
             for resource, found in ground.objects():
@@ -244,7 +251,7 @@ class Admitting:
         assert self._trial is not None
         found = [
             Asked(each.decision, self._ground_of(each))
-            for each in self._trial.reviewed
+            for each in self._trial.journal.reviews.decided
             if each.decision.request.operation == "CREATE"
         ]
         return found[:CREATIONS_MAX]
@@ -261,7 +268,7 @@ class Admitting:
     def _own_denials(self) -> Iterator[str]:
         assert self._trial is not None
         last: dict[tuple[str, ...], Decision] = {}
-        for each in self._trial.reviewed:
+        for each in self._trial.journal.reviews.decided:
             request = each.decision.request
             if request.user == ACCOUNT.name:
                 key = request.plural, request.label, request.operation
@@ -277,10 +284,14 @@ class Admitting:
     def _denials_on_behalf(self) -> Iterator[str]:
         """Denials of objects that the controllers of the cluster have made."""
         assert self._trial is not None
-        mine = {e.body["metadata"]["uid"] for e in self._trial.writes if _is_whole(e)}
+        mine = {
+            e.body["metadata"]["uid"]
+            for e in self._trial.journal.writes
+            if _is_whole(e)
+        }
         reviewed = {
             (each.decision.request.plural, each.decision.request.label)
-            for each in self._trial.reviewed
+            for each in self._trial.journal.reviews.decided
         }
         for each in self._stored:
             meta = each.found["metadata"]

@@ -28,7 +28,7 @@ from fnop.interpreters.check.inputs.redeciding import (
     Attempt,
     Decision as Ending,
 )
-from fnop.interpreters.check.trials.grounds import (
+from fnop.interpreters.check.state.grounds import (
     STRICT,
     Asked,
     Ground,
@@ -38,8 +38,8 @@ from fnop.interpreters.check.trials.grounds import (
     named,
     placed,
 )
-from fnop.interpreters.check.trials.sites import object_path
-from fnop.interpreters.check.trials.worlds import digests_of
+from fnop.interpreters.check.state.sites import object_path
+from fnop.interpreters.check.state.worlds import digests_of
 from fnop.interpreters.cluster.access.reviews import ADMIN
 from fnop.interpreters.runtime.protocol import ApiRequest, ApiResponse, User
 from fnop.interpreters.simulation.admission import ACCOUNT

@@ -10,7 +10,7 @@ from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import ADMISSION
 from fnop.core.handlers.declare.webhook import Webhook
 from fnop.interpreters.check.admission.admitting import Admitting
-from fnop.interpreters.check.trials.grounds import placed
+from fnop.interpreters.check.state.grounds import placed
 
 __all__ = ["Unasked", "unasked_by", "unjudged_by", "unshown_by"]
 

@@ -19,11 +19,17 @@ from fnop.core.seam.inputs import Input
 from fnop.core.seam.wire import command_to_wire, input_to_wire
 from fnop.core.values.now import Now
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, observed
-from fnop.interpreters.check.properties.evidence import seen_by
+from fnop.interpreters.check.properties.evidence import has_struck, seen_by
+from fnop.interpreters.check.state.kinds import (
+    Fault,
+    Place as Kind,
+    Schedule,
+    Site,
+    Trait,
+)
+from fnop.interpreters.check.state.worlds import ASIDE
 from fnop.interpreters.check.trials.differences import Difference, differences
-from fnop.interpreters.check.trials.faults import Place as Kind, Schedule, Site
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import ASIDE
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.recording.model.account import (
@@ -139,15 +145,15 @@ def record_of(step: Step) -> dict[str, Any]:
 def _happened(trial: Trial, watched: Watched, redaction: Redaction) -> Account:
     """The marks and the changes of a run."""
     clock = trial.run.clock
-    began = clock.now().wall - clock.elapsed + trial.since
+    began = clock.now().wall - clock.elapsed + trial.journal.since
     marks = (
         Mark(each.step, began + each.at, each.lane, str(each.what), each.version)
-        for each in trial.story[:PLACES_MAX]
+        for each in trial.journal.story[:PLACES_MAX]
         if each.lane != "operator"
     )
     changes: Iterable[Change] = ()
     # After a backup was restored, versions count again.
-    if not any(each.kind.code == "F21" for each in trial.struck):
+    if not has_struck(trial, Trait.REWINDS):
         changes = _changes(trial, watched, redaction)
     return Account(tuple(marks), tuple(changes))
 
@@ -162,7 +168,7 @@ def _changes(trial: Trial, watched: Watched, redaction: Redaction) -> Iterator[C
         if (each.resource[1], each.object["metadata"]["name"]) not in _BEGINNINGS
     ][:PLACES_MAX]
     for event, body in zip(events, _redacted(events, watched, redaction), strict=True):
-        by = trial.maker_of(event.version)
+        by = trial.journal.maker_of(event.version)
         group, plural = event.resource
         meta = event.object["metadata"]
         yield Change(
@@ -239,9 +245,9 @@ def _crashes(
     """The end of a crash at each place of the run without faults, in its order."""
     turns = {
         each.site: each.turn
-        for each in reversed(explorer.reference.benign.seen.trial.visits)
+        for each in reversed(explorer.reference.benign.seen.trial.journal.visits)
     }
-    places = [each for each in explorer.singles() if each[0].kind.code == "F1"]
+    places = [each for each in explorer.singles() if _is_a_crash(*each)]
     places.sort(key=lambda each: turns.get(each[0].site, 0))
     steps = _steps_before(trial)
     found: list[Crash] = []
@@ -261,10 +267,17 @@ def _crashes(
 
 def _steps_before(trial: Trial) -> dict[Site, int]:
     """The steps of the sites that a run has in common with the one without faults."""
-    strikes = [each.step for each in trial.story if each.lane == "fault"]
+    strikes = [each.step for each in trial.journal.story if each.lane == "fault"]
     end = min(strikes, default=float("inf"))
     return {
         each.site: each.step + (each.site.place is Kind.EVENT)
-        for each in reversed(trial.visits)
+        for each in reversed(trial.journal.visits)
         if each.step <= end
     }
+
+
+def _is_a_crash(fault: Fault) -> bool:
+    """Whether the operator crashes, and starts again at once."""
+    crashes = fault.kind.has(Trait.CRASHES_BEFORE | Trait.CRASHES_AFTER)
+    is_at_once = not fault.kind.has(Trait.MERGES)
+    return crashes and is_at_once and fault.site.place is not Kind.LOG

@@ -18,7 +18,6 @@ from fnop.core.values.errors import described
 from fnop.interpreters.check.admission.unasked import unshown_by
 from fnop.interpreters.check.campaign.explore import (
     LIKELY_MAX,
-    LIKELY_SECONDS,
     Case,
     Explorer,
     Verdict,
@@ -33,9 +32,10 @@ from fnop.interpreters.check.campaign.reports import (
     has_faults,
     unsure_of,
 )
+from fnop.interpreters.check.faults.catalogue import FAULTS
 from fnop.interpreters.check.properties import OF_ADMISSION, PROPERTIES
-from fnop.interpreters.check.trials.faults import Schedule
-from fnop.interpreters.check.trials.scripts import ScriptProblem
+from fnop.interpreters.check.state.kinds import Schedule
+from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.simulation.admission import has_admission
 
 __all__ = [
@@ -194,7 +194,9 @@ class Campaign:
         Their first faults are taken by turns of their kinds, each in one script before
         any strikes another one: scripts begin alike.
         """
-        kinds: dict[str, list[tuple[int, Task]]] = {e: [] for e in LIKELY_SECONDS}
+        kinds: dict[str, list[tuple[int, Task]]] = {
+            each.name: [] for each in FAULTS if each.likely_next
+        }
         scripts = Counter[Schedule]()
         for each in singles:
             first = each.schedule
@@ -339,7 +341,9 @@ class Campaign:
         for number, explorer in enumerate(self.explorers):
             trial = explorer.reference.benign.seen.trial
             if trial.is_endless:
-                reasons = [e.reason for e in trial.unsettled.values() if e.endless]
+                reasons = [
+                    e.reason for e in trial.journal.unsettled.values() if e.endless
+                ]
                 found[number] = reasons[0]
         return found
 

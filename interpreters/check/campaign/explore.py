@@ -25,6 +25,8 @@ from fnop.core.handlers.run.arguments import Situation
 from fnop.core.handlers.run.invocation import Journal
 from fnop.core.seam.commands import Command
 from fnop.interpreters.check.admission.admitting import Admitting
+from fnop.interpreters.check.faults.behaviour import Ahead
+from fnop.interpreters.check.faults.catalogue import BEHAVIOURS, FAULTS
 from fnop.interpreters.check.inputs.heeding import Heeding
 from fnop.interpreters.check.inputs.idleness import Idleness
 from fnop.interpreters.check.inputs.purity import Purity
@@ -41,20 +43,10 @@ from fnop.interpreters.check.properties.evidence import (
 from fnop.interpreters.check.properties.expected import errors_of_expectations
 from fnop.interpreters.check.properties.writes import unsteady
 from fnop.interpreters.check.scripts.sequels import is_of_given, left_by, sequels_of
-from fnop.interpreters.check.trials.aftermath import aftermath_of
-from fnop.interpreters.check.trials.differences import Volatile, learned
-from fnop.interpreters.check.trials.expectations import Expectation
-from fnop.interpreters.check.trials.faults import (
-    BY_NAME,
-    FAULTS,
-    Fault,
-    FaultKind,
-    Place,
-    Schedule,
-    Severity,
-    Site,
-)
-from fnop.interpreters.check.trials.records import (
+from fnop.interpreters.check.state.expectations import Expectation
+from fnop.interpreters.check.state.kinds import Fault, Place, Schedule, Site, Trait
+from fnop.interpreters.check.state.processes import is_elected
+from fnop.interpreters.check.state.records import (
     Happened,
     Limits,
     Phase,
@@ -64,9 +56,10 @@ from fnop.interpreters.check.trials.records import (
     Visit,
     has_background,
 )
-from fnop.interpreters.check.trials.replicas import is_elected
+from fnop.interpreters.check.state.state import TrialState
+from fnop.interpreters.check.trials.aftermath import aftermath_of
+from fnop.interpreters.check.trials.differences import Volatile, learned
 from fnop.interpreters.check.trials.rests import Rests
-from fnop.interpreters.check.trials.strikes import child_name, children
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.runtime.clock import EPOCH, VirtualClock
@@ -100,20 +93,6 @@ __all__ = [
 
 # The second fault of a pair strikes within so many turns of the first.
 NEAR_TURNS = 8
-# The likely second faults after a first one: their kinds, and where they strike. A new
-# process reads what the former one has made, and fnop itself retries a read that the
-# API server throttles: only a refused one reaches the handler. A request whose reply
-# was lost is sent again, and meets what came of the first one.
-LIKELY_SECONDS: Mapping[str, tuple[tuple[str, Place], ...]] = {
-    "F1:after": (
-        ("F9:forbidden", Place.READ),
-        ("F17:error", Place.CALL),
-        ("F8:touched", Place.OWN),
-        ("F8:touched", Place.WRITE),
-    ),
-    "F1:rest": (("F9:forbidden", Place.READ), ("F17:error", Place.CALL)),
-    "F10:applied": (("F1:after", Place.WRITE), ("F1:after", Place.CALL)),
-}
 # At most so many second faults are likely, within so many turns of the first.
 LIKELY_MAX, LIKELY_TURNS = 2, 200
 # A random schedule has at most so many faults.
@@ -237,7 +216,7 @@ def observed(
     scene = prepared(case)
     run = scene.base.fork()
     run.machine = Machine(case.program, (observer(run),))
-    if not any(each.kind.name == "F18:backlog" for each in schedule):
+    if not any(each.kind.has(Trait.STARTS_LATE) for each in schedule):
         run.settle(seconds=BOOT_SECONDS)
     trial = Trial(scene, schedule, run=run)
     trial.whole = True  # recordings are compared process by process
@@ -274,11 +253,11 @@ def reference_of(
         scene = prepared(case)
     trial = Trial(scene)
     forks: dict[int, Trial] = {}
-    while trial.phase is Phase.SCRIPT and not trial.unsettled:
+    while trial.phase is Phase.SCRIPT and not trial.journal.unsettled:
         # Schedules that strike where it cannot be forked begin at the beginning.
         if not case.calm:
             with suppress(CannotFork):
-                forks[trial.turns] = trial.fork()
+                forks[trial.state.turns] = trial.fork()
         trial.go_on()
     trial.play()
     handlers = case.program.handlers
@@ -290,7 +269,7 @@ def reference_of(
         scene,
         _benign(case, trial, other, gates, followed),
         forks,
-        Limits(turns=20 * trial.turns + 200),
+        Limits(turns=20 * trial.state.turns + 200),
     )
 
 
@@ -368,7 +347,9 @@ def _created(trial: Trial) -> Seen | None:
     """
     scene = trial.scene
     script = tuple(
-        each for place, each in enumerate(scene.script, 1) if place not in trial.denied
+        each
+        for place, each in enumerate(scene.script, 1)
+        if place not in trial.journal.denied
     )
     changed = any(isinstance(each, (Delete, Edit)) for each in script)
     if not changed or any(isinstance(each, SetPace) for each in script):
@@ -381,17 +362,17 @@ def _followed(
     trial: Trial, forks: Mapping[int, Trial], alone: bool
 ) -> tuple[Followed, ...]:
     """The sequels of a benign run that has come to its end, played."""
-    end = trial.rests.get(len(trial.scene.script))
-    if end is None or trial.is_endless:
+    rest = trial.journal.rests.get(len(trial.scene.script))
+    if rest is None or trial.is_endless:
         return ()
-    found = []
+    end, found = rest.cluster, []
     made = frozenset(made_by(trial))
     for sequel in sequels_of(trial.scene, handled_kinds(trial), end, made, alone=alone):
         script = (*trial.scene.script, *sequel.actions)
         scene = trial.scene._replace(script=script)
         if forks:
             longer = forks[max(forks)].fork()
-            longer.scene = scene
+            longer.state.scene = scene
         else:
             longer = Trial(scene)
         followed = Followed(sequel, seen_by(longer.play()))
@@ -412,10 +393,10 @@ def _waited(before: Trial, followed: Followed) -> tuple[Cluster, ...]:
     for each in followed.times:
         twin.wait(each)
         found.append(twin.run.cluster)
-    ends = followed.seen.trial.end_times
-    twin.wait(ends.get(Phase.HEALED, 0.0))
+    ends = followed.seen.trial.journal.ends
+    twin.wait(ends[Phase.HEALED].time or 0.0)
     twin.run.crash()
-    twin.wait(ends.get(Phase.RESTARTED, 0.0))
+    twin.wait(ends[Phase.RESTARTED].time or 0.0)
     return (*found, twin.run.cluster)
 
 
@@ -459,7 +440,7 @@ class Explorer:
         """The verdict of the run without faults."""
         benign = self.reference.benign
         found = tuple(judged(benign, benign.seen))
-        return Verdict((), found, True, self._trial.turns)
+        return Verdict((), found, True, self._trial.state.turns)
 
     @cached_property
     def _always(self) -> frozenset[str]:
@@ -469,7 +450,7 @@ class Explorer:
     @property
     def turns(self) -> int:
         """The number of turns of the run without faults."""
-        return self._trial.turns
+        return self._trial.state.turns
 
     @property
     def unmodelled(self) -> tuple[str, ...]:
@@ -483,8 +464,8 @@ class Explorer:
         Those that the operator's own admission handlers prevent are none, nor what
         follows from their answers: of a denial, that a later action misses an object.
         """
-        found = tuple(each for each in self._trial.refusals if not each.is_own)
-        decisions = [each.decision for each in self._trial.reviewed]
+        found = tuple(each for each in self._trial.journal.refusals if not each.is_own)
+        decisions = [each.decision for each in self._trial.journal.reviews.decided]
         if not found or not any(e.denials or e.patch for e in decisions):
             return found
         refused = _refused_without_reviews(self.case)
@@ -493,7 +474,7 @@ class Explorer:
     @property
     def denied(self) -> tuple[Refusal, ...]:
         """The actions of the script that the operator itself prevents."""
-        return tuple(each for each in self._trial.refusals if each.is_own)
+        return tuple(each for each in self._trial.journal.refusals if each.is_own)
 
     @property
     def mistakes(self) -> tuple[str, ...]:
@@ -527,12 +508,24 @@ class Explorer:
         if self._trial.is_endless or self.case.calm:
             return []
         trial = self.reference.benign.seen.trial
-        found = [*candidates(trial.visits, self.case)]
-        found += [*_tampering(self.reference)]
-        if self.case.former is not None:
-            found += [*_upgrades(trial)]
-        found += [*_lasting(trial, self.case)]
+        ahead = self._ahead._replace(
+            former=self.case.former is not None,
+            controllers=_controllers_for(trial),
+            forked=self._forked,
+        )
+        found = [*candidates(trial.journal.visits, ahead), *_lasting(ahead)]
         return [(each,) for each in _unseen_first(found)]
+
+    @cached_property
+    def _ahead(self) -> Ahead:
+        """The facts by which faults may strike a second time."""
+        program = self.case.program
+        return Ahead(len(self.case.script), is_elected(program), has_admission(program))
+
+    def _forked(self, visit: Visit) -> TrialState | None:
+        """The state of the run without faults at a visit, if there is a fork of it."""
+        fork = self.reference.forks.get(visit.turn - 1)
+        return None if fork is None else fork.state
 
     def random(self, count: int, seed: int = 0) -> Iterator[Schedule]:
         """Random schedules of two to six faults; special ones are for single use."""
@@ -573,7 +566,9 @@ class Explorer:
         found = judged(self.reference.benign, seen_by(trial))
         # A violation of the benign run is told of it, and not of every fault again.
         fresh = tuple(each for each in found if each.property not in self._always)
-        return Verdict(schedule, fresh, len(trial.struck) == len(schedule), trial.turns)
+        return Verdict(
+            schedule, fresh, len(trial.struck) == len(schedule), trial.state.turns
+        )
 
     def trial_of(self, schedule: Schedule) -> Trial:
         """A trial of the schedule, at the turn at which its first fault strikes."""
@@ -582,8 +577,8 @@ class Explorer:
         if fork is None:
             return Trial(self.reference.scene, schedule, limits=limits)
         trial = fork.fork()
-        trial.limits = limits
-        trial.left = [*schedule]
+        trial.state.limits = limits
+        trial.state.left = [*schedule]
         return trial
 
     def _fork_for(self, schedule: Schedule) -> Trial | None:
@@ -597,26 +592,26 @@ class Explorer:
         return self.reference.forks.get(min(turns, default=1) - 1)
 
     def _turns(self) -> Mapping[Site, int]:
-        visits = self.reference.benign.seen.trial.visits
+        visits = self.reference.benign.seen.trial.journal.visits
         return {each.site: each.turn for each in reversed(visits)}
 
     def pairs(self, first: Schedule) -> Iterator[Verdict]:
         """Try each second fault within a few turns after a first one."""
         trial = self._struck_by(first)
-        known, forks = len(trial.visits), dict[int, Trial]()
-        begun = trial.turns
-        while trial.phase is Phase.SCRIPT and trial.turns < begun + NEAR_TURNS:
+        known, forks = len(trial.journal.visits), dict[int, Trial]()
+        begun = trial.state.turns
+        while trial.phase is Phase.SCRIPT and trial.state.turns < begun + NEAR_TURNS:
             try:
-                forks[trial.turns] = trial.fork()
+                forks[trial.state.turns] = trial.fork()
             except CannotFork:
                 return
             trial.go_on()
-        near = [each for each in trial.visits[known:] if each.turn - 1 in forks]
-        found = candidates(near, self.case)
+        near = [each for each in trial.journal.visits[known:] if each.turn - 1 in forks]
+        found = candidates(near, self._ahead)
         for fault in _unseen_first(e for e in found if not is_special((e,))):
             visit = next(each for each in near if each.site == fault.site)
             second = forks[visit.turn - 1].fork()
-            second.left = [fault]
+            second.state.left = [fault]
             yield self.verdict_of(second.play(), (*first, fault))
 
     def may_begin_a_pair(self, first: Schedule) -> bool:
@@ -626,24 +621,26 @@ class Explorer:
         """
         (fault,) = first
         is_of_work = bool(fault.site.handler or fault.site.verb)  # not the very start
-        rows = LIKELY_SECONDS.get(fault.kind.name, ())
-        return is_of_work and any(place in self._asked for _, place in rows)
+        likely = fault.kind.likely_next
+        return is_of_work and any(place in self._asked for _, place in likely)
 
     @cached_property
     def _asked(self) -> frozenset[Place]:
         """The places of what handlers ask for in the run without faults."""
-        return frozenset(Place(place) for place, who, *_ in self._trial.counts if who)
+        return frozenset(
+            Place(place) for place, who, *_ in self._trial.journal.counts if who
+        )
 
     def likely_pairs(self, first: Schedule) -> Iterator[Verdict]:
         """Try the likely second faults before the user's next action."""
         trial = self._struck_by(first)
-        known, place = len(trial.visits), trial.place
-        end = trial.turns + LIKELY_TURNS
-        while trial.phase is Phase.SCRIPT and trial.place == place:
-            if trial.turns >= end:
+        known, place = len(trial.journal.visits), trial.state.user.place
+        end = trial.state.turns + LIKELY_TURNS
+        while trial.phase is Phase.SCRIPT and trial.state.user.place == place:
+            if trial.state.turns >= end:
                 break
             trial.go_on()
-        found = candidates(trial.visits[known:], self.case)
+        found = candidates(trial.journal.visits[known:], self._ahead)
         for fault in _likely_seconds(first[0], found):
             yield self.tried((*first, fault))
 
@@ -692,7 +689,7 @@ def _refused_without_reviews(case: Case) -> frozenset[int]:
     handlers = tuple(e for e in case.program.handlers if e.role not in ADMISSION)
     program = Program(handlers, case.program.settings)
     trial = Trial(prepared(case._replace(program=program))).play()
-    return frozenset(each.place for each in trial.refusals)
+    return frozenset(each.place for each in trial.journal.refusals)
 
 
 def _other_reference(case: Case, heeding: Heeding) -> Reference:
@@ -704,7 +701,7 @@ def _other_reference(case: Case, heeding: Heeding) -> Reference:
     trial = Trial(scene).play()
     other = trial if trial.is_endless else Trial(prepared(case, seed="3")).play()
     benign = _benign(case, trial, other, _Gates(Purity(), Idleness(()), heeding))
-    return Reference(scene, benign, {}, Limits(turns=20 * trial.turns + 200))
+    return Reference(scene, benign, {}, Limits(turns=20 * trial.state.turns + 200))
 
 
 def explorers_of(cases: Sequence[Case]) -> list[Explorer]:
@@ -747,40 +744,35 @@ def _is_of_one_world(one: Case, other: Case) -> bool:
 
 def _is_from_the_start(fault: Fault) -> bool:
     """Whether it makes a difference before it strikes."""
-    return fault.site.place is Place.RUN or fault.kind.code == "F20"
+    return fault.site.place is Place.RUN or fault.kind.has(Trait.FROM_THE_START)
 
 
 # ------------------------------------------------------------------- candidates
 
 
-def candidates(visits: Iterable[Visit], case: Case) -> Iterator[Fault]:
+def candidates(visits: Iterable[Visit], ahead: Ahead) -> Iterator[Fault]:
     """The faults that can strike at these visits, without those that are the same.
 
     A crash leaves nothing of the operator: two are the same if the cluster has not
     changed between them.
     """
-    actions, elected = len(case.script), is_elected(case.program)
-    reviews = has_admission(case.program)
     crashes: set[tuple[str, int, int]] = set()
     for visit, following in _with_next(visits):
         for kind in FAULTS:
             if visit.site.place not in kind.places or visit.site.place is Place.RUN:
                 continue
-            if kind.code in ("F19", "F20") or not _can(kind, visit, actions):
-                continue
-            if kind.code == "F15" and not elected:
-                continue
-            if kind.code == "F23" and not reviews:
-                continue
-            if kind.code == "F1" or kind.name in ("F3:crash", "F24:crash"):
-                is_done = kind.mode in ("after", "crash")
-                version = following if is_done else visit.version
-                place = (kind.code, visit.place, version)
-                if visit.site.place is not Place.CALL:
+            for fault in BEHAVIOURS[kind.name].faults(kind, visit, ahead):
+                if kind.has(_CRASHES) and visit.site.place is not Place.CALL:
+                    is_done = kind.has(Trait.CRASHES_AFTER)
+                    version = following if is_done else visit.version
+                    place = (kind.code, visit.place, version)
                     if place in crashes:
                         continue
                     crashes.add(place)
-            yield Fault(kind, visit.site)
+                yield fault
+
+
+_CRASHES = Trait.CRASHES_BEFORE | Trait.CRASHES_AFTER
 
 
 def _likely_seconds(first: Fault, found: Iterable[Fault]) -> list[Fault]:
@@ -789,10 +781,10 @@ def _likely_seconds(first: Fault, found: Iterable[Fault]) -> list[Fault]:
     A rival has its turn only if fewer requests may fail.
     """
     faults = [*found]
-    rows = LIKELY_SECONDS[first.kind.name]
+    rows = first.kind.likely_next
     turns = zip_longest(*(_one_of_each_sort(faults, *row) for row in rows))
     likely = [each for turn in turns for each in turn if each is not None]
-    return sorted(likely, key=lambda each: each.kind.code == "F8")[:LIKELY_MAX]
+    return sorted(likely, key=lambda each: each.kind.has(Trait.RIVALS))[:LIKELY_MAX]
 
 
 def _one_of_each_sort(faults: Iterable[Fault], name: str, place: Place) -> list[Fault]:
@@ -813,55 +805,6 @@ def _with_next(visits: Iterable[Visit]) -> Iterator[tuple[Visit, int]]:
         yield visit, later.version
 
 
-def _can(kind: FaultKind, visit: Visit, actions: int) -> bool:
-    """Whether the fault makes a difference at this visit."""
-    left = actions - visit.place
-    match kind.name:
-        case "F13:before" | "F13:after" | "F13:event" | "F2:action" | "F3:gap":
-            return left > 0
-        case "F11:zombie" | "F3:down" | "F3:crash" | "F23:down" | "F23:slow":
-            return left > 0
-        case "F3:down twice":
-            return left > 1
-        case "F8:touched" | "F8:held":
-            return visit.site.verb not in ("create", "adopt")
-        case "F8:remade":  # others are meant for whatever has the name
-            own = visit.site.place is Place.OWN  # it is patched as whatever it is now
-            return visit.site.verb in (("delete",) if own else ("patch", "delete"))
-        case "F21:backup":
-            return visit.place > 0
-        case _:
-            return True
-
-
-def _tampering(reference: Reference) -> Iterator[Fault]:
-    trial = reference.benign.seen.trial
-    for visit in trial.visits:
-        if visit.site.place is not Place.REST:
-            continue
-        fork = reference.forks.get(visit.turn - 1)
-        if fork is None:
-            continue
-        for found in children(fork):
-            meta = found["metadata"]
-            name = child_name(fork, found)
-            for kind in FAULTS:
-                if kind.code != "F19" or (
-                    kind.mode == "labels" and not meta.get("labels")
-                ):
-                    continue
-                if kind.mode == "owner" and not meta.get("ownerReferences"):
-                    continue
-                yield Fault(kind, visit.site, name)
-
-
-def _upgrades(trial: Trial) -> Iterator[Fault]:
-    """The replacements of the former code, at each rest of the script."""
-    for visit in trial.visits:
-        if visit.site.place is Place.REST and visit.place:
-            yield Fault(BY_NAME["F20:upgrade"], visit.site)
-
-
 # Which of the cluster's controllers work for which kind of objects.
 _CONTROLLERS = {
     ("apps", "deployments"): ("deployment", "replicaset", "kubelet"),
@@ -872,21 +815,20 @@ _CONTROLLERS = {
 }
 
 
-def _lasting(trial: Trial, case: Case) -> Iterator[Fault]:
-    """The faults that last for the whole script."""
-    controllers: set[str] = {"garbage"} if trial.writes else set()
+def _controllers_for(trial: Trial) -> set[str]:
+    """The controllers of the cluster that work for the operator's objects."""
+    found: set[str] = {"garbage"} if trial.journal.writes else set()
     for event in seen_by(trial).events:
-        controllers |= set(_CONTROLLERS.get(event.resource, ()))
+        found |= set(_CONTROLLERS.get(event.resource, ()))
+    return found
+
+
+def _lasting(ahead: Ahead) -> Iterator[Fault]:
+    """The faults that last for the whole script."""
     for kind in FAULTS:
-        if Place.RUN not in kind.places:
-            continue
-        if kind.mode == "former" and case.former is None:
-            continue
-        if kind.code == "F23" and not has_admission(case.program):
-            continue
-        targets = sorted(controllers) if kind.code == "F14" else [kind.mode]
-        for target in targets:
-            yield Fault(kind, Site(Place.RUN, "", "", target))
+        if Place.RUN in kind.places:
+            for target in BEHAVIOURS[kind.name].targets(kind, ahead):
+                yield Fault(kind, Site(Place.RUN, "", "", target))
 
 
 # Faults of a kind that are tried before those of the next kind have their turn.  In
@@ -906,7 +848,7 @@ def _unseen_first(faults: Iterable[Fault]) -> list[Fault]:
         sort, kind = sort_of(each), each.kind.name
         level = levels[sort]
         turn = places[level, kind] // _TURN
-        ranked.append((level, turn, _RANK[kind], number, each))
+        ranked.append((level, turn, each.kind.rank, number, each))
         levels[sort] += 1
         places[level, kind] += 1
     return [each for *_, each in sorted(ranked, key=lambda found: found[:4])]
@@ -918,22 +860,18 @@ def sort_of(fault: Fault) -> tuple[str, str, str, str]:
     return fault.kind.name, site.handler, site.verb, site.target.partition("/")[0]
 
 
-_RANK = {each.name: number for number, each in enumerate(FAULTS)}
-_SPECIAL = frozenset(each.name for each in FAULTS if each.severity is Severity.SPECIAL)
-
-
 def digest_of(seen: Seen) -> str:
     """A digest of all that a trial has done and led to: equal for equal trials."""
     text = hashlib.blake2b(digest_size=16)
     for alias, world in sorted(seen.world.items()):
         text.update(alias.encode() + world)
-    for each in seen.trial.writes:
+    for each in seen.trial.journal.writes:
         text.update(f"{each.site}{each.before}{each.after}".encode())
-    for decision in (found.decision for found in seen.trial.reviewed):
+    for decision in (found.decision for found in seen.trial.journal.reviews.decided):
         text.update(f"{decision.message}{decision.warnings}".encode())
     return text.hexdigest()
 
 
 def is_special(schedule: Schedule) -> bool:
     """Whether it takes several API servers, or a restored backup."""
-    return any(each.kind.name in _SPECIAL for each in schedule)
+    return any(each.kind.has(Trait.SPECIAL) for each in schedule)

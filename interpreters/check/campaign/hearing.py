@@ -27,8 +27,8 @@ from fnop.core.seam.commands import (
 from fnop.core.values.evolve import replace
 from fnop.effects import Call
 from fnop.interpreters.check.campaign.explore import Case, Explorer, is_special, sort_of
-from fnop.interpreters.check.trials.faults import Schedule
-from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.state.kinds import Schedule, Trait
+from fnop.interpreters.check.state.records import Phase
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.runtime.interrupts import interruptible
 from fnop.interpreters.simulation.simulation import CannotFork
@@ -199,7 +199,7 @@ def schedules_of(
     for explorer in explorers:
         for schedule in explorer.singles():
             (fault,) = schedule
-            if fault.kind.mode == "forbidden" or is_special(schedule):
+            if fault.kind.has(Trait.DENIES) or is_special(schedule):
                 continue
             if sort_of(fault) not in sorts:
                 sorts.add(sort_of(fault))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from fnop.interpreters.check.campaign.explore import Failure, Verdict, is_special
 from fnop.interpreters.check.properties import OF_ADMISSION
-from fnop.interpreters.check.trials.faults import Schedule
+from fnop.interpreters.check.state.kinds import Schedule
 
 __all__ = [
     "CAUSES",

@@ -7,7 +7,7 @@ from typing import Any
 
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, Verdict
 from fnop.interpreters.check.properties.evidence import Violation
-from fnop.interpreters.check.trials.scripts import ScriptProblem
+from fnop.interpreters.check.state.scripts import ScriptProblem
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.simulation.actions import ActionRefused, Apply
 from fnop.interpreters.simulation.scenario import ApplyProblem
@@ -45,7 +45,7 @@ def shrinking(
 
 def with_story(explorer: Explorer, failure: Failure) -> Failure:
     """The failure with what has happened."""
-    return failure._replace(story=tuple(_trial(explorer, failure).story))
+    return failure._replace(story=tuple(_trial(explorer, failure).journal.story))
 
 
 def _trial(explorer: Explorer, failure: Failure) -> Trial:
@@ -59,7 +59,7 @@ def _errors(trial: Trial) -> set[str]:
     """The kinds of errors that handlers have failed of, and nobody has foreseen."""
     return {
         f"{say.handler} {type(say.exception).__name__}"
-        for _, say in trial.lines
+        for _, say in trial.journal.lines
         if say.exception is not None
     }
 
@@ -77,7 +77,7 @@ def _still(
 def _shown_by(
     explorer: Explorer, failure: Failure, known: set[str]
 ) -> tuple[Explorer, Failure] | None:
-    if explorer.reference.benign.seen.trial.refused or explorer.mistakes:
+    if explorer.reference.benign.seen.trial.journal.refused or explorer.mistakes:
         return None  # a user whose actions are refused shows something else
     trial = _trial(explorer, failure)
     verdict: Verdict = explorer.benign

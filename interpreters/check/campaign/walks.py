@@ -21,8 +21,8 @@ from fnop.core.values.merge import applied
 from fnop.interpreters.check.campaign.explore import Case, prepared
 from fnop.interpreters.check.inputs.redeciding import OWN_ERRORS
 from fnop.interpreters.check.scripts.changes import Change, Sort
-from fnop.interpreters.check.trials.records import Phase
-from fnop.interpreters.check.trials.scripts import Script
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.scripts import Script
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.runtime.interrupts import interruptible
 from fnop.interpreters.simulation.actions import (
@@ -199,9 +199,9 @@ class _Ground:
         """The outcome of a script, once all is at rest."""
         trial = Trial(self.scene._replace(script=tuple(actions)))
         with interruptible():
-            while trial.phase is Phase.SCRIPT and not trial.unsettled:
+            while trial.phase is Phase.SCRIPT and not trial.journal.unsettled:
                 trial.go_on()
-        ends = [say for _, say in trial.lines if say.ended is not None]
+        ends = [say for _, say in trial.journal.lines if say.ended is not None]
         failed = [
             say.error or say.message
             for say in ends
@@ -209,17 +209,17 @@ class _Ground:
             and say.ended.result in ("error", "timeout")
             and not say.ended.retried
         ]
-        reasons = [*trial.refused, *failed]
-        reasons += [each.reason for each in trial.unsettled.values()]
+        reasons = [*trial.journal.refused, *failed]
+        reasons += [each.reason for each in trial.journal.unsettled.values()]
         errors = [e for e in ends if isinstance(e.exception, OWN_ERRORS)]
         named = [f"{type(e.exception).__name__}: {e.exception}" for e in errors]
         return _Served(
             next(iter((*named, *reasons)), "") if reasons else "",
             bool(errors),
-            tuple(each.site.verb for each in trial.writes),
+            tuple(each.site.verb for each in trial.journal.writes),
             frozenset(
                 each.site.target.partition("/")[0]
-                for each in trial.visits
+                for each in trial.journal.visits
                 if each.site.verb in ("get", "list")
             ),
         )

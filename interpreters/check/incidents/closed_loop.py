@@ -22,8 +22,8 @@ from fnop.core.values.body import Body
 from fnop.core.values.now import Now
 from fnop.effects import Call, Outcome
 from fnop.interpreters import cluster as simulated
+from fnop.interpreters.check.state.worlds import World, world_of
 from fnop.interpreters.check.trials.differences import Difference, differences
-from fnop.interpreters.check.trials.worlds import World, world_of
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.recording.identities.volatile import CHOSEN
 from fnop.interpreters.recording.model.calls import Replies

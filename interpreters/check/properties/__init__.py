@@ -19,7 +19,13 @@ from fnop.interpreters.check.properties.admission import (
     updatable,
 )
 from fnop.interpreters.check.properties.ends import history, same_end
-from fnop.interpreters.check.properties.evidence import Benign, Judge, Seen, Violation
+from fnop.interpreters.check.properties.evidence import (
+    Benign,
+    Judge,
+    Seen,
+    Violation,
+    has_struck,
+)
 from fnop.interpreters.check.properties.expected import matches
 from fnop.interpreters.check.properties.handlers import heeds, idle, pure, serves, total
 from fnop.interpreters.check.properties.lives import (
@@ -42,6 +48,7 @@ from fnop.interpreters.check.properties.writes import (
     no_refused_writes,
     right_object,
 )
+from fnop.interpreters.check.state.kinds import Trait
 
 __all__ = ["OF_ADMISSION", "PROPERTIES", "judged"]
 
@@ -100,7 +107,7 @@ def judged(
 ) -> list[Violation]:
     """The violations of all properties, or of some."""
     names = set(PROPERTIES if only is None else only)
-    if any(each.kind.code == "F21" for each in seen.trial.struck):
+    if has_struck(seen.trial, Trait.REWINDS):
         names &= _OF_THE_END  # versions count again from the backup on
     if benign.mistake:
         names -= _OF_MISTAKES

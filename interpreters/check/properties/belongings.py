@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.interpreters.check.properties.evidence import Followed, Seen
-from fnop.interpreters.check.trials.records import Phase, Write
-from fnop.interpreters.check.trials.worlds import ASIDE
+from fnop.interpreters.check.state.records import Phase, Write
+from fnop.interpreters.check.state.worlds import ASIDE
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.simulation.scenario import catalogue_of
 
@@ -79,7 +79,7 @@ def taken_from_living(followed: Followed) -> Iterator[str]:
     """
     yield from _deleted_of_living(followed)
     seen, owners = followed.seen, frozenset(followed.sequel.owners)
-    end = _keys_in(seen.trial.ends[Phase.RESTARTED])
+    end = _keys_in(seen.trial.journal.ends[Phase.RESTARTED].cluster)
     writers: dict[tuple[str, str], str] = {}
     for change in _changes(seen, made=True):
         alias, subject = change.alias, change.write.subject
@@ -110,7 +110,7 @@ def _deleted_of_living(followed: Followed) -> Iterator[str]:
     The children of others, which have one, are looked at as a whole.
     """
     seen, owners = followed.seen, frozenset(followed.sequel.owners)
-    end = seen.trial.ends[Phase.RESTARTED]
+    end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     makers: dict[str, str] = {}
     for change in _changes(seen, made=True):
         meta, subject = (change.now or change.was)["metadata"], change.write.subject
@@ -165,7 +165,7 @@ def _made_by_users(seen: Seen) -> frozenset[str]:
     made = {
         each.object["metadata"]["uid"]
         for each in seen.events
-        if each.type == "ADDED" and trial.maker_of(each.version) == "user"
+        if each.type == "ADDED" and trial.journal.maker_of(each.version) == "user"
         if not is_handled(each.resource)
     }
     bare = trial.scene.bare.shelves

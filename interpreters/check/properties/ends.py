@@ -14,6 +14,7 @@ from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
     Violation,
+    has_struck,
     merges,
     skips,
     tampers,
@@ -22,11 +23,11 @@ from fnop.interpreters.check.properties.evidence import (
 from fnop.interpreters.check.properties.followed import calls_for_edits
 from fnop.interpreters.check.properties.status import given_up, left_over
 from fnop.interpreters.check.scripts.allotments import given_by, in_turn
+from fnop.interpreters.check.state.kinds import Trait
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.worlds import World, records_in, rolling_in
 from fnop.interpreters.check.trials.differences import Difference, differences
-from fnop.interpreters.check.trials.faults import Severity
-from fnop.interpreters.check.trials.records import Phase
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import World, records_in, rolling_in
 
 __all__ = ["history", "same_end"]
 
@@ -40,10 +41,10 @@ def same_end(benign: Benign, seen: Seen) -> Iterator[Violation]:
     found = [*map(str, _astray(benign, seen, benign.seen.world, _End.RESTARTED))]
     # A restart may repair what nobody would have repaired without one.
     found = found or [f"{each}{_UNTIL}" for each in _mended(benign, seen)]
-    usual = {each.partition(": ")[0] for each in benign.seen.trial.refused}
+    usual = {each.partition(": ")[0] for each in benign.seen.trial.journal.refused}
     found += [
         f"the user's action is refused: {each}"
-        for each in seen.trial.refused
+        for each in seen.trial.journal.refused
         if each.partition(": ")[0] not in usual
     ]
     yield from told("same_end", found)
@@ -56,11 +57,12 @@ def _is_reviewed_otherwise(benign: Benign, seen: Seen) -> bool:
     neither denied nor mutated.
     """
     usual, trial = benign.seen.trial, seen.trial
-    if trial.is_unreviewed and any(
-        each.decision.denials or each.decision.patch for each in usual.reviewed
+    if trial.journal.reviews.are_skipped and any(
+        each.decision.denials or each.decision.patch
+        for each in usual.journal.reviews.decided
     ):
         return True
-    return trial.denied != usual.denied
+    return trial.journal.denied != usual.journal.denied
 
 
 class _End(Enum):
@@ -84,13 +86,12 @@ def _mended(benign: Benign, seen: Seen) -> list[Difference]:
     the restart of the benign run nor as after it. One with timers may have yet to be
     called after a crash, or after what it did not see.
     """
-    if benign.background and (seen.trial.crashes or skips(seen.trial)):
+    if benign.background and (seen.trial.journal.healed.crashes or skips(seen.trial)):
         return []
     found = _astray(benign, seen, benign.seen.healed, _End.HEALED)
-    if not (found and seen.trial.crashes):
+    if not (found and seen.trial.journal.healed.crashes):
         return found
-    struck = [each.kind for each in seen.trial.struck]
-    if any(each.severity is Severity.SPECIAL or each.code == "F11" for each in struck):
+    if has_struck(seen.trial, Trait.SPECIAL | Trait.LANDS_LATE):
         return []  # nobody sees that a request of a dead process has landed late
     resumed = _astray(benign, seen, benign.seen.world, _End.HEALED)
     both = {(each.alias, each.path) for each in resumed}
@@ -152,7 +153,9 @@ def _partial_records(usual: World, fresh: World, now: World, trial: Trial) -> se
 def _rolling(seen: Seen, end: _End) -> frozenset[str]:
     """The aliases of what a rollout that waits has kept."""
     is_healed = end is _End.HEALED
-    return rolling_in(seen.trial.ends[Phase.HEALED if is_healed else Phase.RESTARTED])
+    return rolling_in(
+        seen.trial.journal.ends[Phase.HEALED if is_healed else Phase.RESTARTED].cluster
+    )
 
 
 def _gave_up(benign: Benign, seen: Seen) -> bool:
@@ -171,7 +174,7 @@ def _gave_up(benign: Benign, seen: Seen) -> bool:
 def _is_spent(handler: Handler, trial: Trial) -> bool:
     failed = [
         say.ended
-        for _, say in trial.lines
+        for _, say in trial.journal.lines
         if say.handler == handler.id
         and say.ended is not None
         and say.ended.result in ("error", "timeout")
@@ -185,7 +188,7 @@ def history(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """The end does not depend on how the object became what it is."""
     if seen is not benign.seen or benign.created is None:
         return
-    if not benign.mistake and seen.trial.unsettled:
+    if not benign.mistake and seen.trial.journal.unsettled:
         return  # one that waits for somebody is not at its end
     if not benign.straight or _is_mutated_otherwise(benign, benign.created):
         return
@@ -218,7 +221,9 @@ def _is_mutated_otherwise(benign: Benign, created: Seen) -> bool:
     mutated = {
         f"{request.plural}.{request.group}".rstrip(".")
         for one in (trial, created.trial)
-        for request in (e.decision.request for e in one.reviewed if e.decision.patch)
+        for request in (
+            e.decision.request for e in one.journal.reviews.decided if e.decision.patch
+        )
     }
     return any(
         each.alias.partition("/")[0] in mutated

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 from fnop.interpreters.check.admission.admitting import Admitting
 from fnop.interpreters.check.inputs.heeding import Heeding
 from fnop.interpreters.check.scripts.sequels import Sequel
+from fnop.interpreters.check.state.kinds import Trait
+from fnop.interpreters.check.state.records import Phase, Write
+from fnop.interpreters.check.state.worlds import World, alias_of, world_of
 from fnop.interpreters.check.trials.aftermath import Aftermath
 from fnop.interpreters.check.trials.differences import Volatile
-from fnop.interpreters.check.trials.records import Phase, Write
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import World, alias_of, world_of
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.cluster.storage.store import events_after
 from fnop.interpreters.simulation.externals import externals_of
@@ -24,6 +25,7 @@ __all__ = [
     "Seen",
     "Violation",
     "handled_kinds",
+    "has_struck",
     "made_by",
     "merges",
     "seen_by",
@@ -84,14 +86,15 @@ class Followed(NamedTuple):
     @property
     def times(self) -> list[float]:
         """The times of `rests`, without that of the end."""
-        return [self.seen.trial.rest_times[each] for each in self._numbers]
+        rests = self.seen.trial.journal.rests
+        return [rests[each].time for each in self._numbers]
 
     @property
     def rests(self) -> list[Cluster]:
         """The cluster before the sequel, after each action of it, and at the end."""
         trial = self.seen.trial
-        found = [trial.rests[each] for each in self._numbers]
-        return [*found, trial.ends[Phase.RESTARTED]]
+        found = [trial.journal.rests[each].cluster for each in self._numbers]
+        return [*found, trial.journal.ends[Phase.RESTARTED].cluster]
 
     @property
     def _numbers(self) -> list[int]:
@@ -99,7 +102,7 @@ class Followed(NamedTuple):
         trial, length = self.seen.trial, len(self.sequel.actions)
         since = len(trial.scene.script) - length
         numbers = range(since, since + length + 1)
-        return [each for each in numbers if each in trial.rests]
+        return [each for each in numbers if each in trial.journal.rests]
 
 
 class Benign(NamedTuple):
@@ -145,20 +148,23 @@ Judge = Callable[[Benign, Seen], Iterator[Violation]]
 def seen_by(trial: Trial) -> Seen:
     """Prepare a finished trial for the judges."""
     end = trial.run.cluster
-    events = tuple(events_after(end, trial.first_version) or ())
+    events = tuple(events_after(end, trial.journal.beginning.version) or ())
     writes = {
         version: each
-        for each in trial.writes
+        for each in trial.journal.writes
         for version in range(each.before + 1, each.after + 1)
     }
     base, calls = trial.scene.bare, trial.run.calls
-    before, after = trial.ends[Phase.HEALED], trial.ends[Phase.RESTARTED]
+    before, after = (
+        trial.journal.ends[Phase.HEALED].cluster,
+        trial.journal.ends[Phase.RESTARTED].cluster,
+    )
     drawn = trial.drawn
     world = world_of(after, base, calls, drawn)
     healed = world
     # A restart may act outside alone; models by bare names are an empty mapping.
-    if before is not after or externals_of(trial.healed_calls):
-        healed = world_of(before, base, trial.healed_calls, drawn)
+    if before is not after or externals_of(trial.journal.healed.calls):
+        healed = world_of(before, base, trial.journal.healed.calls, drawn)
     return Seen(trial, events, writes, world, healed)
 
 
@@ -173,14 +179,19 @@ def handled_kinds(trial: Trial) -> frozenset[str]:
 
 def made_by(trial: Trial) -> Iterator[str]:
     """The uids of the objects that the operator has made, or taken for its own."""
-    for each in trial.writes:
+    for each in trial.journal.writes:
         if each.site.verb in ("create", "adopt", "apply") and each.body:
             yield str((each.body.get("metadata") or {}).get("uid"))
 
 
+def has_struck(trial: Trial, traits: Trait) -> bool:
+    """Whether a fault with one of these traits has struck."""
+    return any(each.kind.has(traits) for each in trial.struck)
+
+
 def merges(trial: Trial) -> bool:
     """Whether several changes may have been seen as one."""
-    return any(each.kind.merges for each in trial.struck)
+    return has_struck(trial, Trait.MERGES)
 
 
 def skips(trial: Trial) -> bool:
@@ -188,12 +199,12 @@ def skips(trial: Trial) -> bool:
 
     A controller that is stuck makes nothing of what the operator asks for meanwhile.
     """
-    return merges(trial) or any(e.kind.name == "F14:stuck" for e in trial.struck)
+    return has_struck(trial, Trait.MERGES | Trait.STOPS_CONTROLLER)
 
 
 def tampers(trial: Trial) -> bool:
     """Whether somebody has changed or deleted what the operator had made."""
-    return any(each.kind.tampers for each in trial.struck)
+    return has_struck(trial, Trait.TAMPERS)
 
 
 def told(name: str, sentences: Sequence[str]) -> Iterator[Violation]:

@@ -14,11 +14,13 @@ from fnop.interpreters.check.properties.evidence import (
     Benign,
     Seen,
     Violation,
+    has_struck,
     tampers,
 )
-from fnop.interpreters.check.trials.expectations import Expectation, error_in
-from fnop.interpreters.check.trials.pictures import Past, Picture, Request
-from fnop.interpreters.check.trials.records import Asked, Glimpse, Phase
+from fnop.interpreters.check.state.expectations import Expectation, error_in
+from fnop.interpreters.check.state.kinds import Trait
+from fnop.interpreters.check.state.pictures import Past, Picture, Request
+from fnop.interpreters.check.state.records import Asked, Glimpse, Phase
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.simulation.scenario import catalogue_of
@@ -27,9 +29,6 @@ __all__ = ["errors_of_expectations", "matches"]
 
 # The tenses of what was done, for messages.
 _DONE = {"create": "created", "update": "changed", "delete": "deleted"}
-# After these faults a moment is not the operator's doing: a rival deletes an object, or
-# an administrator restores a backup.
-_DELETING = frozenset(("F8:remade", "F21:backup"))
 
 
 def matches(benign: Benign, seen: Seen) -> Iterator[Violation]:
@@ -61,7 +60,8 @@ def _unmet(seen: Seen) -> Iterator[_Unmet]:
         for each in expectations:
             yield from _unmet_in(picture, each)
     always = [each for each in expectations if each.always]
-    if not always or any(e.kind.name in _DELETING for e in seen.trial.struck):
+    # A moment after a deletion by others, or a restored backup, is not the operator's.
+    if not always or has_struck(seen.trial, Trait.DELETES):
         return
     for event, picture in _moments(seen):
         for each in always:
@@ -101,11 +101,11 @@ def _rests(seen: Seen) -> Iterator[Picture]:
     trial = seen.trial
     wall = trial.run.clock.now().wall
     for phase in (Phase.HEALED, Phase.RESTARTED, Phase.AGAIN):
-        end = trial.ends[phase]
+        end = trial.journal.ends[phase].cluster
         past = Past(
             partial(_events_until, seen, end.version),
             partial(_asked_by, trial, phase),
-            trial.kept.models.get(phase, {}),
+            trial.journal.kept.models.get(phase, {}),
             trial.drawn,
         )
         yield _pictured(trial, end, wall, past)
@@ -113,8 +113,8 @@ def _rests(seen: Seen) -> Iterator[Picture]:
 
 def _moments(seen: Seen) -> Iterator[tuple[StoredEvent, Picture]]:
     """Each change of the cluster since the script began, and the world after it."""
-    trial, cluster = seen.trial, seen.trial.beginning
-    glimpses = iter(trial.kept.glimpses)
+    trial, cluster = seen.trial, seen.trial.journal.beginning
+    glimpses = iter(trial.journal.kept.glimpses)
     glimpse, following = Glimpse(0, 0.0, {}), next(glimpses, None)
     for event in seen.events:
         while following is not None and following.version < event.version:
@@ -148,11 +148,13 @@ def _events_until(seen: Seen, version: int) -> list[StoredEvent]:
 
 
 def _asked_by(trial: Trial, phase: Phase) -> list[Request]:
-    return [_request(each) for each in trial.kept.asked if each.phase <= phase]
+    return [_request(each) for each in trial.journal.kept.asked if each.phase <= phase]
 
 
 def _asked_before(trial: Trial, version: int) -> list[Request]:
-    return [_request(each) for each in trial.kept.asked if each.version < version]
+    return [
+        _request(each) for each in trial.journal.kept.asked if each.version < version
+    ]
 
 
 def _request(asked: Asked) -> Request:

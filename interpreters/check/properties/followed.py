@@ -36,7 +36,7 @@ def _called(trial: Trial, place: int, resource: Resource, name: str) -> list[str
     """The handlers whose attempts have ended after so many actions, each once."""
     found = [
         say.handler
-        for number, say in trial.said
+        for number, say in trial.journal.said
         if number == place and say.ended is not None and say.handler and say.subject
         if (say.subject.resource, say.subject.name) == (resource.key, name)
     ]

@@ -25,7 +25,7 @@ def total(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 def _own_errors(trial: Trial) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
-    for _, say in trial.lines:
+    for _, say in trial.journal.lines:
         if isinstance(say.exception, OWN_ERRORS):
             name = type(say.exception).__name__
             found[say.handler or "the operator", name] = text_of(say.exception)

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.interpreters.check.properties.orphans import Sort, kind_of, kinds_made_for
-from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.worlds import UID, digests_of
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import UID, digests_of
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.simulation.actions import Delete
 from fnop.interpreters.simulation.externals import (
@@ -57,13 +57,13 @@ def left_partly(trial: Trial) -> list[str]:
     its collection, which the operator does not call.
     """
     kinds = kinds_made_for(trial)
-    shelves = trial.ends[Phase.RESTARTED].shelves
+    shelves = trial.journal.ends[Phase.RESTARTED].cluster.shelves
     if not _ends_with_deletion(trial, kinds) or any(map(shelves.get, kinds)):
         return []
-    if any(_is_retained(each, kinds) for each in trial.rests.values()):
+    if any(_is_retained(e.cluster, kinds) for e in trial.journal.rests.values()):
         return []
     calls = trial.run.calls
-    before = [_state_of(each, calls) for each in trial.outside]
+    before = [_state_of(each, calls) for each in trial.journal.outside]
     collections = [*_changes(before, _state_of(digests_of(calls), calls))]
     if not any(each.gone for each in collections):
         return []  # it takes nothing away: `left_outside` looks at that
@@ -78,7 +78,9 @@ def left_partly(trial: Trial) -> list[str]:
 def _ends_with_deletion(trial: Trial, kinds: frozenset[Sort]) -> bool:
     script = trial.scene.script
     last = script[-1] if script else None
-    known = len(trial.outside) == len(script) + 1  # no fault, and each action has ended
+    known = (
+        len(trial.journal.outside) == len(script) + 1
+    )  # no fault, and each action has ended
     return known and isinstance(last, Delete) and kind_of(trial, last) in kinds
 
 

@@ -12,6 +12,7 @@ from fnop.interpreters.check.properties.evidence import (
     Judge,
     Seen,
     Violation,
+    has_struck,
     merges,
     tampers,
     told,
@@ -24,9 +25,10 @@ from fnop.interpreters.check.properties.orphans import (
     left_outside,
     uids_in,
 )
-from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.state.kinds import Trait
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.worlds import UID, objects_in
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import UID, objects_in
 from fnop.interpreters.simulation.externals import externals_of
 
 __all__ = ["creates_once", "deletes", "keeps_data", "no_orphans"]
@@ -44,7 +46,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
         yield from _left_outside(seen.trial)
     else:
         yield from _left_by_fault(benign, seen)
-    end = seen.trial.ends[Phase.RESTARTED]
+    end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     base = seen.trial.scene.base.cluster
     living = uids_in(end)
     made = {
@@ -53,7 +55,7 @@ def no_orphans(benign: Benign, seen: Seen) -> Iterator[Violation]:
         if KEEP_ANNOTATION not in (each["metadata"].get("annotations") or {})
     }
     left = set(seen.world) if seen is not benign.seen else set[str]()
-    for write in seen.trial.writes:
+    for write in seen.trial.journal.writes:
         body, subject = write.body, write.subject
         if write.site.verb not in ("create", "adopt", "apply") or not body:
             continue
@@ -119,7 +121,7 @@ def _of_sequels(judge: Judge, benign: Benign, seen: Seen) -> Iterator[Violation]
 def deletes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """A deleted object disappears."""
     yield from _of_sequels(deletes, benign, seen)
-    end = seen.trial.ends[Phase.RESTARTED]
+    end = seen.trial.journal.ends[Phase.RESTARTED].cluster
     for resource, found in objects_in(end, seen.trial.scene.base.cluster):
         meta = found["metadata"]
         if "deletionTimestamp" not in meta:
@@ -152,7 +154,7 @@ def keeps_data(benign: Benign, seen: Seen) -> Iterator[Violation]:
 
 def _loses_owner(trial: Trial) -> bool:
     """Whether somebody has taken a child away from its owner."""
-    return any(each.kind.name == "F19:owner" for each in trial.struck)
+    return has_struck(trial, Trait.DISOWNS)
 
 
 def _times(number: int) -> str:
@@ -166,7 +168,7 @@ def _losses(seen: Seen) -> Counter[str]:
     for event in seen.events:
         if event.resource not in _DATA:
             continue
-        if event.object["metadata"]["uid"] in seen.trial.stray | late:
+        if event.object["metadata"]["uid"] in seen.trial.journal.stray | late:
             continue  # it was never part of what the operator knew, or never in use
         if event.type == "DELETED":
             lost[seen.alias_of(event.resource, event.object)] += 1
@@ -264,7 +266,8 @@ def _made_by_the_cluster(seen: Seen) -> set[str]:
     return {
         event.object["metadata"]["uid"]
         for event in seen.events
-        if event.type == "ADDED" and seen.trial.maker_of(event.version) == "cluster"
+        if event.type == "ADDED"
+        and seen.trial.journal.maker_of(event.version) == "cluster"
     }
 
 

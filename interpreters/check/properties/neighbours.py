@@ -26,14 +26,14 @@ from fnop.interpreters.check.properties.references import (
     unfit_selector,
 )
 from fnop.interpreters.check.scripts.sequels import BYSTANDER, owned_in, trespasses
-from fnop.interpreters.check.trials.differences import Difference, differences, leaves
-from fnop.interpreters.check.trials.faults import Site
-from fnop.interpreters.check.trials.records import Phase, Write
-from fnop.interpreters.check.trials.worlds import (
+from fnop.interpreters.check.state.kinds import Site
+from fnop.interpreters.check.state.records import Phase, Write
+from fnop.interpreters.check.state.worlds import (
     World,
     objects_in,
     world_of,
 )
+from fnop.interpreters.check.trials.differences import Difference, differences, leaves
 from fnop.interpreters.simulation.actions import Apply
 from fnop.interpreters.simulation.scenario import catalogue_of
 
@@ -62,14 +62,17 @@ _NOBODYS = (
 
 def _trespasses(benign: Benign, followed: Followed) -> Iterator[str]:
     """The children of others that are gone or taken, and by which write."""
-    end, trial = benign.seen.trial.ends[Phase.RESTARTED], followed.seen.trial
-    if len(trial.refused) > len(benign.seen.trial.refused):
+    end, trial = (
+        benign.seen.trial.journal.ends[Phase.RESTARTED].cluster,
+        followed.seen.trial,
+    )
+    if len(trial.journal.refused) > len(benign.seen.trial.journal.refused):
         return  # the cluster takes no other object like these
     for known, words in trespasses(
         followed.sequel, followed.rests, end, followed.waited
     ):
         where = "/".join((*known.resource, *known.key))
-        sites = [each.site for each in trial.writes if each.path == where]
+        sites = [each.site for each in trial.journal.writes if each.path == where]
         by = f" by {sites[-1]}" if sites else ""
         if known.key[1] == BYSTANDER:
             if sites:
@@ -144,7 +147,7 @@ def _changes(benign: Benign, followed: Followed) -> Iterator[str]:
 
 def _changed(usual: World, followed: Followed, benign: Benign) -> list[Difference]:
     """The differences of a sequel from a run without it, in the children of before."""
-    end = benign.seen.trial.ends[Phase.RESTARTED]
+    end = benign.seen.trial.journal.ends[Phase.RESTARTED].cluster
     owned = owned_in(end, followed.sequel.owners, benign.seen.trial.drawn)
     children = {each.alias for each in owned}
     expected, found = (
@@ -163,7 +166,9 @@ def refers(benign: Benign, seen: Seen) -> Iterator[Violation]:
         f"{each.alias} needs {need}, which is not there: make it beside {each.site}, "
         "or let the script apply it"
         for each in made
-        for need in missing_in(seen.trial.ends[Phase.RESTARTED], each.found)
+        for need in missing_in(
+            seen.trial.journal.ends[Phase.RESTARTED].cluster, each.found
+        )
     ]
     found += [
         f"{each.alias} of {each.site} selects {_in_words(selector)}, and pods of the "
@@ -186,8 +191,10 @@ class _Made(NamedTuple):
 
 def _made(seen: Seen) -> Iterator[_Made]:
     trial = seen.trial
-    sites = {w.body["metadata"].get("uid"): w.site for w in trial.writes if _makes(w)}
-    end = trial.ends[Phase.RESTARTED]
+    sites = {
+        w.body["metadata"].get("uid"): w.site for w in trial.journal.writes if _makes(w)
+    }
+    end = trial.journal.ends[Phase.RESTARTED].cluster
     for resource, each in objects_in(end, trial.scene.base.cluster):
         site = sites.get(each["metadata"]["uid"])
         if site is not None and "deletionTimestamp" not in each["metadata"]:

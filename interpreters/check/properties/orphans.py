@@ -12,9 +12,9 @@ from contextlib import suppress
 from typing import Any
 
 from fnop.core.values.cause import Reason
-from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.worlds import digests_of, is_builtin
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import digests_of, is_builtin
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.simulation.actions import ActionRefused, Delete, address_of
 
@@ -54,7 +54,9 @@ def is_shared(
     for it as it is; or an owner of another kind than the subject's. What an owner of
     the same kind has was given to the wrong one.
     """
-    users = {user for each, user in trial.users if each == child and user != child}
+    users = {
+        user for each, user in trial.journal.users if each == child and user != child
+    }
     if users & living:
         return True
     found = _last_of(events, child)
@@ -94,11 +96,11 @@ def left_outside(trial: Trial) -> list[str]:
         for number, each in enumerate(script)
         if isinstance(each, Delete) and kind_of(trial, each) in kinds
     ]
-    states = trial.outside
+    states = trial.journal.outside
     if not deletions or len(states) <= deletions[-1] + 1:
         return []
     last = deletions[-1] + 1
-    if any(trial.rests[last].shelves.get(each) for each in kinds):
+    if any(trial.journal.rests[last].cluster.shelves.get(each) for each in kinds):
         return []
     if any(states[each] != states[each + 1] for each in deletions):
         return []
@@ -112,8 +114,8 @@ def left_by_fault(benign: Trial, trial: Trial) -> list[str]:
     that it was made for.
     """
     kinds = frozenset(_cleaned_up(trial))
-    shelves = trial.ends[Phase.RESTARTED].shelves
-    before, usual = benign.outside[:1], digests_of(benign.run.calls)
+    shelves = trial.journal.ends[Phase.RESTARTED].cluster.shelves
+    before, usual = benign.journal.outside[:1], digests_of(benign.run.calls)
     if not kinds or before != [usual] or any(shelves.get(each) for each in kinds):
         return []
     found = digests_of(trial.run.calls)

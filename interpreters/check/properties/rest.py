@@ -13,10 +13,10 @@ from fnop.interpreters.check.properties.evidence import (
     tampers,
     told,
 )
+from fnop.interpreters.check.state.records import Phase, Write
+from fnop.interpreters.check.state.worlds import records_in
 from fnop.interpreters.check.trials.differences import differences
-from fnop.interpreters.check.trials.records import Phase, Write
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import records_in
 
 __all__ = [
     "WORK_FACTOR",
@@ -33,8 +33,8 @@ WORK_FACTOR, WORK_MORE = 3, 12
 
 def settles(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """After the faults all comes to rest."""
-    known = benign.seen.trial.unsettled
-    for phase, found in seen.trial.unsettled.items():
+    known = benign.seen.trial.journal.unsettled
+    for phase, found in seen.trial.journal.unsettled.items():
         if seen is not benign.seen and (phase is Phase.SCRIPT or phase in known):
             continue
         if seen is benign.seen and found.waits:
@@ -55,12 +55,12 @@ def no_more_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
     what else they have made stays as it is.
     """
     yield from _made_by_resuming(benign, seen)
-    last = max(seen.trial.ends)
-    if last in seen.trial.unsettled:
+    last = max(seen.trial.journal.ends)
+    if last in seen.trial.journal.unsettled:
         return
     again = [
         each
-        for each in seen.trial.writes
+        for each in seen.trial.journal.writes
         if each.phase is last
         and not (benign.background and _kind_of(each) in benign.handled)
     ]
@@ -86,7 +86,7 @@ def _made_by_resuming(benign: Benign, seen: Seen) -> Iterator[Violation]:
     What a handler notes on its own object when it resumes, as a counter, is about the
     restart itself.
     """
-    if seen is not benign.seen or seen.trial.unsettled:
+    if seen is not benign.seen or seen.trial.journal.unsettled:
         return
     written, aged = {*_written_by_resuming(seen)}, ages(seen)
     records = records_in(seen.trial.run.calls)
@@ -170,7 +170,7 @@ def bounded_work(benign: Benign, seen: Seen) -> Iterator[Violation]:
     """
     usual, now = (_writes_of(each.trial, benign) for each in (benign.seen, seen))
     # An operator that waits may look again every second.
-    waited = max(0.0, seen.trial.waited - benign.seen.trial.waited)
+    waited = max(0.0, seen.trial.state.waited - benign.seen.trial.state.waited)
     # An attempt that has failed may be noted on the object (`retry`, the delay).
     failed = max(0, _failures(seen.trial) - _failures(benign.seen.trial))
     most = WORK_FACTOR * usual + WORK_MORE + 2 * waited + failed
@@ -189,12 +189,14 @@ def quiet(benign: Benign, seen: Seen) -> Iterator[Violation]:
 def _writes_of(trial: Trial, benign: Benign) -> int:
     """The number of writes; with timers only those of handlers called for a cause."""
     if not benign.background:
-        return len(trial.writes)
+        return len(trial.journal.writes)
     handlers = trial.scene.program.handlers
     others = {"", *(each.id for each in handlers if each.role in BACKGROUND)}
-    return sum(others.isdisjoint(e.site.handler.split(", ")) for e in trial.writes)
+    return sum(
+        others.isdisjoint(e.site.handler.split(", ")) for e in trial.journal.writes
+    )
 
 
 def _failures(trial: Trial) -> int:
     """The number of attempts that have failed."""
-    return sum(say.ended is not None for _, say in trial.lines)
+    return sum(say.ended is not None for _, say in trial.journal.lines)

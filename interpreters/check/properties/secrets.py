@@ -10,8 +10,8 @@ from typing import Any
 import orjson
 
 from fnop.interpreters.check.properties.evidence import Benign, Seen, Violation
-from fnop.interpreters.check.trials.records import line_of
-from fnop.interpreters.check.trials.sites import target_of
+from fnop.interpreters.check.state.records import line_of
+from fnop.interpreters.check.state.sites import target_of
 from fnop.interpreters.cluster import StoredEvent
 from fnop.interpreters.recording.redaction import (
     drawn_forms,
@@ -54,7 +54,7 @@ def keeps_secrets(benign: Benign, seen: Seen) -> Iterator[Violation]:
             name = target_of(event.resource[1], event.object)
             yield Violation("keeps_secrets", f"{name} shows {leak}")
             return
-    for _, say in (*seen.trial.lines, *seen.trial.said):
+    for _, say in (*seen.trial.journal.lines, *seen.trial.journal.said):
         leak = _shown(line_of(say).encode(), secrets)
         if leak:
             yield Violation("keeps_secrets", f"a line of the log shows {leak}")
@@ -83,7 +83,7 @@ def _secrets(seen: Seen) -> Mapping[bytes, str]:
 
 def _drawn(seen: Seen) -> Iterator[bytes]:
     """The random bytes that are a secret, in the forms that a value is made of."""
-    for raw in seen.trial.drawn_secrets:
+    for raw in seen.trial.state.drawn_secrets:
         forms = raw, *(form.encode() for form, _ in drawn_forms(raw, raw))
         yield from (each for each in forms if len(each) >= _DRAWN_MIN)
 

@@ -13,10 +13,11 @@ from typing import Any, NamedTuple
 import orjson
 
 from fnop.interpreters.check.properties.evidence import Benign, Seen, tampers
+from fnop.interpreters.check.state.kinds import Trait
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.worlds import World, is_builtin, world_of
 from fnop.interpreters.check.trials.differences import Difference, leaves
-from fnop.interpreters.check.trials.records import Phase
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import World, is_builtin, world_of
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.simulation.actions import Edit
 
@@ -42,7 +43,7 @@ def given_up(trial: Trial) -> frozenset[str]:
     """The uids of objects of which a handler has failed for good: they stay behind."""
     return frozenset(
         say.subject.uid
-        for _, say in trial.lines
+        for _, say in trial.journal.lines
         if say.ended is not None
         and not say.ended.retried
         and say.subject is not None
@@ -60,10 +61,12 @@ def unobserved(benign: Benign, seen: Seen) -> Iterator[str]:
     conventions), and for ever.
     """
     trial = seen.trial
-    if trial.unsettled or tampers(trial):
+    if trial.journal.unsettled or tampers(trial):
         return
     telling, behind = {*_telling(seen)}, given_up(trial)
-    for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
+    for alias, each in _handled(
+        benign, seen, trial.journal.ends[Phase.RESTARTED].cluster
+    ):
         meta = each["metadata"]
         if meta["uid"] not in telling or meta["uid"] in behind:
             continue
@@ -118,12 +121,16 @@ def left_over(benign: Benign, seen: Seen) -> Iterator[Difference]:
     trial, created = seen.trial, benign.created
     edits = (isinstance(each, Edit) for each in trial.scene.script)
     first = next((number for number, is_edit in enumerate(edits) if is_edit), -1)
-    if created is None or first not in trial.rests:
+    if created is None or first not in trial.journal.rests:
         return
-    before = world_of(trial.rests[first], trial.scene.bare, None, trial.drawn)
+    before = world_of(
+        trial.journal.rests[first].cluster, trial.scene.bare, None, trial.drawn
+    )
     results = {each.id.partition("/")[0] for each in trial.scene.program.handlers}
     behind = given_up(trial)
-    for alias, each in _handled(benign, seen, trial.ends[Phase.RESTARTED]):
+    for alias, each in _handled(
+        benign, seen, trial.journal.ends[Phase.RESTARTED].cluster
+    ):
         if each["metadata"]["uid"] in behind:
             continue
         if alias not in before or alias not in created.world:
@@ -214,10 +221,11 @@ def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
     None of them is ready then, and no Job has ended.
     """
     trial = seen.trial
-    stuck = [each for each in trial.struck if each.kind.name == "F14:stuck"]
+    stuck = [each for each in trial.struck if each.kind.has(Trait.STOPS_CONTROLLER)]
     if not stuck or len(stuck) < len(trial.struck):
         return
-    for number, cluster in sorted(trial.rests.items()):
+    rests = sorted((number, e.cluster) for number, e in trial.journal.rests.items())
+    for number, cluster in rests:
         for alias, each in _handled(benign, seen, cluster) if number else ():
             made = _made_for(each, cluster, seen)
             for claim in _claims(each.get("status")):
@@ -233,9 +241,9 @@ def boasts(benign: Benign, seen: Seen) -> Iterator[str]:
 def misread(benign: Benign, seen: Seen) -> Iterator[str]:
     """The numbers of pods in a status that its only workload at rest has otherwise."""
     trial = seen.trial
-    if seen is not benign.seen or trial.unsettled:
+    if seen is not benign.seen or trial.journal.unsettled:
         return
-    cluster = trial.ends[Phase.HEALED]
+    cluster = trial.journal.ends[Phase.HEALED].cluster
     for alias, each in _handled(benign, seen, cluster):
         made = _made_for(each, cluster, seen)
         workloads = [found for kind, found in made if kind in _WORKLOADS]

@@ -17,7 +17,7 @@ from fnop.interpreters.check.properties.evidence import (
     value_at,
 )
 from fnop.interpreters.check.properties.status import boasts, misread, unobserved
-from fnop.interpreters.check.trials.faults import RIVAL
+from fnop.interpreters.check.state.kinds import RIVAL
 from fnop.interpreters.cluster import StoredEvent
 
 __all__ = [
@@ -84,13 +84,13 @@ def _foreign(seen: Seen, event: StoredEvent, view: int) -> set[tuple[str, ...]]:
         for each in seen.events
         if view < each.version < event.version
         and each.version not in seen.writes
-        and seen.trial.maker_of(each.version) != "late"
+        and seen.trial.journal.maker_of(each.version) != "late"
         and each.previous is not None
         and each.object["metadata"]["uid"] == uid
         for item in diff(each.previous, each.object)
         for field in _leaves(item.field, item.old, item.new)
         if not (field[0] == "metadata" and field[1] in _NOT_THEIRS)
-        and not (seen.trial.hooked and field[-1] == RIVAL)
+        and not (seen.trial.state.in_force.is_hooked and field[-1] == RIVAL)
         and field[0] != "status"
     }
 
@@ -205,10 +205,10 @@ def no_refused_writes(benign: Benign, seen: Seen) -> Iterator[Violation]:
         return
     deleted = {
         (each.site.handler, each.site.target)
-        for each in seen.trial.writes
+        for each in seen.trial.journal.writes
         if each.site.verb == "delete"
     }
-    for site, outcome, _ in seen.trial.rejections:
+    for site, outcome, _ in seen.trial.journal.rejections:
         if outcome.status == 422:
             is_replaced = (site.handler, site.target) in deleted
             if is_replaced and is_immutable(outcome.message):

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.interpreters.check.state.worlds import World, is_builtin
 from fnop.interpreters.check.trials.differences import Difference, leaves
-from fnop.interpreters.check.trials.worlds import World, is_builtin
 from fnop.interpreters.simulation.actions import Action, Apply, Edit
 
 __all__ = ["given_by", "in_turn"]

@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 from fnop.core.api.resources import Resource
 from fnop.core.values.merge import applied
-from fnop.interpreters.check.trials.records import Scene
-from fnop.interpreters.check.trials.worlds import alias_of, is_builtin
+from fnop.interpreters.check.state.records import Scene
+from fnop.interpreters.check.state.worlds import alias_of, is_builtin
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.simulation.actions import (
     Action,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, TypeGuard
 
 from fnop.core.handlers.declare.handler import Handler
 from fnop.core.handlers.declare.roles import BACKGROUND
+from fnop.interpreters.check.state.worlds import outside_of, world_of
 from fnop.interpreters.check.trials import traffic
 from fnop.interpreters.check.trials.differences import Volatile, differences
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import outside_of, world_of
 from fnop.interpreters.simulation.simulation import CannotFork
 
 __all__ = ["Aftermath", "aftermath_of"]
@@ -49,7 +49,7 @@ def aftermath_of(trial: Trial, volatile: Volatile) -> Aftermath:
     handlers = trial.scene.program.handlers
     background = [each for each in handlers if each.role in BACKGROUND]
     before = outside_of(trial.run.calls) if background else {}
-    at_rest = not trial.is_endless and not trial.unsettled
+    at_rest = not trial.is_endless and not trial.journal.unsettled
     seconds = _seconds(background) if at_rest else None
     everything = Aftermath(frozenset(before))
     if trial.is_endless or not handlers:

@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 
 import orjson
 
+from fnop.interpreters.check.state.worlds import World
 from fnop.interpreters.check.trials.moments import (
     counted,
     moment_in,
     moments_of,
     timeless,
 )
-from fnop.interpreters.check.trials.worlds import World
 
 __all__ = ["Difference", "Volatile", "differences", "learned", "leaves"]
 

@@ -10,7 +10,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Collection
 
-from fnop.interpreters.check.trials.worlds import World
+from fnop.interpreters.check.state.worlds import World
 
 __all__ = ["counted", "moment_in", "moments_of", "timeless"]
 

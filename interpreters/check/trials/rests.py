@@ -12,8 +12,8 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from contextlib import suppress
 
-from fnop.interpreters.check.trials.faults import Schedule
-from fnop.interpreters.check.trials.records import Limits
+from fnop.interpreters.check.state.kinds import Schedule
+from fnop.interpreters.check.state.records import Limits
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.simulation.actions import Action
 from fnop.interpreters.simulation.simulation import CannotFork
@@ -53,10 +53,10 @@ class Rests:
         At the end of its script a trial ends what lasts until the user goes on: this is
         no rest of a longer script.
         """
-        place = trial.place
+        place = trial.state.user.place
         name = self._names[number].get(place)
         is_over = place >= len(trial.scene.script)
-        if name is None or is_over or trial.left or trial.unsettled:
+        if name is None or is_over or trial.state.left or trial.journal.unsettled:
             return
         with suppress(CannotFork):
             self._forks.setdefault((schedule, name, place), trial.fork())
@@ -69,10 +69,10 @@ class Rests:
         for place in sorted(names, reverse=True):
             key = schedule, names[place], place
             found = self._forks.get(key)
-            if found is None or found.turns > limits.turns:
+            if found is None or found.state.turns > limits.turns:
                 continue
             self._forks.move_to_end(key)
             goes_on = place < self._lengths[number]
-            if goes_on or not (found.holds or found.late):
+            if goes_on or not (found.state.in_force.holds or found.state.in_force.late):
                 return found.fork()
         return None

@@ -23,8 +23,8 @@ from fnop.core.handlers.run.invocation import Journal
 from fnop.core.seam.commands import Perform
 from fnop.effects import Call, Conflict, Create, Delete, Missing, Outcome, Raised
 from fnop.interpreters.check.inputs.heeding import CHANGING
+from fnop.interpreters.check.state.worlds import outside_of
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import outside_of
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.simulation import Delivery
 
@@ -118,14 +118,14 @@ class Window:
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
         """The delivery that the trial chooses."""
-        return self._trial.choose(inbox)
+        return self._trial.director.choose(inbox)
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
         """Perform it, and note whether it was in vain."""
         effect, run = command.effect, self._trial.run
         asks = isinstance(effect, Call) and _changes(effect)
         before = outside_of(run.calls) if asks else None
-        outcome = self._trial.performs(command, perform)
+        outcome = self._trial.director.performs(command, perform)
         after = outside_of(run.calls) if asks else None
         vain = _in_vain(command, outcome, before == after)
         if vain is not None and command.handler:
@@ -145,7 +145,7 @@ class Window:
         decide: Callable[[], Decision],
     ) -> Decision | None:
         """The decision of its handlers about a write."""
-        return self._trial.reviews(request, asks, decide)
+        return self._trial.director.reviews(request, asks, decide)
 
 
 def _in_vain(command: Perform, outcome: Outcome, still: bool) -> _Habit | None:

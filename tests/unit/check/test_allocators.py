@@ -13,8 +13,8 @@ from fnop import Registry
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import Case, Explorer, is_special
 from fnop.interpreters.check.scripts.allotments import given_by, in_turn
+from fnop.interpreters.check.state.worlds import World
 from fnop.interpreters.check.trials.differences import differences
-from fnop.interpreters.check.trials.worlds import World
 from fnop.interpreters.simulation.actions import Action, apply
 
 XS = "xs.example.com"

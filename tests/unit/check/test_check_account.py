@@ -17,8 +17,8 @@ from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.account import account_of, happened, record_of
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure
 from fnop.interpreters.check.properties.evidence import Violation
+from fnop.interpreters.check.state.kinds import Schedule
 from fnop.interpreters.check.trials.differences import Difference
-from fnop.interpreters.check.trials.faults import Schedule
 from fnop.interpreters.recording.model.account import (
     Account,
     Change,

@@ -14,8 +14,9 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.campaign import Campaign
 from fnop.interpreters.check.campaign.explore import Case, Explorer
+from fnop.interpreters.check.faults.catalogue import BY_NAME
 from fnop.interpreters.check.properties import OF_ADMISSION
-from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Site
+from fnop.interpreters.check.state.kinds import Fault, Place, Site
 from fnop.interpreters.simulation.externals import PostService
 from fnop.testing import apply, edit
 from tests.unit.check.made_up import NUMBER, alarms, cases, definition, x
@@ -571,8 +572,8 @@ def test_the_user_tries_again_while_webhooks_are_not_reached(tmp_path: Path) -> 
     assert {each[0].kind.name for each in outages} == OUTAGES
     for schedule in outages:
         trial = explorer.played(schedule)
-        assert trial.unanswered
-        assert not trial.refused
+        assert trial.journal.reviews.unanswered
+        assert not trial.journal.refused
         assert not explorer.verdict_of(trial, schedule).violations
 
 

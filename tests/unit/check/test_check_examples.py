@@ -8,7 +8,7 @@ import pytest
 from bench.mutants.subjects import ON_PURPOSE
 from bench.sweep import cases_named, operators
 from fnop.interpreters.check.campaign.campaign import Campaign, Options
-from fnop.interpreters.check.trials.faults import in_words
+from fnop.interpreters.check.state.kinds import in_words
 from tests.long import parameters
 
 EXAMPLES = tuple(operators(examples_only=True))

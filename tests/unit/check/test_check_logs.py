@@ -13,8 +13,8 @@ from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.explore import Explorer
-from fnop.interpreters.check.trials.faults import in_words
-from fnop.interpreters.check.trials.scripts import script_from_json, script_to_json
+from fnop.interpreters.check.state.kinds import in_words
+from fnop.interpreters.check.state.scripts import script_from_json, script_to_json
 from fnop.testing import fault, log_line
 
 MARK = "example.com/read"

@@ -25,8 +25,9 @@ from fnop.core.peers.election import Election
 from fnop.core.state.coordination import Coordination
 from fnop.core.values.now import Now
 from fnop.interpreters.check.campaign.explore import Case, Explorer, Failure, is_special
-from fnop.interpreters.check.trials.faults import BY_NAME, Fault, Place, Site
-from fnop.interpreters.check.trials.records import Phase
+from fnop.interpreters.check.faults.catalogue import BY_NAME
+from fnop.interpreters.check.state.kinds import Fault, Place, Site
+from fnop.interpreters.check.state.records import Phase
 from fnop.interpreters.check.trials.trial import Trial
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.simulation.actions import Action, apply, edit
@@ -113,18 +114,18 @@ def test_the_replica_leads_when_the_lease_is_over_and_is_gone_with_the_faults(
     lease = trial.run.cluster.shelves[LEASE]["default", "fnop-default"]
     assert lease["spec"]["holderIdentity"] == "replica-1"
     assert lease["spec"]["leaseTransitions"] == 2, "to the replica, and back"
-    when = {each.lane: each.at for each in reversed(trial.story)}
+    when = {each.lane: each.at for each in reversed(trial.journal.story)}
     assert when["fault"] < SECONDS
-    assert trial.end_times[Phase.HEALED] - trial.since == pytest.approx(
-        2 * SECONDS, abs=0.1
-    )
+    healed = trial.journal.ends[Phase.HEALED].time
+    assert healed is not None
+    assert healed - trial.journal.since == pytest.approx(2 * SECONDS, abs=0.1)
 
 
 def test_who_stands_still_goes_on_when_the_other_works_in_its_place() -> None:
     trial = played(children(), "paused")
-    told = [str(each.what) for each in trial.story if each.lane == "fault"]
+    told = [str(each.what) for each in trial.journal.story if each.lane == "fault"]
     assert told[-1] == "the former leader goes on"
-    makers = {trial.maker_of(each.after) for each in trial.writes}
+    makers = {trial.journal.maker_of(each.after) for each in trial.journal.writes}
     assert makers >= {"operator", "second"}
 
 

@@ -26,21 +26,18 @@ from fnop.interpreters.check.campaign.explore import (
     prepared,
     sort_of,
 )
-from fnop.interpreters.check.properties.evidence import seen_by
-from fnop.interpreters.check.trials.faults import (
+from fnop.interpreters.check.faults.catalogue import (
     BY_NAME,
     FAULTS,
-    Fault,
-    Place,
-    Site,
-    in_words,
     schedule_from_json,
     schedule_to_json,
 )
-from fnop.interpreters.check.trials.records import Phase
-from fnop.interpreters.check.trials.scripts import script_from_json, script_to_json
+from fnop.interpreters.check.properties.evidence import seen_by
+from fnop.interpreters.check.state.kinds import Fault, Place, Site, in_words
+from fnop.interpreters.check.state.records import Phase
+from fnop.interpreters.check.state.scripts import script_from_json, script_to_json
+from fnop.interpreters.check.state.worlds import objects_in
 from fnop.interpreters.check.trials.trial import Trial
-from fnop.interpreters.check.trials.worlds import objects_in
 from fnop.interpreters.cluster import Off
 from fnop.interpreters.simulation.actions import SetPace, apply, delete, edit, wait
 from fnop.interpreters.simulation.externals import PostService, PutService
@@ -281,11 +278,11 @@ def test_a_child_that_is_another_one_at_each_call_does_not_settle() -> None:
         return fnop.desired({**manifest, **data})
 
     trial = Trial(prepared(case_of(registry, apply(example())))).play()
-    unrest = trial.unsettled[Phase.SCRIPT]
+    unrest = trial.journal.unsettled[Phase.SCRIPT]
     assert unrest.endless
     assert "restless changes data.turn of configmaps/one" in unrest.reason
-    assert [*trial.unsettled] == [Phase.SCRIPT]
-    assert "the operator restarts" not in [each.what for each in trial.story]
+    assert [*trial.journal.unsettled] == [Phase.SCRIPT]
+    assert "the operator restarts" not in [each.what for each in trial.journal.story]
 
 
 def test_a_phase_after_one_without_an_end_does_not_begin() -> None:
@@ -309,9 +306,12 @@ def test_a_phase_after_one_without_an_end_does_not_begin() -> None:
     explorer = Explorer(case)
     trial = explorer.trial_of(schedule).play()
     assert trial.struck
-    assert [*trial.unsettled] == [Phase.SCRIPT, Phase.HEALED]
-    assert trial.ends[Phase.RESTARTED] is trial.ends[Phase.HEALED]
-    assert {each.phase for each in trial.writes} == {Phase.SCRIPT, Phase.HEALED}
+    assert [*trial.journal.unsettled] == [Phase.SCRIPT, Phase.HEALED]
+    assert (
+        trial.journal.ends[Phase.RESTARTED].cluster
+        is trial.journal.ends[Phase.HEALED].cluster
+    )
+    assert {each.phase for each in trial.journal.writes} == {Phase.SCRIPT, Phase.HEALED}
     verdict = explorer.verdict_of(trial, schedule)
     (told,) = [each for each in verdict.violations if each.property == "settles"]
     assert "counted changes status.count" in told.message
@@ -533,7 +533,7 @@ def test_what_is_never_made_cannot_be_edited() -> None:
 
 
 def test_what_an_author_expects_is_judged_at_each_rest() -> None:
-    from fnop.interpreters.check.trials.expectations import expect, expectations_in
+    from fnop.interpreters.check.state.expectations import expect, expectations_in
 
     registry = Registry()
 
@@ -902,7 +902,9 @@ def test_a_deletion_that_names_a_uid_is_of_the_object_that_has_it() -> None:
     explorer = Explorer(case)
     trial = explorer.trial_of(schedule).play()
     deleted = [
-        each.uid for each in trial.writes if str(each.site).startswith("`delete")
+        each.uid
+        for each in trial.journal.writes
+        if str(each.site).startswith("`delete")
     ]
     assert explorer.verdict_of(trial, schedule).violations == ()
     assert len({*deleted}) == 3  # the late request has made one of them anew
@@ -1010,7 +1012,7 @@ def test_the_first_restart_may_have_a_change_to_handle() -> None:
     trials = [explorer.trial_of(each).play() for each in schedules]
     verdicts = map(explorer.verdict_of, trials, schedules)
     assert [each.violations for each in verdicts] == [()] * len(trials)
-    assert any(Phase.LAST in each.ends for each in trials)
+    assert any(Phase.LAST in each.journal.ends for each in trials)
 
 
 def test_a_handler_may_use_up_its_attempts() -> None:
@@ -1046,7 +1048,7 @@ def test_a_life_that_nobody_saw_leaves_no_traces() -> None:
     explorer = Explorer(case)
     (verdict,) = single(explorer, "F18:backlog")
     assert verdict.violations == ()
-    assert explorer.trial_of(verdict.schedule).play().writes == []
+    assert explorer.trial_of(verdict.schedule).play().journal.writes == []
 
 
 def test_a_daemon_that_is_always_due_keeps_nobody_waiting() -> None:

@@ -22,10 +22,10 @@ from fnop.interpreters.check.campaign.explore import (
     Verdict,
     is_special,
 )
-from fnop.interpreters.check.trials import worlds
+from fnop.interpreters.check.state import worlds
+from fnop.interpreters.check.state.sites import target_of
+from fnop.interpreters.check.state.worlds import World, world_of
 from fnop.interpreters.check.trials.differences import Volatile, differences, learned
-from fnop.interpreters.check.trials.sites import target_of
-from fnop.interpreters.check.trials.worlds import World, world_of
 from fnop.interpreters.cluster import empty_cluster
 from fnop.interpreters.simulation.actions import apply
 from fnop.testing import PostService

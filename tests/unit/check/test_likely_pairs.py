@@ -19,7 +19,7 @@ from fnop.interpreters.check.campaign.campaign import (
     Campaign,
     Options,
 )
-from fnop.interpreters.check.campaign.explore import LIKELY_MAX, LIKELY_SECONDS, Case
+from fnop.interpreters.check.campaign.explore import LIKELY_MAX, Case
 from fnop.interpreters.check.campaign.reports import Pairs, Report, Result
 from fnop.interpreters.simulation.actions import apply
 from fnop.testing import PostService
@@ -194,7 +194,7 @@ def test_likely_pairs_are_few_and_come_last(name: str) -> None:
     assert 0 < number <= most
     for verdict in (verdict for each in pairs for verdict in each.verdicts):
         first, second = verdict.schedule
-        assert second.kind.name in dict(LIKELY_SECONDS[first.kind.name])
+        assert second.kind.name in dict(first.kind.likely_next)
         assert verdict.struck
 
 

@@ -14,7 +14,7 @@ from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
 from fnop.interpreters.check.campaign.account import Watched, happened, record_of
 from fnop.interpreters.check.campaign.explore import Case, Explorer, observed
-from fnop.interpreters.check.trials.faults import Schedule
+from fnop.interpreters.check.state.kinds import Schedule
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.recording.model.plot import Plot, plot_of
 from fnop.interpreters.recording.model.world import Place

@@ -12,7 +12,7 @@ from fnop.interpreters.check.campaign.explore import (
     explorers_of,
 )
 from fnop.interpreters.check.properties.evidence import seen_by
-from fnop.interpreters.check.trials.faults import Schedule
+from fnop.interpreters.check.state.kinds import Schedule
 from tests.unit.check.made_up import NUMBER, TEXT, cases, definition, x
 
 CHANGES = """

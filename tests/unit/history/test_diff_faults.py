@@ -13,7 +13,7 @@ from bench.bugs.cases import HERE, bug_in, case_of
 from bench.diffs import compare, failing, recorded
 from bench.sweep import cases_named, operators
 from fnop.interpreters.check.campaign.explore import Explorer
-from fnop.interpreters.check.trials.faults import in_words
+from fnop.interpreters.check.state.kinds import in_words
 from fnop.interpreters.recording.comparison.causes import compared
 from tests.long import parameters
 

@@ -187,19 +187,9 @@ def test_wings_import_only_those_before_them(house: str) -> None:
     assert offences == []
 
 
-# Faults and replicas write the fields of a trial: the next thing to be taken apart.
-CIRCLE = {
-    "check.trials.replicas",
-    "check.trials.strikes",
-    "check.trials.trial",
-}
-
-
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_no_modules_import_each_other(room: str) -> None:
     modules = modules_of(room)
-    for each in CIRCLE & {*modules}:
-        modules[each] -= CIRCLE
     while ready := [
         each for each, needed in modules.items() if not needed & {*modules}
     ]:

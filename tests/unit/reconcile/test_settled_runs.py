@@ -11,7 +11,7 @@ from fnop.adapters.testing.cases import cases_of, subjects_of
 from fnop.core.handlers.declare.registry import Registry
 from fnop.core.handlers.declare.settings import Settings
 from fnop.core.handlers.program.program import Program
-from fnop.interpreters.check.trials.worlds import _stripped
+from fnop.interpreters.check.state.worlds import _stripped
 from fnop.interpreters.simulation.settling import WAITS_MAX, Despair
 from fnop.testing import Simulation
 from tests.simulations import DEFINITION, example

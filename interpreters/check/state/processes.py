@@ -10,31 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from enum import Enum
-from typing import TYPE_CHECKING
 
 from fnop.core.admission.decisions import Decision
 from fnop.core.api.reviews import Request
 from fnop.core.handlers.program.program import Program
 from fnop.core.seam.commands import Perform
 from fnop.effects import Outcome
-from fnop.interpreters.check.trials.records import Write
-from fnop.interpreters.check.trials.sites import asked_at
+from fnop.interpreters.check.state.records import Absence, Write
+from fnop.interpreters.check.state.sites import asked_at
+from fnop.interpreters.check.state.state import TrialState
 from fnop.interpreters.runtime.protocol import ApiRequest
 from fnop.interpreters.simulation.simulation import Delivery, SimulatedRun
 
-if TYPE_CHECKING:
-    from fnop.interpreters.check.trials.trial import Trial
-
-__all__ = ["Absence", "Beside", "begin", "is_elected", "takes", "worker"]
-
-
-class Absence(Enum):
-    """Why the first process does nothing, while the second one may."""
-
-    NONE = "none"
-    DEAD = "dead"  # until the faults end
-    ASLEEP = "asleep"  # until the other has begun to work
+__all__ = ["Beside", "begin_second", "is_elected", "takes", "wakes", "worker"]
 
 
 def is_elected(program: Program) -> bool:
@@ -42,7 +30,7 @@ def is_elected(program: Program) -> bool:
     return program.settings.election is not None
 
 
-def begin(trial: Trial, program: Program) -> SimulatedRun:
+def begin_second(state: TrialState, program: Program) -> None:
     """Let a second process begin, under an identity of its own."""
     settings = program.settings
     if settings.election is not None:
@@ -50,89 +38,97 @@ def begin(trial: Trial, program: Program) -> SimulatedRun:
         candidate = replace(settings.election, identity=identity)
         settings = settings.replace(election=candidate)
         program = Program(program.handlers, settings)
-    second = trial.run.beside(program, "second")
-    second.director = Beside(trial)
-    return second
+    state.second = state.run.beside(program, "second")
+    state.second.director = Beside(state)
 
 
-def worker(trial: Trial) -> SimulatedRun:
+def wakes(state: TrialState) -> bool:
+    """Let the leader go on that has stood still; whether it had."""
+    asleep = state.absence is Absence.ASLEEP
+    if asleep:
+        state.absence = Absence.NONE
+        state.tell("fault", "the former leader goes on")
+    return asleep
+
+
+def worker(state: TrialState) -> SimulatedRun:
     """The process whose rest counts: the first, unless the other works in its place."""
-    second = trial.second
-    if second is None or not is_elected(trial.scene.program):
-        return trial.run
-    leads = trial.run.state.coordination.lease_ends is not None
-    return trial.run if leads and trial.absence is Absence.NONE else second
+    second = state.second
+    if second is None or not is_elected(state.scene.program):
+        return state.run
+    leads = state.run.state.coordination.lease_ends is not None
+    return state.run if leads and state.absence is Absence.NONE else second
 
 
-def takes(trial: Trial, second: SimulatedRun) -> bool:
+def takes(state: TrialState, second: SimulatedRun) -> bool:
     """Let the second process take a step, by turns with the first; whether it did."""
-    run = trial.run
-    if trial.turns % 2 and run.deliverable() is not None:
+    run = state.run
+    if state.turns % 2 and run.deliverable() is not None:
         return False
     second.catch_up(run.cluster)
     place = second.deliverable()
     if place is None:
-        rings = _rings_of_replicas if is_elected(trial.scene.program) else _passes
-        return rings(trial, second)
+        rings = _rings_of_replicas if is_elected(state.scene.program) else _passes
+        return rings(state, second)
     second.take(place)
-    trial.begins("second")
+    state.begins("second")
     run.catch_up(second.cluster)
     return True
 
 
-def _passes(trial: Trial, second: SimulatedRun) -> bool:
+def _passes(state: TrialState, second: SimulatedRun) -> bool:
     """Let the time pass to what the second has to do, if that comes first."""
-    run = trial.run
+    run = state.run
     at, own = second.next_at(), run.next_at()
     if at is None or (own is not None and own < at):
         return False
-    trial.begins("cluster")
+    state.begins("cluster")
     if run.deliverable() is not None or run.control():
         return True
     return second.pass_time()
 
 
-def _rings_of_replicas(trial: Trial, second: SimulatedRun) -> bool:
+def _rings_of_replicas(state: TrialState, second: SimulatedRun) -> bool:
     """Let the alarms ring that are due: time passes for who works alone."""
-    run = trial.run
+    run = state.run
     if run.deliverable() is not None:
         return False
-    awake = [second] if trial.absence is not Absence.NONE else [second, run]
+    awake = [second] if state.absence is not Absence.NONE else [second, run]
     now = run.clock.elapsed
     return any(each.pass_time(now, recurring=True) for each in awake)
 
 
 class Beside:
-    """The director of a second process: what it writes counts as the operator's."""
+    """The director of a second process: its writes count as the operator's."""
 
-    def __init__(self, trial: Trial) -> None:
-        self._trial = trial
+    def __init__(self, state: TrialState) -> None:
+        self._state = state
 
     def choose(self, inbox: Sequence[Delivery]) -> int | None:
         """The oldest delivery."""
         return 0
 
     def performs(self, command: Perform, perform: Callable[[], Outcome]) -> Outcome:
-        """Perform it, and note what it has changed."""
-        trial, second = self._trial, self._trial.second
+        """Perform a command, and note the change that it has made."""
+        state, second = self._state, self._state.second
         assert second is not None
         before = second.cluster.version
         outcome = perform()
         site, after = asked_at(second, command), second.cluster.version
         if site is not None:
-            trial.note_asked(site, before, outcome)
+            state.note_asked(site, before, outcome)
         if after == before:
             return outcome
         if site is None or not site.handler:
-            trial.noted(after - before)
+            state.noted += after - before
         if site is None:
             return outcome
         resource = command.resource
         path = f"{resource.group}/{resource.plural}/" if resource else ""
-        trial.writes.append(
-            Write(site, before, after, path, None, None, "", trial.phase)
+        state.journal.writes.append(
+            Write(site, before, after, path, None, None, "", state.phase)
         )
-        trial.wakes()
+        wakes(state)
         return outcome
 
     def admits(self, request: ApiRequest) -> ApiRequest:

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from fnop.interpreters.check.trials.faults import RIVAL
-from fnop.interpreters.check.trials.sites import target_of
+from fnop.interpreters.check.state.kinds import RIVAL
+from fnop.interpreters.check.state.sites import target_of
 from fnop.interpreters.cluster import Cluster
 from fnop.interpreters.recording.identities.volatile import UID
 from fnop.interpreters.simulation.externals import External, externals_of

@@ -13,7 +13,7 @@ from fnop.core.api.resources import path_of
 from fnop.core.seam.commands import Perform
 from fnop.core.seam.effect_rules import rule_of
 from fnop.effects import Call, Create
-from fnop.interpreters.check.trials.faults import Place, Site
+from fnop.interpreters.check.state.kinds import Place, Site
 from fnop.interpreters.simulation.scenario import catalogue_of
 from fnop.interpreters.simulation.simulation import SimulatedRun
 

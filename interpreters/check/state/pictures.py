@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple
 
 from fnop.core.api.catalogue import Catalogue
 from fnop.core.values.body import View
-from fnop.interpreters.check.trials.sites import target_of
+from fnop.interpreters.check.state.sites import target_of
 from fnop.interpreters.cluster import Cluster, StoredEvent
 from fnop.interpreters.simulation.externals import forked, model_of
 

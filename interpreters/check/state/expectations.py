@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fnop.core.values.body import View
 from fnop.core.values.errors import described
-from fnop.interpreters.check.trials.pictures import Picture
+from fnop.interpreters.check.state.pictures import Picture
 
 __all__ = [
     "Expectation",

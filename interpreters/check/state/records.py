@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from enum import IntEnum
+from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
 from fnop.core.admission.decisions import Decision, Denial
@@ -13,13 +13,14 @@ from fnop.core.operator.step import State
 from fnop.core.seam.commands import Say
 from fnop.effects import Outcome, Refused
 from fnop.effects.values import canonical
-from fnop.interpreters.check.trials.expectations import Expectation
-from fnop.interpreters.check.trials.faults import Site
+from fnop.interpreters.check.state.expectations import Expectation
+from fnop.interpreters.check.state.kinds import Site
 from fnop.interpreters.cluster import Cluster, empty_cluster
 from fnop.interpreters.simulation.actions import Action
 from fnop.interpreters.simulation.simulation import SimulatedRun
 
 __all__ = [
+    "Absence",
     "Asked",
     "Glimpse",
     "Happened",
@@ -51,6 +52,14 @@ class Phase(IntEnum):
     AGAIN = 3
     LAST = 4  # only where the first restart had a change to handle
     DONE = 5
+
+
+class Absence(Enum):
+    """The reason why the first process does nothing, while the second one may."""
+
+    NONE = "none"
+    DEAD = "dead"  # until the faults end
+    ASLEEP = "asleep"  # until the other has begun to work
 
 
 class Limits(NamedTuple):

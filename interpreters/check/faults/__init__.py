@@ -1,0 +1,1 @@
+"""Faults: one file for each, with its rows, its sites, its strike, and its end."""
